@@ -1,6 +1,7 @@
 """``make bench``: what users wait for, as medians of whole processes, beside the peer's command line in the same run.
 
-The peer (claude-code-tools) is measured where BENCH_PEER names its ``aichat``; docs/testing.md says how to get one.
+The peer (claude-code-tools) is measured where BENCH_PEER names its ``aichat``; docs/testing.md says
+how to get one.
 """
 
 from __future__ import annotations
@@ -29,7 +30,11 @@ def main() -> int:
         for size, name in ((200, "200 B"), (64_000, "64 KB"), (1_000_000, "1 MB")):
             target = 12 if size == 1_000_000 else 3
             spent = bench.median_ms(bench.prompt("please look at this " * (size // 20)), 41)
-            row(f"untriggered prompt of {name}", spent, f"{target} ms over sh -c true: {spent - idle:+.1f}")
+            row(
+                f"untriggered prompt of {name}",
+                spent,
+                f"{target} ms over sh -c true: {spent - idle:+.1f}",
+            )
         row(">session", bench.median_ms(bench.prompt(">session"), 21), "60")
         row(">resume, 50 MB session", bench.median_ms(bench.prompt(">resume"), 21), "200")
         spent = bench.median_ms(bench.prompt(">handoff fix the tests"), 21, bench.forget_children)
@@ -39,18 +44,48 @@ def main() -> int:
             bench.median_ms(bench.shell("handoff", SESSION, "--print"), 11),
             "",
         )
-        row("resume of 50 MB, from the shell", bench.median_ms(bench.shell("resume", SESSION), 11), "250")
+        row(
+            "resume of 50 MB, from the shell",
+            bench.median_ms(bench.shell("resume", SESSION), 11),
+            "250",
+        )
         row("handoff --help", bench.median_ms(bench.shell("handoff", "--help"), 21), "80")
         row(">mark, 50 MB session", bench.median_ms(bench.prompt(">mark try"), 11), "")
-        row(">recover-context, 50 MB session", bench.median_ms(bench.prompt(">recover-context"), 11), "")
-        for name, fields in (("SessionStart", "startup"), ("SessionStart", "compact"), ("Stop", "")):
+        row(
+            ">recover-context, 50 MB session",
+            bench.median_ms(bench.prompt(">recover-context"), 11),
+            "",
+        )
+        for name, fields in (
+            ("SessionStart", "startup"),
+            ("SessionStart", "compact"),
+            ("Stop", ""),
+        ):
             spent = bench.median_ms(bench.hook(name, **({"source": fields} if fields else {})), 11)
-            row(f"{name} {fields}, 50 MB session".replace(" ,", ","), spent, "150" if fields == "compact" else "")
-        row("lineage by id, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION), 21), "90")
-        row("lineage by prefix, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION[:8]), 21), "90")
+            row(
+                f"{name} {fields}, 50 MB session".replace(" ,", ","),
+                spent,
+                "150" if fields == "compact" else "",
+            )
+        row(
+            "lineage by id, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION), 21), "90"
+        )
+        row(
+            "lineage by prefix, 2,000 files",
+            bench.median_ms(bench.shell("lineage", SESSION[:8]), 21),
+            "90",
+        )
         row("lineage of the latest, 2,000 files", bench.median_ms(bench.shell("lineage"), 21), "90")
-        row("lineage --json, 2,000 files", bench.median_ms(bench.shell("lineage", SESSION, "--json"), 21), "")
-        row("stats --all, 2,000 files, nothing new", bench.median_ms(bench.shell("stats", "--all"), 11), "")
+        row(
+            "lineage --json, 2,000 files",
+            bench.median_ms(bench.shell("lineage", SESSION, "--json"), 21),
+            "",
+        )
+        row(
+            "stats --all, 2,000 files, nothing new",
+            bench.median_ms(bench.shell("stats", "--all"), 11),
+            "",
+        )
         found = os.environ.get("BENCH_PEER") or shutil.which("aichat")
         peer(bench, found)
         trims(bench, found)
@@ -64,7 +99,9 @@ def main() -> int:
 def peer(bench: Bench, found: str | None) -> None:
     """The peer's command line on the same home."""
     if found is None:
-        print("peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools")
+        print(
+            "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
+        )
         return
     for name, locator in (("id", SESSION), ("prefix", SESSION[:8])):
         spent = bench.median_ms(([found, "lineage", locator], b"", bench.work), 5)

@@ -29,7 +29,9 @@ Run = tuple[list[str], bytes, Path]
 
 def elsewhere(make: Callable[..., object], *arguments: object, **named: object) -> None:
     """Make something in another process: a measured one begins with the peak memory of the one it came from."""
-    process = multiprocessing.get_context("spawn").Process(target=make, args=arguments, kwargs=named)
+    process = multiprocessing.get_context("spawn").Process(
+        target=make, args=arguments, kwargs=named
+    )
     process.start()
     process.join()
     if process.exitcode:
@@ -59,7 +61,14 @@ class Bench:
         self.compacted = folder / f"{COMPACTED}.jsonl"
         elsewhere(generate_home, str(scratch / ".claude"), FILES, FILES * 100_000)
         elsewhere(generate_session, str(self.session), BIG, cwd=str(self.work))
-        elsewhere(generate_session, str(self.compacted), BIG, cwd=str(self.work), compacted_bytes=FULL, days=1)
+        elsewhere(
+            generate_session,
+            str(self.compacted),
+            BIG,
+            cwd=str(self.work),
+            compacted_bytes=FULL,
+            days=1,
+        )
         os.utime(self.compacted, (1_700_000_000, 1_700_000_000))
         self.long = folder / f"{LONG}.jsonl"
         self.known = {path.name for path in (*folder.iterdir(), self.long)}
@@ -72,8 +81,17 @@ class Bench:
         """An event of the large session through hooks.json."""
         hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))
         command = hooks["hooks"][name][0]["hooks"][0]["command"]
-        event = {"session_id": SESSION, "transcript_path": str(self.session), "hook_event_name": name, **fields}
-        return ["/bin/sh", "-c", command], json.dumps(event, separators=(",", ":")).encode(), self.work
+        event = {
+            "session_id": SESSION,
+            "transcript_path": str(self.session),
+            "hook_event_name": name,
+            **fields,
+        }
+        return (
+            ["/bin/sh", "-c", command],
+            json.dumps(event, separators=(",", ":")).encode(),
+            self.work,
+        )
 
     def shell(self, *arguments: str) -> Run:
         """A verb from the shell, as the installed command runs it."""
@@ -86,7 +104,9 @@ class Bench:
         times = []
         for _ in range(rounds + 2):
             begun = time.perf_counter()
-            subprocess.run(command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=True)
+            subprocess.run(
+                command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=True
+            )
             times.append((time.perf_counter() - begun) * 1000)
             clean()
         return statistics.median(times[2:])

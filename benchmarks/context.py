@@ -1,10 +1,11 @@
 """How full a session is, as five places say it, beside what the real client sends next.
 
-``python -m benchmarks.context [CLIENTS]``. Each real session lies alone in a home of its own. The figures of
-``sessions``, ``info``, ``/full`` and the receipts of a trim and a handoff are compared with each other in all of them.
-In CLIENTS of them (60) the newest client resumes the session against a mock of the API, and the characters of the talk
-in its request are compared with those of the conversation that the figures are of: the mock has no tokenizer, so that
-the difference becomes tokens by the usual ratio.
+``python -m benchmarks.context [CLIENTS]``. Each real session lies alone in a home of its own. The
+figures of ``sessions``, ``info``, ``/full`` and the receipts of a trim and a handoff are compared
+with each other in all of them. In CLIENTS of them (60) the newest client resumes the session
+against a mock of the API, and the characters of the talk in its request are compared with those of
+the conversation that the figures are of: the mock has no tokenizer, so that the difference becomes
+tokens by the usual ratio.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ THINKING = {"thinking", "redacted_thinking"}
 
 
 class Figures(NamedTuple):
-    """Tokens of a session by where they are said, and the window's share; what is not said there is left out.
+    """Tokens of a session by where they are said, and the window's share.
+
+    What is not said there is left out.
 
     ``estimates`` names the places that say so; ``characters`` are those of the live conversation.
     """
@@ -62,7 +65,9 @@ def main() -> int:
     for path in corpus_sessions():
         with tempfile.TemporaryDirectory(prefix="resume-hooks-context-") as scratch:
             home = ClientHome(Path(scratch))
-            installed = home.install_session(path, path.stem if is_session_id(path.stem) else str(uuid.uuid4()))
+            installed = home.install_session(
+                path, path.stem if is_session_id(path.stem) else str(uuid.uuid4())
+            )
             found = figures_of(session_file(str(installed)), home.where)
             if found is None:
                 continue
@@ -74,7 +79,9 @@ def main() -> int:
                 print(f"apart: {name}: {found.tokens}")
             if len(set(found.windows.values())) > 1:
                 print(f"windows: {name}: {found.windows}")
-            sent = characters_sent(home, installed) if sent_count < most and found.characters else None
+            sent = (
+                characters_sent(home, installed) if sent_count < most and found.characters else None
+            )
             if sent is not None:
                 sent_count += 1
                 beyond = round((sent - found.characters) / CHARACTERS_PER_TOKEN)
@@ -82,7 +89,9 @@ def main() -> int:
                 sent_close += is_close
                 if not is_close:
                     print(f"sent: {name}: {sent:,} characters, {found.characters:,} counted")
-    print(f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,")
+    print(
+        f"{sum(compared)} sessions: {compared[SAME]} say one figure within 2 %, {compared[MARKED]} mark an estimate,"
+    )
     print(f"{compared[APART]} say two. One window, or unknown, everywhere in {windows}.")
     print(f"{sent_count} resumed: in {sent_close} the request is within 2 % of what `info` says.")
     return 0
@@ -110,7 +119,9 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
         transcript = scan(session.path, observers=[pieces := Pieces()])
         if not any(node.said for node in transcript.chain):
             return None
-        info: ContextUse = session_facts_data(session.session_id, HeadTail(session.path), transcript, pieces)["context"]
+        info: ContextUse = session_facts_data(
+            session.session_id, HeadTail(session.path), transcript, pieces
+        )["context"]
         full = compare(session, where, clock.now()).context
         row = SessionLister("/", where).at(session, None)
     except ResumeHooksError:
@@ -154,7 +165,10 @@ def handed_off(session: SessionFile, where: Where) -> int:
 
 
 def characters_sent(home: ClientHome, path: Path) -> int | None:
-    """The characters of the talk that the newest client sends on a resume; None where it sends nothing."""
+    """The characters of the talk that the newest client sends on a resume.
+
+    None where it sends nothing.
+    """
     with MockApi() as api:
         run_print(find_client(NEWEST), home, api, PROMPT, resume=path.stem)
         if not api.main_requests():

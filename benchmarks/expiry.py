@@ -66,20 +66,38 @@ class Starts:
 
     def start(self) -> Spent:
         """The hook that a start waits for."""
-        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
+        hooks = json.loads((self.plugin / "hooks" / "hooks.json").read_text(encoding="utf-8"))[
+            "hooks"
+        ]
         path = str(self.folder / f"{session_id(0)}.jsonl")
-        event = {"session_id": session_id(0), "transcript_path": path, "hook_event_name": "SessionStart"}
-        body = json.dumps({**event, "source": "startup", "cwd": str(self.work)}, separators=(",", ":"))
+        event = {
+            "session_id": session_id(0),
+            "transcript_path": path,
+            "hook_event_name": "SessionStart",
+        }
+        body = json.dumps(
+            {**event, "source": "startup", "cwd": str(self.work)}, separators=(",", ":")
+        )
         return self.run(hooks["SessionStart"][0]["hooks"][0]["command"], body.encode())
 
     def run(self, command: str, stdin: bytes = b"") -> Spent:
         """A shell command in this home."""
         before, begun = os.times(), time.perf_counter()
         subprocess.run(
-            ["/bin/sh", "-c", command], input=stdin, capture_output=True, env=self.env, cwd=self.work, check=True
+            ["/bin/sh", "-c", command],
+            input=stdin,
+            capture_output=True,
+            env=self.env,
+            cwd=self.work,
+            check=True,
         )
         ms, after = (time.perf_counter() - begun) * 1000, os.times()
-        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        cpu = (
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
         return Spent(ms, cpu * 1000)
 
     def kept(self) -> int:
@@ -101,7 +119,11 @@ def starts(scratch: Path) -> None:
 
 
 def row(
-    what: str, run: Callable[[], Spent], *, rounds: int = ROUNDS, before: Callable[[], object] = lambda: None
+    what: str,
+    run: Callable[[], Spent],
+    *,
+    rounds: int = ROUNDS,
+    before: Callable[[], object] = lambda: None,
 ) -> None:
     """One line: the medians of some rounds, after one that does not count."""
     spent = []

@@ -1,7 +1,7 @@
 """Big sessions and full homes for benchmarks, made of turns of real sessions: one valid chain, every id unique.
 
-The same seed gives the same bytes. Real turns keep the mix that matters for speed: a few huge tool results, many
-small records, attachments, empty thinking with long signatures.
+The same seed gives the same bytes. Real turns keep the mix that matters for speed: a few huge tool
+results, many small records, attachments, empty thinking with long signatures.
 """
 
 from __future__ import annotations
@@ -50,8 +50,9 @@ def generate_session(
 ) -> str:
     """Write a session of about ``size_bytes`` to ``path`` and return its id (from the name, where it is one).
 
-    ``days`` after START is its first instant. Lines are written as the client does: parentUuid first, compact. With
-    ``compacted_bytes`` it is compacted each time that so many were written; without, all of it stays live.
+    ``days`` after START is its first instant. Lines are written as the client does: parentUuid
+    first, compact. With ``compacted_bytes`` it is compacted each time that so many were written;
+    without, all of it stays live.
     """
     chance = random.Random(seed)
     stem = Path(path).stem
@@ -66,15 +67,20 @@ def generate_session(
             if written >= size_bytes and record["type"] == "last-prompt":
                 break
         if title:
-            stream.write(orjson.dumps({"type": "custom-title", "customTitle": title, "sessionId": place[0]}) + b"\n")
+            stream.write(
+                orjson.dumps({"type": "custom-title", "customTitle": title, "sessionId": place[0]})
+                + b"\n"
+            )
     return place.session_id
 
 
-def generate_home(config: str, sessions: int, total_bytes: int, seed: int = 0, *, projects: int = 12) -> list[str]:
+def generate_home(
+    config: str, sessions: int, total_bytes: int, seed: int = 0, *, projects: int = 12
+) -> list[str]:
     """Fill ``config``/projects with sessions of very unequal sizes, about ``total_bytes`` in all.
 
-    Returns their paths, oldest first; modification times are an hour apart and end now. Session ``n`` is titled
-    ``Session n``; its folder is that of ``/home/user/project-<n modulo projects>``.
+    Returns their paths, oldest first; modification times are an hour apart and end now. Session
+    ``n`` is titled ``Session n``; its folder is that of ``/home/user/project-<n modulo projects>``.
     """
     chance = random.Random(seed)
     weights = [chance.lognormvariate(0, 1.6) for _ in range(sessions)]
@@ -84,14 +90,18 @@ def generate_home(config: str, sessions: int, total_bytes: int, seed: int = 0, *
         cwd = f"/home/user/project-{number % projects}"
         path = os.path.join(config, "projects", project_key(cwd), f"{_new_id(chance)}.jsonl")
         size = int(total_bytes * weight / sum(weights))
-        generate_session(path, size, seed + number, cwd=cwd, title=f"Session {number}", days=number / 24)
+        generate_session(
+            path, size, seed + number, cwd=cwd, title=f"Session {number}", days=number / 24
+        )
         moment = now - 3600 * (sessions - number)
         os.utime(path, (moment, moment))
         paths.append(path)
     return paths
 
 
-def _session(chance: random.Random, place: Place, start: datetime, compacted_bytes: int) -> Iterator[Record]:
+def _session(
+    chance: random.Random, place: Place, start: datetime, compacted_bytes: int
+) -> Iterator[Record]:
     """The endless records of a session: turns of real ones in random order, each with its last-prompt."""
     since = 0
     parent: str | None = None
@@ -108,10 +118,17 @@ def _session(chance: random.Random, place: Place, start: datetime, compacted_byt
             usage = record.get("message", {}).get("usage")
             if isinstance(usage, dict):
                 tokens = 20_000 + (tokens + chance.randint(50, 900)) % 170_000
-                usage.update(input_tokens=3, cache_creation_input_tokens=97, cache_read_input_tokens=tokens)
+                usage.update(
+                    input_tokens=3, cache_creation_input_tokens=97, cache_read_input_tokens=tokens
+                )
             parent = record["uuid"]
             yield record
-        yield {"type": "last-prompt", "lastPrompt": "go on", "leafUuid": parent, "sessionId": place.session_id}
+        yield {
+            "type": "last-prompt",
+            "lastPrompt": "go on",
+            "leafUuid": parent,
+            "sessionId": place.session_id,
+        }
         since += sum(map(len, map(orjson.dumps, piece)))
         if compacted_bytes and since > compacted_bytes:
             since, tokens = 0, 20_000
@@ -120,10 +137,17 @@ def _session(chance: random.Random, place: Place, start: datetime, compacted_byt
             yield from (boundary, told)
 
 
-def _compaction(chance: random.Random, place: Place, parent: str | None, moment: datetime) -> tuple[Record, Record]:
+def _compaction(
+    chance: random.Random, place: Place, parent: str | None, moment: datetime
+) -> tuple[Record, Record]:
     """A compaction as the client writes it: the boundary, which hangs on nothing, and the summary."""
     at = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    rest = {"sessionId": place.session_id, "cwd": place.cwd, "gitBranch": place.branch, "version": VERSION}
+    rest = {
+        "sessionId": place.session_id,
+        "cwd": place.cwd,
+        "gitBranch": place.branch,
+        "version": VERSION,
+    }
     common = {"isSidechain": False, "timestamp": at, **rest}
     boundary = {
         "parentUuid": None,
@@ -193,10 +217,17 @@ def _pieces() -> tuple[Piece, ...]:
             size = sum(node.length for node in turn.nodes)
             kinds = {node.kind for node in turn.nodes}
             cut = any(node.boundary for node in turn.nodes)
-            if sorted(calls) == sorted(results) and "assistant" in kinds and size < MAX_PIECE and not cut:
+            if (
+                sorted(calls) == sorted(results)
+                and "assistant" in kinds
+                and size < MAX_PIECE
+                and not cut
+            ):
                 found.append([transcript.read(node) for node in turn.nodes])
     if not found:
-        raise FileNotFoundError("The benchmarks are made of real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)")
+        raise FileNotFoundError(
+            "The benchmarks are made of real turns: set RESUME_HOOKS_CORPUS (see tests/needs.py)"
+        )
     return tuple(found)
 
 

@@ -20,15 +20,25 @@ def large(bench: Bench) -> None:
     print(f"\n{'a session of 1 GB':52} {'ms':>8} {'MB RSS':>8}")
     path = bench.session.with_name(f"{LARGE}.jsonl")
     elsewhere(generate_session, str(path), SIZE, cwd=str(bench.work))
-    place = _first_id(bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE), "--json"))
+    place = _first_id(
+        bench, bench.shell("read", LARGE, "--page", "--before", str(MIDDLE), "--json")
+    )
     uuid = place.rpartition(":")[2].partition("@")[0]
     page = ["read", LARGE, "--page", "--json"]
     for what, run, rounds in (
         ("read --page --json, its end", bench.shell(*page), 5),
         ("read --page --json, from its middle", bench.shell(*page, "--before", place), 5),
         ("read --page --json, from a uuid in its middle", bench.shell(*page, "--before", uuid), 5),
-        ("read of one record by its uuid, in its middle", bench.shell("read", f"{LARGE}:{uuid}"), 5),
-        ("read of one record by its line, in its middle", bench.shell("read", f"{LARGE}:{MIDDLE}"), 5),
+        (
+            "read of one record by its uuid, in its middle",
+            bench.shell("read", f"{LARGE}:{uuid}"),
+            5,
+        ),
+        (
+            "read of one record by its line, in its middle",
+            bench.shell("read", f"{LARGE}:{MIDDLE}"),
+            5,
+        ),
         ("sessions --json, itself among them", bench.shell("sessions", "--json"), 5),
         ("resume --json, off a terminal", bench.shell("resume", LARGE, "--json"), 2),
         ("info --json, a whole scan", bench.shell("info", LARGE, "--json"), 2),

@@ -62,9 +62,16 @@ class Library:
         """Run a command in this home."""
         command, stdin, cwd = run
         before, begun = os.times(), time.perf_counter()
-        done = subprocess.run(command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=not may_fail)
+        done = subprocess.run(
+            command, input=stdin, capture_output=True, env=self.env, cwd=cwd, check=not may_fail
+        )
         ms, after = (time.perf_counter() - begun) * 1000, os.times()
-        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        cpu = (
+            after.children_user
+            + after.children_system
+            - before.children_user
+            - before.children_system
+        )
         return Spent(ms, cpu * 1000, done.stdout)
 
     def median(
@@ -81,7 +88,8 @@ class Library:
             before()
             spent.append(self.run(run, may_fail=may_fail))
         ms, cpu_ms = (
-            statistics.median(column) for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
+            statistics.median(column)
+            for column in zip(*((one.ms, one.cpu_ms) for one in spent), strict=True)
         )
         return Spent(ms, cpu_ms, spent[-1].printed)
 
@@ -89,7 +97,12 @@ class Library:
         """The most memory that a process and its children held together, what they share counted once."""
         command, stdin, cwd = run
         with subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.env, cwd=cwd
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=self.env,
+            cwd=cwd,
         ) as process:
             seen = [0]
             watcher = threading.Thread(target=_watch, args=(process, seen))

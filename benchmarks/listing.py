@@ -21,9 +21,15 @@ def listings(library: Library, peer: str | None) -> None:
     session_id = _id_of(library)
     for what, arguments in (
         ("sessions of a project", ["sessions", "--project", PROJECT]),
-        ("sessions of a project, --json --limit 0", ["sessions", "--project", PROJECT, "--limit", "0", "--json"]),
+        (
+            "sessions of a project, --json --limit 0",
+            ["sessions", "--project", PROJECT, "--limit", "0", "--json"],
+        ),
         ("sessions --all", ["sessions", "--all"]),
-        ("sessions --all --offset 2900 --json", ["sessions", "--all", "--offset", "2900", "--json"]),
+        (
+            "sessions --all --offset 2900 --json",
+            ["sessions", "--all", "--offset", "2900", "--json"],
+        ),
         ("info by id", ["info", session_id]),
         ("info by prefix", ["info", session_id[:8]]),
         ("info by title", ["info", f"Session {TITLED}"]),
@@ -32,7 +38,9 @@ def listings(library: Library, peer: str | None) -> None:
     ):
         run = library.bench.shell(*arguments)
         row(what, library.median(run, ROUNDS, may_fail="nowhere" in what), "")
-    note(f"memory of sessions --all {library.peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB")
+    note(
+        f"memory of sessions --all {library.peak_megabytes(library.bench.shell('sessions', '--all')):,.0f} MB"
+    )
     if peer is None:
         return
     for what, words in (
@@ -41,7 +49,11 @@ def listings(library: Library, peer: str | None) -> None:
         ("by title", f"Session {TITLED}"),
         ("by a part of a title", f"ession {TITLED}"),
     ):
-        run = ([peer, "resolve", words, "--home", str(library.config), "--json"], b"", library.bench.work)
+        run = (
+            [peer, "resolve", words, "--home", str(library.config), "--json"],
+            b"",
+            library.bench.work,
+        )
         row(f"peer: aichat resolve {what}", library.median(run, 1, may_fail=True), "one round")
 
 

@@ -1,8 +1,9 @@
 """What the scanner finds of secrets planted in copies of real sessions, what it takes for one, and how fast it is.
 
-``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. Prints shares and rates, never a secret.
-``--hostile`` times texts that are there to take time. ``--growth`` builds forms from every pattern that a search could
-begin anew at, repeats them, and says of which the time grows faster than the text; it takes an hour.
+``python -m benchmarks.redaction [--times] [--hostile] [--growth]``. Prints shares and rates, never
+a secret. ``--hostile`` times texts that are there to take time. ``--growth`` builds forms from
+every pattern that a search could begin anew at, repeats them, and says of which the time grows
+faster than the text; it takes an hour.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ SAMPLES = 2
 
 def is_gone(one: Planted) -> bool:
     """Whether redaction took the secret out, in every form in which it stood there."""
-    clean, found = redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
+    clean, found = (
+        redact_bytes(one.raw) if one.place == "tool-results file" else redact_line(one.raw)
+    )
     if one.place != "tool-results file":
         json.loads(clean)
     return bool(found) and not any(piece in _resolved(clean) for piece in _pieces(one.secret))
@@ -64,7 +67,11 @@ def corpus_lines() -> dict[Path, list[bytes]]:
     """The lines of every session that can be parsed; read only."""
     found = {}
     for path in sorted(corpus_folder().rglob("*.jsonl")):
-        lines = [line for line in path.read_bytes().split(b"\n") if line.startswith(b"{") and _parses(line)]
+        lines = [
+            line
+            for line in path.read_bytes().split(b"\n")
+            if line.startswith(b"{") and _parses(line)
+        ]
         found[path] = lines
     return found
 
@@ -90,7 +97,9 @@ def shares(files: dict[Path, list[bytes]]) -> None:
         if not gone:
             missed[f"{half}: {one.form.name} {one.way} in {one.place}"] += 1
     for name, results in sorted(found.items()):
-        print(f"{name:32} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %")
+        print(
+            f"{name:32} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"
+        )
     for name, count in missed.most_common():
         print(f"  missed {count}  {name}")
     flagged = {path: kinds for path, lines in files.items() if (kinds := Counter(_kinds(lines)))}
@@ -108,7 +117,9 @@ def times(files: dict[Path, list[bytes]]) -> None:
     raw = b"".join(path.read_bytes() for path in files)
     blocks = [raw[at : at + BLOCK] for at in range(0, len(raw), BLOCK)]
     best = min(_seconds(blocks) for _ in range(3))
-    print(f"first pass                       {len(raw) / best / 1e6:6.0f} MB/s of processor time, {len(raw):,} bytes")
+    print(
+        f"first pass                       {len(raw) / best / 1e6:6.0f} MB/s of processor time, {len(raw):,} bytes"
+    )
 
 
 def _seconds(blocks: list[bytes]) -> float:
@@ -122,9 +133,15 @@ def _seconds(blocks: list[bytes]) -> float:
 WAYS: dict[str, Callable[[str], object]] = {
     "text": lambda text: redact_bytes(text.encode()),
     "line": lambda text: redact_line(_as_line(text)),
-    "scrubbed line": lambda text: Cleaner().clean_record(_as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')),
-    "scrubbed text": lambda text: Cleaner().clean_text(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()),
-    "torn line": lambda text: Cleaner().clean_record(b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"),
+    "scrubbed line": lambda text: Cleaner().clean_record(
+        _as_line(f'password: "Hx7kQ2mZp9Lr4Tw8" {text}')
+    ),
+    "scrubbed text": lambda text: Cleaner().clean_text(
+        f'password: "Hx7kQ2mZp9Lr4Tw8" {text}'.encode()
+    ),
+    "torn line": lambda text: Cleaner().clean_record(
+        b'{"content":"password: Hx7kQ2mZp9Lr4Tw8 ' + text.encode() + b"}"
+    ),
 }
 
 
@@ -135,7 +152,10 @@ def hostile_times(size: int = 60_000) -> None:
         spent = [_spent(work, text) / len(text.encode()) * 1e6 for work in WAYS.values()]
         rows.append((max(spent[:2]), text[:24], spent))
     for _, text, spent in sorted(rows):
-        print(f"{text!r:44} " + "  ".join(f"{way} {each:.2f}" for way, each in zip(WAYS, spent, strict=True)))
+        print(
+            f"{text!r:44} "
+            + "  ".join(f"{way} {each:.2f}" for way, each in zip(WAYS, spent, strict=True))
+        )
 
 
 def growth(size: int = 16_000, least: float = 0.05) -> None:
@@ -155,7 +175,9 @@ def _spent(work: Callable[[str], object], text: str) -> float:
 
 
 def _as_line(text: str) -> bytes:
-    return json.dumps({"type": "user", "uuid": "u", "message": {"role": "user", "content": text}}).encode()
+    return json.dumps(
+        {"type": "user", "uuid": "u", "message": {"role": "user", "content": text}}
+    ).encode()
 
 
 def _repeated_forms() -> Iterator[tuple[str, str]]:
@@ -176,11 +198,16 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
         yield rule.kind, rule.regex
         if rule.allowed:
             yield f"allowed: {rule.kind}", rule.allowed
-    own = (importlib.import_module(f"{redaction.__name__}.{each.name}") for each in iter_modules(redaction.__path__))
+    own = (
+        importlib.import_module(f"{redaction.__name__}.{each.name}")
+        for each in iter_modules(redaction.__path__)
+    )
     for module in (cleaner, literals, *own):
         for name, value in vars(module).items():
             for each in value if isinstance(value, list) else [[value]]:
-                found = [re.compile(pattern.pattern) for pattern in each if hasattr(pattern, "pattern")]
+                found = [
+                    re.compile(pattern.pattern) for pattern in each if hasattr(pattern, "pattern")
+                ]
                 yield from ((f"{module.__name__}.{name}", pattern) for pattern in found)
 
 

@@ -1,6 +1,7 @@
 """Index, search and outline over a full home, ours beside the peer's: time, memory, size of the index.
 
-"Cold" means without an index; the files themselves are in the system's cache, since they were just written.
+"Cold" means without an index; the files themselves are in the system's cache, since they were just
+written.
 """
 
 from __future__ import annotations
@@ -53,7 +54,11 @@ QUERIES = (
 )
 """Plain words, questions, identifiers, paths, phrases, parts of words, exclusions, other scripts, nonsense."""
 
-WORDINGS = ("sluggish quit when the network is gone", "slow exit offline", "shutdown hangs without a connection")
+WORDINGS = (
+    "sluggish quit when the network is gone",
+    "slow exit offline",
+    "shutdown hangs without a connection",
+)
 """One question in three wordings."""
 
 HITS = 10
@@ -83,8 +88,16 @@ def first(library: Library) -> None:
     """The first search ever, which brings in the newest sessions for as long as it is patient."""
     bench, where, size = library.bench, Where(library.env), library.size
     for what, run, patience in (
-        ("first search ever, from the shell", bench.shell("search", "--all", "git status"), "1.5 s"),
-        ("first search ever, >search through the hook", bench.prompt(">search --all git status"), "1.5 s"),
+        (
+            "first search ever, from the shell",
+            bench.shell("search", "--all", "git status"),
+            "1.5 s",
+        ),
+        (
+            "first search ever, >search through the hook",
+            bench.prompt(">search --all git status"),
+            "1.5 s",
+        ),
     ):
         spent = library.median(run, before=lambda: forget_index(where))
         with contextlib.closing(open_read_only(index_file(where))) as db:
@@ -120,13 +133,21 @@ def check(library: Library, files: int) -> None:
             pass
 
     target = "40" if files == FEWER else ""
-    row(f"warm check, {files:,} files, in process", Spent(statistics.median(timed(once, 21)), 0, b""), target)
+    row(
+        f"warm check, {files:,} files, in process",
+        Spent(statistics.median(timed(once, 21)), 0, b""),
+        target,
+    )
 
 
 def print_searches(library: Library) -> None:
     """Queries in process and from the shell, through the hook, after an append; and an outline."""
     bench = library.bench
-    inside = [ms for query in QUERIES for ms in timed(partial(find, [query], Scope(), Where(library.env)), 5)]
+    inside = [
+        ms
+        for query in QUERIES
+        for ms in timed(partial(find, [query], Scope(), Where(library.env)), 5)
+    ]
     spread(f"search in process, {len(QUERIES)} queries", inside, "")
     several = partial(find, WORDINGS[:1], Scope(), Where(library.env), also=WORDINGS[1:])
     spread("search in process, one question in 3 wordings", timed(several, 21), "")
@@ -135,12 +156,20 @@ def print_searches(library: Library) -> None:
         typed = [parse([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
         keys = [ms for query in typed for ms in timed(partial(searcher.search, [query], HITS), 3)]
     spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
-    outside = [library.run(bench.shell("search", "--all", "--", query)).ms for query in QUERIES for _ in range(ROUNDS)]
+    outside = [
+        library.run(bench.shell("search", "--all", "--", query)).ms
+        for query in QUERIES
+        for _ in range(ROUNDS)
+    ]
     spread(f"search from the shell, {len(QUERIES)} queries", outside, "130")
     note(memory(library, bench.shell("search", "--all", "git status")))
     found = library.median(bench.prompt(">search --all git status"), 7)
     row(">search --all git status, through the hook", found, "")
-    row(">search git status, this project", library.median(bench.prompt(">search git status"), 7), "")
+    row(
+        ">search git status, this project",
+        library.median(bench.prompt(">search git status"), 7),
+        "",
+    )
     numbers = count()
     appended = bench.shell("search", "--all", "zebrafish")
     spent = library.median(appended, 7, lambda: append(library.big, next(numbers)))
@@ -153,7 +182,9 @@ def print_searches(library: Library) -> None:
 
 def append(session: Path, number: int) -> None:
     """Add a prompt to a session."""
-    record = user(f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem)
+    record = user(
+        f"where did the zebrafish go, {number}?", uuid=f"zebra{number}", session_id=session.stem
+    )
     with open(session, "ab") as stream:
         stream.write(orjson.dumps(record) + b"\n")
 
@@ -164,11 +195,22 @@ def theirs(library: Library, peer: str) -> None:
     nowhere = library.config.parent / "no-codex"
     nowhere.mkdir()
     kept = library.config.parent / ".cctools"
-    build = [peer, "build-index", "--claude-home", str(library.config), "--codex-home", str(nowhere)]
+    build = [
+        peer,
+        "build-index",
+        "--claude-home",
+        str(library.config),
+        "--codex-home",
+        str(nowhere),
+    ]
     run = (build, b"", bench.work)
     spent = library.median(run, 1)
     index = folder_size(kept)
-    row(f"peer: build-index, {FILES + 1:,} files, {size / 1e6:,.0f} MB", spent, f"{size / 1e3 / spent.ms:,.0f} MB/s")
+    row(
+        f"peer: build-index, {FILES + 1:,} files, {size / 1e6:,.0f} MB",
+        spent,
+        f"{size / 1e3 / spent.ms:,.0f} MB/s",
+    )
     row("peer: build-index, nothing changed", library.median(run), "")
     numbers = count(1_000)
     grown = library.median(run, ROUNDS, lambda: append(library.big, next(numbers)))
@@ -177,7 +219,11 @@ def theirs(library: Library, peer: str) -> None:
     peak = library.peak_megabytes(run)
     note(f"memory {peak:,.0f} MB; index {index / 1e6:,.1f} MB, {100 * index / size:.1f} %")
     answers = ask(peer, library.config, kept / "search-index", QUERIES, 5)["answers"]
-    spread(f"peer: search in process, {len(QUERIES)} queries", [answer["ms"] for answer in answers], "sessions only")
+    spread(
+        f"peer: search in process, {len(QUERIES)} queries",
+        [answer["ms"] for answer in answers],
+        "sessions only",
+    )
 
 
 def timed(action: Callable[[], object], rounds: int) -> list[float]:
@@ -192,5 +238,8 @@ def timed(action: Callable[[], object], rounds: int) -> list[float]:
 
 def spread(what: str, times: Sequence[float], target: str) -> None:
     """The median and the 95th percentile as two lines of the table."""
-    for name, ms in (("p50", statistics.median(times)), ("p95", statistics.quantiles(times, n=20)[-1])):
+    for name, ms in (
+        ("p50", statistics.median(times)),
+        ("p95", statistics.quantiles(times, n=20)[-1]),
+    ):
         row(f"{what}, {name}", Spent(ms, 0, b""), target)

@@ -1,9 +1,10 @@
 """Lies in the compaction summaries of real sessions: how many the check marks, and how many true sentences.
 
-``python -m benchmarks.summaries [--tuned]``. Sentences of the corpus' summaries, and lies made of them by seeded rules:
-another session's file, name, command, prompt or sentence, another number. The check was tuned on the sessions whose
-name has an even hash (``--tuned``); the figures are those of the others. Beside it the naive way: a sentence is marked
-if anything in backticks is no part of the file.
+``python -m benchmarks.summaries [--tuned]``. Sentences of the corpus' summaries, and lies made of
+them by seeded rules: another session's file, name, command, prompt or sentence, another number. The
+check was tuned on the sessions whose name has an even hash (``--tuned``); the figures are those of
+the others. Beside it the naive way: a sentence is marked if anything in backticks is no part of the
+file.
 """
 
 from __future__ import annotations
@@ -22,9 +23,14 @@ from resume_hooks.reading.summary_check import ABSENT, checked, claims_of, texts
 from resume_hooks.transcripts import records
 from tests.needs import corpus_sessions
 
-SEED, SMALLEST, EACH = 37, 3_000, 40  # characters of a summary worth it; lies of a kind by another session
+SEED, SMALLEST, EACH = (
+    37,
+    3_000,
+    40,
+)  # characters of a summary worth it; lies of a kind by another session
 CLIENTS = re.compile(
-    r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*", re.DOTALL
+    r"This session is being continued[^\n]*|If you need specific details.*|Please continue.*",
+    re.DOTALL,
 )
 FILE = re.compile(r"[\w./@-]*\w\.(?:go|tsx?|py|m?js|ya?ml|md|json|sh|sql|toml|vue|mod|txt|kt)\b")
 NAME = re.compile(r"`([A-Za-z]\w*(?:[a-z][A-Z]|_|\.)\w+)(?:\(\))?`")
@@ -54,15 +60,25 @@ def session_at(path: Path) -> Session:
         for block in records.blocks(record or {}):
             given = records.mapping(block, "input")
             things["file"] |= {"/".join(records.file_in(given).split("/")[-2:])} - {""}
-            things["command"] |= {c for c in [records.string(given, "command")] if 5 < len(c) < 120 and "`" not in c}
+            things["command"] |= {
+                c for c in [records.string(given, "command")] if 5 < len(c) < 120 and "`" not in c
+            }
             things["name"] |= {*NAME.findall(records.string(block, "text"))}
         if record and records.is_prompt(record):
             rows = records.prompt_text(record).split("\n")
-            things["said"] |= {row for row in rows if 25 < len(row) < 160 and '"' not in row and row[0] != "<"}
+            things["said"] |= {
+                row for row in rows if 25 < len(row) < 160 and '"' not in row and row[0] != "<"
+            }
     before = b"\n".join(line for line in lines[:at] if b'"isCompactSummary":true' not in line)
-    told = [s for s in sentences_of(CLIENTS.sub("", summary)) if claims_of(s)] if len(summary) > SMALLEST else []
+    told = (
+        [s for s in sentences_of(CLIENTS.sub("", summary)) if claims_of(s)]
+        if len(summary) > SMALLEST
+        else []
+    )
     kept = {kind: sorted(found) for kind, found in things.items()}
-    return Session(path.parent.name, told, before.decode("utf-8", "replace"), list(_until(path, at)), kept)
+    return Session(
+        path.parent.name, told, before.decode("utf-8", "replace"), list(_until(path, at)), kept
+    )
 
 
 def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
@@ -72,7 +88,9 @@ def _until(path: Path, end: int) -> Iterator[tuple[str, str]]:
         yield ref, text
 
 
-def lies_of(one: Session, others: Sequence[Session], dice: random.Random) -> Iterator[tuple[str, str]]:
+def lies_of(
+    one: Session, others: Sequence[Session], dice: random.Random
+) -> Iterator[tuple[str, str]]:
     """Lies on a session, each with its kind."""
     for sentence in one.summary:
         if numbers := list(NUMBER.finditer(sentence)):
@@ -89,9 +107,17 @@ def lies_of(one: Session, others: Sequence[Session], dice: random.Random) -> Ite
                 if places := list(pattern.finditer(sentence)):
                     span = dice.choice(places).span(pattern.groups)
                     yield f"another {kind}, {where}", _with(sentence, span, dice.choice(known))
-        made = {"command": "`{}` ran, and all tests passed.", "said": 'The user decided: "{}"', "sentence": "{}"}
+        made = {
+            "command": "`{}` ran, and all tests passed.",
+            "said": 'The user decided: "{}"',
+            "sentence": "{}",
+        }
         for kind, form in made.items():
-            known = [each for other in pool for each in (other.summary if kind == "sentence" else other.things[kind])]
+            known = [
+                each
+                for other in pool
+                for each in (other.summary if kind == "sentence" else other.things[kind])
+            ]
             for thing in dice.sample(known, min(EACH, len(known))):
                 yield f"{kind} {where}", form.format(thing)
 
@@ -108,11 +134,17 @@ def naive(sentence: str, raw: str) -> bool:
 def main() -> int:
     """Print a row a kind of sentence; 0."""
     tuned, dice = "--tuned" in sys.argv, random.Random(SEED)
-    paths = [path for path in corpus_sessions() if path.stat().st_size > 100_000 and "_cli_generated" not in path.parts]
+    paths = [
+        path
+        for path in corpus_sessions()
+        if path.stat().st_size > 100_000 and "_cli_generated" not in path.parts
+    ]
     sessions = {path: session_at(path) for path in paths}
     counts: dict[str, list[int]] = {}
     for path, one in sessions.items():
-        if (hashlib.sha256(path.name.encode()).digest()[-1] % 2 == 0) is not tuned or not one.summary:
+        if (
+            hashlib.sha256(path.name.encode()).digest()[-1] % 2 == 0
+        ) is not tuned or not one.summary:
             continue
         others = [other for other in sessions.values() if other is not one]
         rows = [*(("true", sentence) for sentence in one.summary), *lies_of(one, others, dice)]
@@ -120,11 +152,15 @@ def main() -> int:
         found = checked("\n".join(row for _, row in rows), one.said).text.split("\n")
         for (kind, row), after in zip(rows, found, strict=True):
             marked, tied = f"[{ABSENT}" in after, after.endswith(")") and after != row
-            for at, counts_here in enumerate((True, marked, tied and not marked, naive(row, one.raw))):
+            for at, counts_here in enumerate(
+                (True, marked, tied and not marked, naive(row, one.raw))
+            ):
                 counts.setdefault(kind, [0] * 4)[at] += counts_here
     print(f"{'sentences':36} {'all':>5} {'marked':>7} {'tied':>6} {'naive':>6}")
     for kind, (count, *shares) in sorted(counts.items()):
-        print(f"{kind:36} {count:5} {shares[0] / count:7.1%} {shares[1] / count:6.1%} {shares[2] / count:6.1%}")
+        print(
+            f"{kind:36} {count:5} {shares[0] / count:7.1%} {shares[1] / count:6.1%} {shares[2] / count:6.1%}"
+        )
     return 0
 
 

@@ -1,8 +1,8 @@
 """``python -m benchmarks.team FOLDER [RECORDS [TIMES]]``: what a team costs, on a PostgreSQL of its own.
 
-The transcripts of the folder are pushed, as often as it takes to have so many records; their words are
-then copied on the server until they are there so many times, and looked up again.
-Beside it the naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
+The transcripts of the folder are pushed, as often as it takes to have so many records; their words
+are then copied on the server until they are there so many times, and looked up again. Beside it the
+naive thing: a jsonb row an entry, searched by ``to_tsvector`` under row-level security.
 """
 
 from __future__ import annotations
@@ -93,7 +93,10 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         row("backlog, MB raw", raw / 1e6)
         row("backlog, MB raw/s, one process", raw / 1e6 / took)
         row("backlog, MB raw/s of that process's own time", raw / 1e6 / used)
-        row("bytes on the server, % of raw", 100 * _size(root, "team.chunk", "team.part", "team.session") / raw)
+        row(
+            "bytes on the server, % of raw",
+            100 * _size(root, "team.chunk", "team.part", "team.session") / raw,
+        )
         row("the same with words and their index, %", 100 * _size(root, "team.%") / raw)
         _appends("turn appended alone, ms", 1, team, scratch, where)
         _appends(f"turn appended, {WRITERS} writers, ms", WRITERS, team, scratch, where)
@@ -115,14 +118,21 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
 def _looked_up(db: Connection, asked: list[list[str]]) -> None:
     """What the server alone takes to find the words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
-    spans = [_timed(functools.partial(_rows, db, query, (asked_of(parse(said))[0],))) for said in asked]
+    spans = [
+        _timed(functools.partial(_rows, db, query, (asked_of(parse(said))[0],))) for said in asked
+    ]
     percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
 
 
 def _copied(root: Connection, times: int) -> None:
-    """The words so often, spread over two years, in sessions of their own; without texts, which no lookup reads."""
+    """The words so often, spread over two years, in sessions of their own.
+
+    Without texts, which no lookup reads.
+    """
     root.execute("drop index team.passage_words")
-    sessions, parts = root.execute("select max(s.id), max(p.id) from team.session s, team.part p").fetchone() or (0, 0)
+    sessions, parts = root.execute(
+        "select max(s.id), max(p.id) from team.session s, team.part p"
+    ).fetchone() or (0, 0)
     for number in range(1, times):
         root.execute(
             "insert into team.session(id, session_id, machine, generation, owner, scope, live, pushed)"
@@ -151,11 +161,18 @@ def _pushed(path: Path, team: Team, db: Database, where: Where) -> None:
 def _words(path: Path) -> list[str]:
     """Some words of a transcript's prompts."""
     rows = (
-        orjson.loads(line) for line in path.read_bytes().split(b"\n") if line.startswith(b'{"') and b'"user"' in line
+        orjson.loads(line)
+        for line in path.read_bytes().split(b"\n")
+        if line.startswith(b'{"') and b'"user"' in line
     )
     messages = [row["message"] for row in rows if isinstance(row.get("message"), dict)]
     texts = [content for message in messages if isinstance(content := message.get("content"), str)]
-    return [word for text in texts for word in text.split()[:40] if word.isascii() and word.isalpha() and len(word) > 3]
+    return [
+        word
+        for text in texts
+        for word in text.split()[:40]
+        if word.isascii() and word.isalpha() and len(word) > 3
+    ]
 
 
 def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -> None:
@@ -165,7 +182,10 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
         path = scratch / f"{uuid.uuid4()}.jsonl"
         with connected(team.service) as db:
             for turn in range(TURNS):
-                said = [user(f"ask {turn} {number}", uuid=str(uuid.uuid4())), assistant("word " * 3_000, uuid="a")]
+                said = [
+                    user(f"ask {turn} {number}", uuid=str(uuid.uuid4())),
+                    assistant("word " * 3_000, uuid="a"),
+                ]
                 with path.open("ab") as stream:
                     stream.write(session_bytes(said))
                 session = SessionFile(path.stem, str(path), 0.0, path.stat().st_size)
@@ -180,7 +200,10 @@ def _appends(name: str, writers: int, team: Team, scratch: Path, where: Where) -
 
 
 def _naive(root: Connection, backlog: list[Path], words: list[str], rng: random.Random) -> None:
-    """A jsonb row an entry, read by a member under a policy; what comes again is copied on the server."""
+    """A jsonb row an entry, read by a member under a policy.
+
+    What comes again is copied on the server.
+    """
     once = sorted(set(backlog))
     root.execute("create schema naive; grant usage on schema naive to alice")
     root.execute("create table naive.entry(id bigserial, owner name, body jsonb, tsv tsvector)")

@@ -1,4 +1,7 @@
-"""Trim on big sessions, ours beside the peer's: time, memory, tokens saved. Each round starts from the same file."""
+"""Trim on big sessions, ours beside the peer's: time, memory, tokens saved.
+
+Each round starts from the same file.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,10 @@ def ours(bench: Bench, session: Path) -> list[tuple[str, Run]]:
     return [
         ("trim --dry-run", bench.shell("trim", *options, "--dry-run")),
         ("trim, checks included", bench.shell("trim", *options)),
-        ("trim --in-place, backup and checks included", bench.shell("trim", *options, "--in-place")),
+        (
+            "trim --in-place, backup and checks included",
+            bench.shell("trim", *options, "--in-place"),
+        ),
     ]
 
 
@@ -81,10 +87,16 @@ def saved_by_peer(printed: bytes) -> str:
         said = json.loads(printed.strip().split(b"\n")[-1])
     except ValueError:
         return ""
-    return ", ".join(f"{key} {value:,}" for key, value in said.items() if "saved" in key and isinstance(value, int))
+    return ", ".join(
+        f"{key} {value:,}"
+        for key, value in said.items()
+        if "saved" in key and isinstance(value, int)
+    )
 
 
-def measure(bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS) -> Spent:
+def measure(
+    bench: Bench, run: Run, clean: Callable[[], None] = lambda: None, rounds: int = ROUNDS
+) -> Spent:
     """Medians over a few rounds after one that does not count."""
     times, memory, printed = [], [], b""
     for _ in range(rounds + 1):
@@ -116,7 +128,9 @@ def restore(bench: Bench, session: Path, kept: Path) -> None:
     shutil.copyfile(kept, session)
     os.utime(session, (1_700_000_000, 1_700_000_000))
     bench.forget_children()
-    shutil.rmtree(bench.session.parent.parent.parent / "resume-hooks" / "backups", ignore_errors=True)
+    shutil.rmtree(
+        bench.session.parent.parent.parent / "resume-hooks" / "backups", ignore_errors=True
+    )
     for backup in session.parent.glob("*.bak"):
         backup.unlink()
 
@@ -129,7 +143,9 @@ def long_line(path: Path) -> None:
         path.stem,
         [
             user("run it", uuid="u1", session_id=path.stem),
-            tool_use("c1", uuid="a1", parent="u1", name="Bash", ts=1, session_id=path.stem, tokens=20_000),
+            tool_use(
+                "c1", uuid="a1", parent="u1", name="Bash", ts=1, session_id=path.stem, tokens=20_000
+            ),
             tool_result("c1", output, uuid="r1", parent="a1", ts=2, session_id=path.stem),
             assistant("done", uuid="a2", parent="r1", ts=3, session_id=path.stem, tokens=900_000),
         ],

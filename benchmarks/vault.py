@@ -1,4 +1,7 @@
-"""The vault with 3,000 sessions: archived, again, renewed, verified, restored; its codecs; a link, a copy or a pack."""
+"""The vault with 3,000 sessions: archived, again, renewed, verified, restored; its codecs.
+
+A link, a copy or a pack.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,11 @@ def vaults(bench: Bench) -> None:
     row("archive --verify", library.run(shell("archive", "--verify")), "")
     big = max(kept, key=lambda each: int(each["size"]))
     Path(big["file"]).unlink()
-    row(f"restore of {big['size'] / 1e6:,.1f} MB", library.run(shell("restore", big["session_id"])), "")
+    row(
+        f"restore of {big['size'] / 1e6:,.1f} MB",
+        library.run(shell("restore", big["session_id"])),
+        "",
+    )
     shutil.rmtree(library.config.parent)
 
 
@@ -64,7 +71,9 @@ def codecs(folder: Path) -> None:
     files = sorted(folder.rglob("*.jsonl"), key=lambda path: path.stat().st_size)[-SAMPLED_FILES:]
     contents = [path.read_bytes() for path in files]
     total = sum(map(len, contents))
-    print(f"\n{f'codecs, {total / 1e6:,.0f} MB in {len(files)} files':52} {'share':>8} {'MB/s':>8} {'back':>8}")
+    print(
+        f"\n{f'codecs, {total / 1e6:,.0f} MB in {len(files)} files':52} {'share':>8} {'MB/s':>8} {'back':>8}"
+    )
     for name, (pack, unpack) in CODECS.items():
         begun = time.process_time()
         packed = [pack(raw) for raw in contents]
@@ -73,20 +82,30 @@ def codecs(folder: Path) -> None:
             unpack(raw)
         back = time.process_time() - middle
         speed = total / (middle - begun) / 1e6
-        print(f"{name:52} {sum(map(len, packed)) / total:8.1%} {speed:8.0f} {total / back / 1e6:8.0f}", flush=True)
+        print(
+            f"{name:52} {sum(map(len, packed)) / total:8.1%} {speed:8.0f} {total / back / 1e6:8.0f}",
+            flush=True,
+        )
 
 
 def ways(folder: Path) -> None:
     """Print what it takes to link, to copy and to pack a transcript, the last two synced and compared as read back."""
     whole = b"".join(path.read_bytes() for path in sorted(folder.rglob("*.jsonl")))
-    print(f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}")
+    print(
+        f"\n{'a transcript into the vault, ms':40} {'link':>8} {'copy':>8} {'pack':>8} {'share':>8}   {load()}"
+    )
     with tempfile.TemporaryDirectory(prefix="resume-hooks-bench-") as scratch:
         source = Path(scratch) / "source"
         for size in SIZES:
             source.write_bytes(whole[:size])
-            linked, copied, packed = (median_ms(way, source, Path(scratch)) for way in (link, copy, pack))
+            linked, copied, packed = (
+                median_ms(way, source, Path(scratch)) for way in (link, copy, pack)
+            )
             share = (Path(scratch) / f"{size}-pack-0").stat().st_size / size
-            print(f"{f'{size / 1e6:.1f} MB':40} {linked:8.2f} {copied:8.1f} {packed:8.1f} {share:8.1%}", flush=True)
+            print(
+                f"{f'{size / 1e6:.1f} MB':40} {linked:8.2f} {copied:8.1f} {packed:8.1f} {share:8.1%}",
+                flush=True,
+            )
 
 
 def link(source: Path, target: Path) -> None:

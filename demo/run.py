@@ -35,12 +35,21 @@ def main() -> int:
         heading("What the fresh session opens with")
         print(opening(child))
         heading("You, or the model, ask what was said before")
-        print(engine(["search", "why did retries fail", "--lineage", child.stem, "--limit", "2"], work, environ))
+        print(
+            engine(
+                ["search", "why did retries fail", "--lineage", child.stem, "--limit", "2"],
+                work,
+                environ,
+            )
+        )
     return 0
 
 
 def demo_environment(scratch: Path) -> dict[str, str]:
-    """An environment whose home, config and plugin data are all in the scratch folder; nothing is copied anywhere."""
+    """An environment whose home, config and plugin data are all in the scratch folder.
+
+    Nothing is copied anywhere.
+    """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(scratch),
@@ -60,8 +69,16 @@ def lay_sample(path: Path, work: Path) -> None:
 
 
 def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
-    """Send a prompt through hooks.json the way the client does; the text it would show, ``""`` where it passes."""
-    event = {"session_id": SESSION, "cwd": str(work), "hook_event_name": "UserPromptSubmit", "prompt": text}
+    """Send a prompt through hooks.json the way the client does.
+
+    The text it would show, ``""`` where it passes.
+    """
+    event = {
+        "session_id": SESSION,
+        "cwd": str(work),
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": text,
+    }
     hooks = json.loads((ROOT / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     command = hooks["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
     out = subprocess.run(
@@ -78,12 +95,17 @@ def prompt(text: str, work: Path, environ: dict[str, str]) -> str:
 def engine(arguments: list[str], work: Path, environ: dict[str, str]) -> str:
     """Run a verb through the launcher that the skill uses, too."""
     command = ["sh", str(ROOT / "hooks" / "engine"), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=work, env=environ, check=True).stdout.rstrip()
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=work, env=environ, check=True
+    ).stdout.rstrip()
 
 
 def newest(folder: Path) -> Path:
     """The session that was written last."""
-    return max((path for path in folder.glob("*.jsonl") if path.stem != SESSION), key=lambda path: path.stat().st_mtime)
+    return max(
+        (path for path in folder.glob("*.jsonl") if path.stem != SESSION),
+        key=lambda path: path.stat().st_mtime,
+    )
 
 
 def opening(child: Path) -> str:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path and no runpy: 6 ms that a search need not wait
+HOOKS = os.path.dirname(
+    os.path.abspath(__file__)
+)  # os.path and no runpy: 6 ms that a search need not wait
 DAMAGED = "resume-hooks: the engine's packages do not load ({}). Start Claude Code, or run: {}"
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Owns one run of the installer: alone on this machine, out of the client's reach, logged in install.log.
 
-Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, who runs this lends the engine its packages.
-Exit 0: ready, nothing due, or another run is at work; 1: failed.
+Usage: install.py [--now] [--team] [--tool] DATA_FOLDER. With --tool, who runs this lends the engine
+its packages. Exit 0: ready, nothing due, or another run is at work; 1: failed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ def main(arguments: list[str]) -> int:
     with open(data / "install.lock", "a", encoding="utf-8") as lock:
         if not is_alone(lock) or not install_attempt.is_due(data, locks, time.time(), asked=now):
             if now:
-                print("resume-hooks: nothing to do: the engine is ready, or being installed", file=sys.stderr)
+                print(
+                    "resume-hooks: nothing to do: the engine is ready, or being installed",
+                    file=sys.stderr,
+                )
             return 0
         if not now:
             leave_client(data)

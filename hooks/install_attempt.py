@@ -1,8 +1,8 @@
 """Owns install.json, the memory of the last attempt: a failure waits an hour, not just for the next start.
 
-install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch seconds,
-0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it was for), "tool" (the Python
-that lends its packages, "" for none)}.
+install.json: {"state": "installing" | "ready" | "failed", "started", "ended", "retry_after" (epoch
+seconds, 0 for "not yet" or "at once"), "error" (one line), "pid", "lock" (digest of the locks it
+was for), "tool" (the Python that lends its packages, "" for none)}.
 """
 
 from __future__ import annotations
@@ -31,11 +31,16 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
 
     Where the user `asked`, whatever failed before, and also for a venv that does not work.
     """
-    if install_venv.is_ready(data, locks) and not (asked and install_venv.is_damaged(data / "venv")):
+    if install_venv.is_ready(data, locks) and not (
+        asked and install_venv.is_damaged(data / "venv")
+    ):
         return False
     try:
         last = json.loads((data / "install.json").read_text(encoding="utf-8"))
-        waiting = last["lock"] == install_venv.digest(locks) and last["started"] <= now < last["retry_after"]
+        waiting = (
+            last["lock"] == install_venv.digest(locks)
+            and last["started"] <= now < last["retry_after"]
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return True  # none yet, or not ours: then nothing speaks against it
     return asked or not waiting
@@ -43,14 +48,23 @@ def is_due(data: Path, locks: list[Path], now: float, *, asked: bool) -> bool:
 
 def run(data: Path, locks: list[Path]) -> int:
     """Build the venv and remember how it went; 0 or 1."""
-    state = {"state": "installing", "started": int(time.time()), "ended": 0, "retry_after": 0, "error": "", "tool": ""}
+    state = {
+        "state": "installing",
+        "started": int(time.time()),
+        "ended": 0,
+        "retry_after": 0,
+        "error": "",
+        "tool": "",
+    }
     state.update(pid=os.getpid(), lock=install_venv.digest(locks))
     remember(data, state)
     try:
         install_venv.build(data, locks)
         state.update(state="ready", tool=install_venv.lender(data / "venv"))
     except install_venv.MissingPythonError as error:
-        state.update(state="failed", error=str(error))  # no network was used: look again at the next start
+        state.update(
+            state="failed", error=str(error)
+        )  # no network was used: look again at the next start
     except (OSError, install_venv.BuildError) as error:
         state.update(state="failed", error=str(error), retry_after=int(time.time()) + RETRY_SECONDS)
     state["ended"] = int(time.time())

@@ -1,4 +1,7 @@
-"""Owns the choice of the Python that the engine's venv is made with; asks each candidate, trusts no name."""
+"""Owns the choice of the Python that the engine's venv is made with.
+
+Asks each candidate, trusts no name.
+"""
 
 from __future__ import annotations
 

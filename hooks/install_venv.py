@@ -11,12 +11,23 @@ from pathlib import Path
 from install_python import MissingPythonError, find_python
 from venv_commands import BuildError, add, borrow, fill, is_damaged, venv_python
 
-__all__ = ["BuildError", "MissingPythonError", "build", "digest", "is_damaged", "is_ready", "wanted"]
+__all__ = [
+    "BuildError",
+    "MissingPythonError",
+    "build",
+    "digest",
+    "is_damaged",
+    "is_ready",
+    "wanted",
+]
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
 TEAM_LOCK = ROOT / "requirements-team.lock"
 TOOL = "tool"
-"""The file that names the Python of a command that pipx or uv installed; in a venv, the one that lends it packages."""
+"""The file that names the Python of a command that pipx or uv installed.
+
+In a venv, the one that lends it packages.
+"""
 
 
 def wanted(*, team: bool) -> list[Path]:
@@ -44,10 +55,12 @@ def is_ready(data: Path, locks: list[Path]) -> bool:
 
 
 def build(data: Path, locks: list[Path]) -> None:
-    """Build under a new name and switch; on MissingPythonError, BuildError, OSError the old venv stays.
+    """Build under a new name and switch.
 
-    A team's driver that can't be had keeps no engine from being built: then BuildError comes after the switch. Where
-    nothing else is missing it is added to the venv in use.
+    On MissingPythonError, BuildError, OSError the old venv stays.
+
+    A team's driver that can't be had keeps no engine from being built: then BuildError comes after
+    the switch. Where nothing else is missing it is added to the venv in use.
     """
     fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
     missing: BuildError | None = None
@@ -105,7 +118,10 @@ def add_driver(venv: Path, python: str) -> None:
 
 
 def switch(data: Path, fresh: Path) -> None:
-    """Make `venv` mean `fresh` in one step; the one before stays until the next: a hook may run in it."""
+    """Make `venv` mean `fresh` in one step.
+
+    The one before stays until the next: a hook may run in it.
+    """
     venv = data / "venv"
     before = os.path.realpath(venv)
     if venv.is_dir() and not venv.is_symlink():

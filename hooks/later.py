@@ -1,6 +1,7 @@
 """Owns the start, on the engine's Python, of what a session's start leaves for later.
 
-In a headless run it leaves the client's session first: nobody waits for it, and it is not ended with its client.
+In a headless run it leaves the client's session first: nobody waits for it, and it is not ended
+with its client.
 """
 
 from __future__ import annotations

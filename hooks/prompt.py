@@ -1,4 +1,7 @@
-"""Owns the prompt hook's start on the engine's Python; where it lacks a dependency the fallback does."""
+"""Owns the prompt hook's start on the engine's Python.
+
+Where it lacks a dependency the fallback does.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ import gc
 import os
 import sys
 
-HOOKS = os.path.dirname(os.path.abspath(__file__))  # os.path: pathlib costs 3 ms that a prompt need not wait
+HOOKS = os.path.dirname(
+    os.path.abspath(__file__)
+)  # os.path: pathlib costs 3 ms that a prompt need not wait
 
 if __name__ == "__main__":
     gc.disable()  # an answer makes few cycles, and ends soon

@@ -1,4 +1,7 @@
-"""Owns the start, on the engine's Python, of what the module inside the client asks; else the fallback's."""
+"""Owns the start, on the engine's Python, of what the module inside the client asks.
+
+Else the fallback's.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Owns the start, on the engine's Python, of a push after a turn or at a session's end.
 
-The hook waits for the fork alone: what goes on has left the client's session by then, and is not ended with it.
+The hook waits for the fork alone: what goes on has left the client's session by then, and is not
+ended with it.
 """
 
 from __future__ import annotations

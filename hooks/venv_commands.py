@@ -1,6 +1,7 @@
 """Owns the commands that make a venv: beside ``hooks/engine``'s ``uv run`` the only ones that use a network.
 
-They run as ``resume_hooks.system.programs`` has programs run, and read no configuration of the folder that they run in.
+They run as ``resume_hooks.system.programs`` has programs run, and read no configuration of the
+folder that they run in.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class BuildError(Exception):
 def step(name: str, *command: str) -> None:
     """Run `command` to its end, its output to ours (the log)."""
     try:
-        done = programs.run_program(command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS)
+        done = programs.run_program(
+            command, os.environ, stdin=subprocess.DEVNULL, timeout=LIMIT_SECONDS
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise BuildError(f"{name} failed: {type(error).__name__}") from error
     if done.returncode:
@@ -55,7 +58,8 @@ def fill(venv: Path, python: str, lock: Path) -> None:
 def add(venv: Path, python: str, lock: Path, check: str) -> None:
     """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run.
 
-    They come from the folder `wheels` beside the lock if there is one that has them all, else from an index.
+    They come from the folder `wheels` beside the lock if there is one that has them all, else from
+    an index.
     """
     inside = str(venv_python(venv))
     wheels = lock.parent / "wheels"
@@ -94,7 +98,10 @@ def is_damaged(venv: Path) -> bool:
     try:
         null = subprocess.DEVNULL
         return (
-            programs.run_program(command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS).returncode != 0
+            programs.run_program(
+                command, os.environ, stdout=null, stderr=null, timeout=LIMIT_SECONDS
+            ).returncode
+            != 0
         )
     except (OSError, subprocess.TimeoutExpired):
         return True

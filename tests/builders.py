@@ -1,6 +1,7 @@
 """Small builders of records and session files, in the form that the client writes them.
 
-Instants are given as seconds (int or float) after ``EPOCH`` or as ready ISO strings; uuids may be any string.
+Instants are given as seconds (int or float) after ``EPOCH`` or as ready ISO strings; uuids may be
+any string.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ def instant(ts: float | str) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def chain_record(kind: str, *, uuid: str, parent: str | None, ts: float | str, session_id: str, **extra: Any) -> Record:
+def chain_record(
+    kind: str, *, uuid: str, parent: str | None, ts: float | str, session_id: str, **extra: Any
+) -> Record:
     """A record that is linked by uuid, with the client's envelope; ``extra`` fields are added or replaced."""
     return {
         "parentUuid": parent,
@@ -94,7 +97,9 @@ def user(
 ) -> Record:
     """A user record: a prompt, or blocks."""
     message = {"role": "user", "content": content}
-    return chain_record("user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra)
+    return chain_record(
+        "user", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra
+    )
 
 
 def assistant(
@@ -111,8 +116,8 @@ def assistant(
 ) -> Record:
     """An assistant record; a string becomes one text block.
 
-    ``tokens`` is what the API counted in all (10 of them output), or a whole usage object; 0 leaves the usage out.
-    ``message_id`` is the record's own unless given: records of one answer share it.
+    ``tokens`` is what the API counted in all (10 of them output), or a whole usage object; 0 leaves
+    the usage out. ``message_id`` is the record's own unless given: records of one answer share it.
     """
     message: Record = {
         "model": model,
@@ -124,7 +129,15 @@ def assistant(
     }
     if tokens:
         message["usage"] = tokens if isinstance(tokens, dict) else usage(tokens)
-    return chain_record("assistant", uuid=uuid, parent=parent, ts=ts, session_id=session_id, message=message, **extra)
+    return chain_record(
+        "assistant",
+        uuid=uuid,
+        parent=parent,
+        ts=ts,
+        session_id=session_id,
+        message=message,
+        **extra,
+    )
 
 
 def usage(total: int) -> Record:
@@ -148,7 +161,13 @@ def result(call_id: str, content: str | list[Record] = "ok", **extra: Any) -> Re
 
 
 def tool_use(
-    call_id: str, *, uuid: str, parent: str | None, name: str = "Read", tool_input: Record | None = None, **rest: Any
+    call_id: str,
+    *,
+    uuid: str,
+    parent: str | None,
+    name: str = "Read",
+    tool_input: Record | None = None,
+    **rest: Any,
 ) -> Record:
     """An assistant record that makes one tool call; ``rest`` as for ``assistant``."""
     return assistant([call(call_id, name, **(tool_input or {}))], uuid=uuid, parent=parent, **rest)
@@ -173,15 +192,25 @@ def script(
 ) -> list[Record]:
     """A script of the tool REPL and its answer, then what it called: tools, their inputs, and what each gave.
 
-    What a tool gave is what the client notes beside a result; an ``Exception`` stands for an error. Records are linked
-    in order; the last one's uuid is ``{uuid}-end``.
+    What a tool gave is what the client notes beside a result; an ``Exception`` stands for an error.
+    Records are linked in order; the last one's uuid is ``{uuid}-end``.
     """
     at: Record = {"ts": ts, "session_id": session_id}
     given = {"code": code, "description": "Run a script"}
     noted = {"code": code, "stdout": output, "stderr": ""}
     rows = [
-        tool_use(f"toolu_{uuid}", name="REPL", tool_input=given, uuid=uuid, parent=parent, tokens=5_000, **at),
-        tool_result(f"toolu_{uuid}", output, uuid=f"{uuid}-out", parent=uuid, toolUseResult=noted, **at),
+        tool_use(
+            f"toolu_{uuid}",
+            name="REPL",
+            tool_input=given,
+            uuid=uuid,
+            parent=parent,
+            tokens=5_000,
+            **at,
+        ),
+        tool_result(
+            f"toolu_{uuid}", output, uuid=f"{uuid}-out", parent=uuid, toolUseResult=noted, **at
+        ),
     ]
     unsent: Record = {"isVirtual": True, **at}
     for number, (tool, inputs, gave) in enumerate(made):
@@ -193,7 +222,9 @@ def script(
         used = call(call_id, tool, **inputs)
         rows.append(assistant([used], uuid=own, parent=above, model="<synthetic>", **unsent))
         rows.append(user([answer], uuid=f"{own}-out", parent=own, **details, **unsent))
-    rows.append(assistant("That is done.", uuid=f"{uuid}-end", parent=rows[-1]["uuid"], tokens=5_100, **at))
+    rows.append(
+        assistant("That is done.", uuid=f"{uuid}-end", parent=rows[-1]["uuid"], tokens=5_100, **at)
+    )
     return rows
 
 
@@ -207,22 +238,41 @@ def system(
     **extra: Any,
 ) -> Record:
     """A system record."""
-    return chain_record("system", uuid=uuid, parent=parent, ts=ts, session_id=session_id, subtype=subtype, **extra)
+    return chain_record(
+        "system", uuid=uuid, parent=parent, ts=ts, session_id=session_id, subtype=subtype, **extra
+    )
 
 
-def progress(*, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION) -> Record:
+def progress(
+    *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
+) -> Record:
     """A progress record of clients 2.1.7 to 2.1.72: part of the links, never of the conversation."""
     data = {"type": "hook_progress", "hookEvent": "PostToolUse"}
-    return chain_record("progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data)
+    return chain_record(
+        "progress", uuid=uuid, parent=parent, ts=ts, session_id=session_id, data=data
+    )
 
 
 def attachment(
-    rendered: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION, **extra: Any
+    rendered: str,
+    *,
+    uuid: str,
+    parent: str | None,
+    ts: float | str = 0,
+    session_id: str = SESSION,
+    **extra: Any,
 ) -> Record:
     """An attachment whose ``rendered`` text is sent with the conversation."""
     body = {"type": "hook_additional_context", "content": [rendered]}
-    sent = {"attachment": body, "rendered": [{"content": rendered}], "renderedRole": "user", **extra}
-    return chain_record("attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, **sent)
+    sent = {
+        "attachment": body,
+        "rendered": [{"content": rendered}],
+        "renderedRole": "user",
+        **extra,
+    }
+    return chain_record(
+        "attachment", uuid=uuid, parent=parent, ts=ts, session_id=session_id, **sent
+    )
 
 
 def boundary(
@@ -255,7 +305,9 @@ def boundary(
     )
 
 
-def summary(text: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION) -> Record:
+def summary(
+    text: str, *, uuid: str, parent: str | None, ts: float | str = 0, session_id: str = SESSION
+) -> Record:
     """The user record that follows a boundary and carries its summary."""
     marks = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     return user(text, uuid=uuid, parent=parent, ts=ts, session_id=session_id, **marks)
@@ -271,7 +323,9 @@ def custom_title(title: str, session_id: str = SESSION) -> Record:
     return {"type": "custom-title", "customTitle": title, "sessionId": session_id}
 
 
-def conversation(turns: int, *, session_id: str = SESSION, prefix: str = "r", start: float = 0) -> list[Record]:
+def conversation(
+    turns: int, *, session_id: str = SESSION, prefix: str = "r", start: float = 0
+) -> list[Record]:
     """A plain chain of prompts and answers: records ``r0``, ``r1``... one second apart, tokens growing."""
     records: list[Record] = []
     for number in range(2 * turns):
@@ -279,11 +333,24 @@ def conversation(turns: int, *, session_id: str = SESSION, prefix: str = "r", st
         if number % 2:
             answer, tokens = f"answer {number}", 1_000 + 100 * number
             records.append(
-                assistant(answer, uuid=f"{prefix}{number}", parent=parent, ts=ts, session_id=session_id, tokens=tokens)
+                assistant(
+                    answer,
+                    uuid=f"{prefix}{number}",
+                    parent=parent,
+                    ts=ts,
+                    session_id=session_id,
+                    tokens=tokens,
+                )
             )
         else:
             records.append(
-                user(f"prompt {number}", uuid=f"{prefix}{number}", parent=parent, ts=ts, session_id=session_id)
+                user(
+                    f"prompt {number}",
+                    uuid=f"{prefix}{number}",
+                    parent=parent,
+                    ts=ts,
+                    session_id=session_id,
+                )
             )
     return records
 

@@ -27,7 +27,9 @@ from tests.needs import REPO, need
 
 pytest_plugins = ("tests.e2e.fixtures",)
 
-REAL_HOMES = tuple(os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex"))
+REAL_HOMES = tuple(
+    os.path.join(pwd.getpwuid(os.getuid()).pw_dir, name) for name in (".claude", ".codex")
+)
 """What must never be touched, whatever HOME says: the folders of the clients of whoever runs the tests."""
 
 _ROOTS = tuple(f"{path}/" for home in REAL_HOMES for path in (home, os.path.realpath(home)))
@@ -59,7 +61,9 @@ if _takes_the_tests(MEMORY):
 settings.register_profile("tests", deadline=None)  # on a busy machine any example may take its time
 settings.load_profile("tests")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background: every child would be deaf to it
+if (
+    signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+):  # started in the background: every child would be deaf to it
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:  # or below nohup
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -94,13 +98,18 @@ class RealHomeTouched(AssertionError):
 
 
 def _watch(event: str, arguments: tuple[Any, ...]) -> None:
-    """Raise for any touch of the real client's folder; an audit hook sees every path that Python opens."""
+    """Raise for any touch of the real client's folder.
+
+    An audit hook sees every path that Python opens.
+    """
     if event not in _EVENTS:
         return
     for path in arguments[:2]:
         name = os.fsdecode(path) if isinstance(path, (bytes, os.PathLike)) else path
         if isinstance(name, str) and f"{os.path.abspath(name)}/".startswith(_ROOTS):
-            raise RealHomeTouched(f"{event} of {name}: tests never touch the real ~/.claude and ~/.codex")
+            raise RealHomeTouched(
+                f"{event} of {name}: tests never touch the real ~/.claude and ~/.codex"
+            )
 
 
 sys.addaudithook(_watch)
@@ -141,14 +150,36 @@ BELOW_PARTS = frozenset(
 
 AT_THE_SEAM = frozenset(
     {
-        *(f"cli/test_{name}.py" for name in ("archive", "delete", "doctor", "handoff", "lineage_verbs", "main")),
+        *(
+            f"cli/test_{name}.py"
+            for name in ("archive", "delete", "doctor", "handoff", "lineage_verbs", "main")
+        ),
         *(f"cli/test_{name}.py" for name in ("output", "resume_terminal", "search", "sessions")),
-        *(f"hooks/test_{name}.py" for name in ("broken_venv", "expiring_sessions", "handoff", "index_at_start")),
+        *(
+            f"hooks/test_{name}.py"
+            for name in ("broken_venv", "expiring_sessions", "handoff", "index_at_start")
+        ),
         *(f"hooks/test_{name}.py" for name in ("inside", "trim")),
-        *("parts/attribution/test_search_line.py", "parts/codex/test_verbs.py", "parts/documents/test_verb.py"),
-        *("parts/lost/test_lost_sessions.py", "parts/marks/test_fork_point.py", "parts/moved/test_rehome.py"),
-        *("parts/moved/test_resume.py", "parts/secrets/scrub/test_purge.py", "parts/secrets/test_scrub.py"),
-        *("parts/share/test_export.py", "parts/share/test_import.py", "parts/smart_trim/test_verb.py"),
+        *(
+            "parts/attribution/test_search_line.py",
+            "parts/codex/test_verbs.py",
+            "parts/documents/test_verb.py",
+        ),
+        *(
+            "parts/lost/test_lost_sessions.py",
+            "parts/marks/test_fork_point.py",
+            "parts/moved/test_rehome.py",
+        ),
+        *(
+            "parts/moved/test_resume.py",
+            "parts/secrets/scrub/test_purge.py",
+            "parts/secrets/test_scrub.py",
+        ),
+        *(
+            "parts/share/test_export.py",
+            "parts/share/test_import.py",
+            "parts/smart_trim/test_verb.py",
+        ),
         *("parts/subagents/test_children.py", "parts/team/test_verbs.py"),
     }
 )
@@ -162,7 +193,9 @@ HERE = list(map(seam.is_there, NAMES))
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--apart``: ``make core`` runs the rest."""
-    parser.addoption("--apart", action="store_true", help="leave out what make core runs, and no part changes")
+    parser.addoption(
+        "--apart", action="store_true", help="leave out what make core runs, and no part changes"
+    )
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -179,7 +212,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what names a part that is not here, and what is for ``make test-all`` alone, unless RUN_ALL=1."""
-    without = (_names_an_absent_part, _is_wide, *([_runs_in_core] if config.getoption("--apart") else []))
+    without = (
+        _names_an_absent_part,
+        _is_wide,
+        *([_runs_in_core] if config.getoption("--apart") else []),
+    )
     left_out = {item for item in items if any(reason(item) for reason in without)}
     if left_out:
         config.hook.pytest_deselected(items=list(left_out))
@@ -191,7 +228,9 @@ def _names_an_absent_part(item: pytest.Item) -> bool:
 
 
 def _runs_in_core(item: pytest.Item) -> bool:
-    return _is_below_parts(item.path) and not any(item.get_closest_marker(name) for name in ("e2e", "slow"))
+    return _is_below_parts(item.path) and not any(
+        item.get_closest_marker(name) for name in ("e2e", "slow")
+    )
 
 
 def _is_below_parts(path: Path) -> bool:
@@ -203,7 +242,9 @@ def _asks_for_parts(path: Path) -> bool:
     """Whether a test file is one of AT_THE_SEAM, or one of the core that names parts."""
     file = path.relative_to(REPO / "tests")
     names = r"\b(parts|part_table|seam)\b"
-    return str(file) in AT_THE_SEAM or (file.parts[0] != "parts" and bool(re.search(names, path.read_text("utf-8"))))
+    return str(file) in AT_THE_SEAM or (
+        file.parts[0] != "parts" and bool(re.search(names, path.read_text("utf-8")))
+    )
 
 
 def _is_wide(item: pytest.Item) -> bool:
@@ -226,7 +267,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     lacking = Counter(
         reason.partition("Skipped: ")[2] or reason
         for report in terminalreporter.stats.get("skipped", [])
-        for reason in [report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)]
+        for reason in [
+            report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        ]
     )
     if lacking:
         reasons = "; ".join(f"{count:,}: {reason}" for reason, count in lacking.most_common())
@@ -237,14 +280,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def no_real_home() -> Iterator[None]:
     """HOME leads nowhere, and nothing of a client that may run these tests is in the environment.
 
-    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not: messages name it as they find it.
+    ``resume-hooks`` is on PATH, whether the venv of these tests is activated or not: messages name
+    it as they find it.
     """
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
             if name.startswith(_OURS) and name not in _KEPT:
                 patch.delenv(name)
         patch.setenv("HOME", NO_HOME)
-        patch.setenv("PATH", os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]))
+        patch.setenv(
+            "PATH",
+            os.pathsep.join([os.environ.get("PATH", os.defpath), os.path.dirname(sys.executable)]),
+        )
         yield
 
 
@@ -275,6 +322,8 @@ def git(tmp_path: Path) -> Any:
         who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"]
         env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "GIT_CONFIG_NOSYSTEM": "1"}
         command, quiet = ["git", *who, *words], subprocess.PIPE
-        return subprocess.check_output(command, cwd=folder, env=env, stderr=quiet, timeout=60, text=True).strip()
+        return subprocess.check_output(
+            command, cwd=folder, env=env, stderr=quiet, timeout=60, text=True
+        ).strip()
 
     return run

@@ -1,6 +1,7 @@
 """The real sessions of the corpus, one after the other: what is read of one is read once for all tests that ask.
 
-``real_session`` is a fixture of the whole run, so that pytest puts the tests of one session together, in one process.
+``real_session`` is a fixture of the whole run, so that pytest puts the tests of one session
+together, in one process.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ class RealSession:
 
     @cached_property
     def digest(self) -> Digest:
-        """The digest, as of a machine without other sessions; an empty one of what no digest is made of."""
+        """The digest, as of a machine without other sessions.
+
+        An empty one of what no digest is made of.
+        """
         nowhere = Where({"HOME": "/nowhere", "CLAUDE_CONFIG_DIR": "/nowhere"})
         return Digest() if self.is_foreign else digest_of(self.file, nowhere)
 
@@ -62,7 +66,10 @@ class RealSession:
         return any(node.spoken for node in self.transcript.chain)
 
     def copied_to(self, folder: Path) -> Path:
-        """A copy in a project folder, under its own id; under a made-up one where its name is none."""
+        """A copy in a project folder, under its own id.
+
+        Under a made-up one where its name is none.
+        """
         copy = folder / f"{self.path.stem if is_session_id(self.path.stem) else SESSION}.jsonl"
         shutil.copyfile(self.path, copy)
         return copy

@@ -23,13 +23,17 @@ STEPS = frozenset(
         *("os.rmdir", "os.symlink", "os.truncate", "os.utime"),
     }
 )
-"""The other calls that change a disk, as Python's audit names them; beside them whatever opens a file to write."""
+"""The other calls that change a disk, as Python's audit names them.
+
+Beside them whatever opens a file to write.
+"""
 
 
 def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> Iterator[bool]:
     """Kill a work before its first change of the disk, then before a later one each time, until it gets to the end.
 
-    Each try does what ``prepare`` gave just before, in a process of its own; yields whether that was killed.
+    Each try does what ``prepare`` gave just before, in a process of its own; yields whether that
+    was killed.
     """
     for count in range(1, 5_000, every):
         status = outcome(prepare(), killed_before=count)
@@ -41,7 +45,10 @@ def crashes(prepare: Callable[[], Callable[[], object]], *, every: int = 1) -> I
 
 
 def outcome(work: Callable[[], object], *, killed_before: int = 0) -> int:
-    """The exit code of a work in a process of its own, 1 where it raised; minus the signal where one ended it."""
+    """The exit code of a work in a process of its own, 1 where it raised.
+
+    Minus the signal where one ended it.
+    """
     process = os.fork()
     if not process:
         _do(work, killed_before)

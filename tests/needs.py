@@ -23,7 +23,8 @@ REPO = Path(__file__).resolve().parent.parent
 def need(what: str, present: object, how: str) -> None:
     """Return when `present` is true; else skip the test naming `what` and `how` to get it.
 
-    Under REQUIRE_ALL=1 (what the CI sets) the same absence fails, so that nothing goes untested unseen.
+    Under REQUIRE_ALL=1 (what the CI sets) the same absence fails, so that nothing goes untested
+    unseen.
     """
     if present:
         return
@@ -35,7 +36,10 @@ def need(what: str, present: object, how: str) -> None:
 
 def one_in(step: int, values: Iterable[Any]) -> list[Any]:
     """The values as parameters of a test: every ``step``-th in every run, the others with RUN_ALL=1 alone."""
-    return [value if not at % step else pytest.param(value, marks=pytest.mark.wide) for at, value in enumerate(values)]
+    return [
+        value if not at % step else pytest.param(value, marks=pytest.mark.wide)
+        for at, value in enumerate(values)
+    ]
 
 
 def every_python() -> list[Path]:
@@ -45,7 +49,10 @@ def every_python() -> list[Path]:
 
 
 def python39() -> str:
-    """A Python 3.9, the oldest that the hooks' own scripts run on; skips or fails the test where there is none."""
+    """A Python 3.9, the oldest that the hooks' own scripts run on.
+
+    Skips or fails the test where there is none.
+    """
     known = (str(path) for path in every_python() if path.parent.parent.name.startswith("3.9."))
     found = next(known, "") or shutil.which("python3.9")
     need("Python 3.9", found, "install it with pyenv, or as python3.9 on PATH")
@@ -60,21 +67,29 @@ def corpus_folder() -> Path:
 def corpus() -> Path:
     """The folder of real transcripts; skips or fails the test where there is none."""
     folder = corpus_folder()
-    need("the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}")
+    need(
+        "the transcript corpus", folder.is_dir(), f"set RESUME_HOOKS_CORPUS, or put it at {folder}"
+    )
     return folder
 
 
 def corpus_sessions() -> list[Path]:
-    """Every conversation file of the corpus, sorted; empty where there is no corpus (usable to parametrise).
+    """Every conversation file of the corpus, sorted.
 
-    Left out: sub-agent files, the client's 0-byte stubs, and whatever lies in a session's own folder.
+    Empty where there is no corpus (usable to parametrise).
+
+    Left out: sub-agent files, the client's 0-byte stubs, and whatever lies in a session's own
+    folder.
     """
     files = sorted(corpus_folder().rglob("*.jsonl"))
     return [file for file in files if _is_conversation(file)]
 
 
 def _is_conversation(file: Path) -> bool:
-    """Whether a .jsonl is a session of its own; companions lie under a folder named like a session."""
+    """Whether a .jsonl is a session of its own.
+
+    Companions lie under a folder named like a session.
+    """
     if file.name.startswith("agent-") or file.stat().st_size == 0:
         return False
     inside = file.relative_to(corpus_folder()).parts[:-1]
@@ -83,4 +98,8 @@ def _is_conversation(file: Path) -> bool:
 
 def here(names: dict[str, Value], brought: Mapping[str, Sequence[Any]]) -> dict[str, Value]:
     """Of a list that a test pins, what is of the core, or of a part that is here: ``brought`` has a row a name."""
-    return {name: value for name, value in names.items() if name not in brought or seam.is_there(brought[name][0])}
+    return {
+        name: value
+        for name, value in names.items()
+        if name not in brought or seam.is_there(brought[name][0])
+    }

@@ -57,7 +57,12 @@ class Screen:
             **environ,
         }
         self._child: pexpect.spawn[bytes] = pexpect.spawn(
-            "/bin/sh", ["-c", _SCRIPT, "sh", *words], cwd=str(folder), env=env, dimensions=(rows, columns), timeout=None
+            "/bin/sh",
+            ["-c", _SCRIPT, "sh", *words],
+            cwd=str(folder),
+            env=env,
+            dimensions=(rows, columns),
+            timeout=None,
         )
         self._child.delaybeforesend = None
         self._emulator = Emulator(columns, rows, self._answer)
@@ -99,7 +104,10 @@ class Screen:
         return "\n".join(self._emulator.lines())
 
     def wait_for(self, pattern: str, timeout: float = TIMEOUT) -> re.Match[str]:
-        """Wait for ``pattern`` (MULTILINE) on the screen; AssertionError with the screen where it never comes."""
+        """Wait for ``pattern`` (MULTILINE) on the screen.
+
+        AssertionError with the screen where it never comes.
+        """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             found = re.search(pattern, self.text(), re.MULTILINE)
@@ -123,7 +131,9 @@ class Screen:
         raise AssertionError(f"it never ended; the screen:\n{self.text()}")
 
     def closed(self) -> int:
-        """Close the terminal, as a window is closed, and wait for the end; the exit code that the shell noted, else 0.
+        """Close the terminal, as a window is closed, and wait for the end.
+
+        The exit code that the shell noted, else 0.
 
         The shell that is hung up, too, seldom lives to note one.
         """
@@ -140,7 +150,11 @@ class Screen:
         """Whether the terminal's settings, its screen and its cursor are as before."""
         settings = [(self._notes / name).read_text() for name in ("before", "after")]
         screen = self.raw.rfind(USUAL) > self.raw.rfind(ALTERNATE) or ALTERNATE not in self.raw
-        return settings[0] == settings[1] and screen and self.raw.rfind(SHOWN) >= self.raw.rfind(HIDDEN)
+        return (
+            settings[0] == settings[1]
+            and screen
+            and self.raw.rfind(SHOWN) >= self.raw.rfind(HIDDEN)
+        )
 
     def _drain(self) -> None:
         try:
@@ -152,7 +166,9 @@ class Screen:
         """The processes that the shell runs."""
         pid = self._child.pid
         try:
-            return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+            return [
+                int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+            ]
         except OSError:
             return []
 

@@ -1,6 +1,7 @@
 """Owns the stand-in for the client where a headless model is asked: a ``claude`` on PATH that does as a test says.
 
-It keeps what it was given (arguments, environment, folder, text) and then runs a few lines of Python of the test's own.
+It keeps what it was given (arguments, environment, folder, text) and then runs a few lines of
+Python of the test's own.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def stand_in(root: Path, body: str) -> StandIn:
         folder.mkdir(parents=True, exist_ok=True)
     script = made.folder / "claude"
     script.write_text(
-        _SCRIPT.format(python=sys.executable, folder=str(made.folder), calls=str(made.calls_folder), body=body),
+        _SCRIPT.format(
+            python=sys.executable, folder=str(made.folder), calls=str(made.calls_folder), body=body
+        ),
         encoding="utf-8",
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)

@@ -32,14 +32,22 @@ def hostile() -> list[Record]:
     return [
         {"type": "permission-mode", "permissionMode": "bypassPermissions", "sessionId": "../../x"},
         {"type": "mode", "mode": EVIL, "sessionId": "x"},
-        {"type": "worktree-state", "worktreeSession": {"worktreePath": f"/tmp/{EVIL}"}, "sessionId": "x"},
+        {
+            "type": "worktree-state",
+            "worktreeSession": {"worktreePath": f"/tmp/{EVIL}"},
+            "sessionId": "x",
+        },
         {"type": "agent-name", "agentName": EVIL, "sessionId": "x"},
         {"type": "agent-setting", "agentSetting": EVIL, "sessionId": "x"},
         {"type": "queue-operation", "operation": "enqueue", "content": EVIL, "sessionId": "x"},
         {"type": "continued-in", "sessionId": EVIL},
         {"type": "cost-state", "cost": 10**6, "sessionId": EVIL},
         _snapshot(),
-        {"type": "content-replacement", "replacements": [{"toolUseId": "c1", "replacement": EVIL}], "sessionId": "x"},
+        {
+            "type": "content-replacement",
+            "replacements": [{"toolUseId": "c1", "replacement": EVIL}],
+            "sessionId": "x",
+        },
         *_talk(),
         {"type": "tag", "tag": "parser", "sessionId": "x"},
         {"type": "pr-link", "prNumber": 1, "prUrl": f"https://{EVIL}", "sessionId": "x"},
@@ -50,16 +58,34 @@ def hostile() -> list[Record]:
 
 def _talk() -> list[Record]:
     """The chain."""
-    first = user(SAID[0], uuid="u1", **_wishes(), toolUseResult={"agentId": EVIL, "outputFile": EVIL})
+    first = user(
+        SAID[0], uuid="u1", **_wishes(), toolUseResult={"agentId": EVIL, "outputFile": EVIL}
+    )
     edit = {"file_path": "/x", "old_string": "a", "new_string": "b"}
     calls = tool_use("c1", uuid="a1", parent="h5", name="Edit", tool_input=edit, ts=7, **_wishes())
     # The diff has no form that a screen could show, on which client 2.1.42 ends.
-    answer = {"agentId": EVIL, "backgroundTaskId": EVIL, "filePath": "/x", "structuredPatch": [{"lines": EVIL}]}
-    ran = user([result("c1", "ok")], uuid="r1", parent="a1", ts=8, toolUseResult=answer, **_wishes())
-    done = assistant(SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_wishes(), tokens=900_000)
+    answer = {
+        "agentId": EVIL,
+        "backgroundTaskId": EVIL,
+        "filePath": "/x",
+        "structuredPatch": [{"lines": EVIL}],
+    }
+    ran = user(
+        [result("c1", "ok")], uuid="r1", parent="a1", ts=8, toolUseResult=answer, **_wishes()
+    )
+    done = assistant(
+        SAID[1], uuid="a2", parent="r1", ts=9, model=MODEL, **_wishes(), tokens=900_000
+    )
     queued = attachment(EVIL, uuid="q1", parent="a2", ts=10)
-    queued["attachment"] = {"type": "queued_command", "prompt": SAID[2], "commandMode": "prompt", "origin": EVIL}
-    last = assistant(SAID[3], uuid="a3", parent="q1", ts="2099-01-01T00:00:00.000Z", model=MODEL, tokens=_bill())
+    queued["attachment"] = {
+        "type": "queued_command",
+        "prompt": SAID[2],
+        "commandMode": "prompt",
+        "origin": EVIL,
+    }
+    last = assistant(
+        SAID[3], uuid="a3", parent="q1", ts="2099-01-01T00:00:00.000Z", model=MODEL, tokens=_bill()
+    )
     return [first, *_instructions("u1"), calls, ran, done, queued, last]
 
 
@@ -74,7 +100,10 @@ def _wishes() -> Record:
         "todos": [{"content": EVIL, "status": "in_progress", "activeForm": EVIL}],
         "agentId": EVIL,
         "forkedFrom": {"sessionId": "00000001-0000-4000-8000-000000000001", "messageUuid": EVIL},
-        "continue_metadata": {"parent_session_file": f"/{EVIL}", "continued_at": "2026-01-31T09:30:00Z"},
+        "continue_metadata": {
+            "parent_session_file": f"/{EVIL}",
+            "continued_at": "2026-01-31T09:30:00Z",
+        },
         "truncated": True,
         "original_session": f"/{EVIL}",
         "requestedModel": EVIL,
@@ -86,9 +115,18 @@ def _instructions(above: str) -> list[Record]:
     """Attachments that speak with the authority of the client, one after the other below ``above``."""
     kinds: list[dict[str, Any]] = [
         {"type": "prompt_snapshot", "systemPrompt": [EVIL]},
-        {"type": "hook_additional_context", "content": [EVIL], "hookName": "SessionStart", "hookEvent": "SessionStart"},
+        {
+            "type": "hook_additional_context",
+            "content": [EVIL],
+            "hookName": "SessionStart",
+            "hookEvent": "SessionStart",
+        },
         {"type": "command_permissions", "allowedTools": ["Bash(*)", EVIL]},
-        {"type": "file", "filename": EVIL, "content": {"type": "text", "file": {"filePath": EVIL, "content": EVIL}}},
+        {
+            "type": "file",
+            "filename": EVIL,
+            "content": {"type": "text", "file": {"filePath": EVIL, "content": EVIL}},
+        },
     ]
     rows = []
     for number, told in enumerate(kinds, 1):
@@ -105,5 +143,14 @@ def _bill() -> Record:
 
 def _snapshot() -> Record:
     files = {f"/home/{EVIL}/x.py": _BACKUP}
-    inner = {"messageId": "u1", "trackedFileBackups": files, "timestamp": "2026-01-31T09:30:00.000Z"}
-    return {"type": "file-history-snapshot", "messageId": "u1", "snapshot": inner, "isSnapshotUpdate": False}
+    inner = {
+        "messageId": "u1",
+        "trackedFileBackups": files,
+        "timestamp": "2026-01-31T09:30:00.000Z",
+    }
+    return {
+        "type": "file-history-snapshot",
+        "messageId": "u1",
+        "snapshot": inner,
+        "isSnapshotUpdate": False,
+    }

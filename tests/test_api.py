@@ -42,8 +42,16 @@ def family(config_home: ConfigHome) -> list[Path]:
     """An original, its trim (with an export), and a continuation of that."""
     folder = config_home.project()
     paths = [folder / f"{session_id(n)}.jsonl" for n in (1, 2, 3)]
-    trim = {"trim_metadata": {"parent_file": str(paths[0])}, "continue_metadata": {"exported_file": "/x/log.txt"}}
-    onward = {"continue_metadata": {"parent_session_file": str(paths[1]), "parent_session_id": session_id(2)}}
+    trim = {
+        "trim_metadata": {"parent_file": str(paths[0])},
+        "continue_metadata": {"exported_file": "/x/log.txt"},
+    }
+    onward = {
+        "continue_metadata": {
+            "parent_session_file": str(paths[1]),
+            "parent_session_id": session_id(2),
+        }
+    }
     write_session(folder, session_id(1), conversation(1))
     write_session(folder, session_id(2), [trim, *conversation(1)])
     write_session(folder, session_id(3), [onward, *conversation(1)])
@@ -129,7 +137,10 @@ def test_trim(config_home: ConfigHome) -> None:
         *conversation(1),
         tool_use("t1", uuid="c", parent="r1", name="Bash", ts=5),
         tool_result("t1", "a long output " * 500, uuid="d", parent="c", ts=6),
-        *[{**record, "parentUuid": record["parentUuid"] or "d"} for record in conversation(3, prefix="s", start=7)],
+        *[
+            {**record, "parentUuid": record["parentUuid"] or "d"}
+            for record in conversation(3, prefix="s", start=7)
+        ],
     ]
     path = write_session(config_home.project(), session_id(7), long)
     assert not trim(path, dry_run=True).written
@@ -149,16 +160,28 @@ def talks(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         cwd = CWD if number == 3 else str(tmp_path)
         common: dict[str, Any] = {"session_id": session_id(number), "cwd": cwd}
         asked = user(f"tune the linter {number}", uuid=uid(number), **common)
-        onward = {"continue_metadata": {"parent_session_file": str(paths[0]), "parent_session_id": session_id(1)}}
+        onward = {
+            "continue_metadata": {
+                "parent_session_file": str(paths[0]),
+                "parent_session_id": session_id(1),
+            }
+        }
         answer = assistant("it is tuned", uuid=uid(number * 10), parent=uid(number), ts=9, **common)
-        write_session(path.parent, session_id(number), [*([onward] if number == 2 else []), asked, answer])
-    said = user("the linter of the agent", uuid=uid("a"), session_id=session_id(1), isSidechain=True)
+        write_session(
+            path.parent, session_id(number), [*([onward] if number == 2 else []), asked, answer]
+        )
+    said = user(
+        "the linter of the agent", uuid=uid("a"), session_id=session_id(1), isSidechain=True
+    )
     write_session(paths[0].with_suffix("") / "subagents", "agent-a1", [said])
     return paths
 
 
 def test_search(talks: list[Path], tmp_path: Path) -> None:
-    """The current folder's project by default; hits with paths, frozen, and references that name the record."""
+    """The current folder's project by default.
+
+    Hits with paths, frozen, and references that name the record.
+    """
     hits = search_sessions("linter -agent")
     assert {hit.session_id for hit in hits} == {session_id(1), session_id(2)}
     (hit,) = search_sessions('"linter 1"')
@@ -187,8 +210,13 @@ def test_search(talks: list[Path], tmp_path: Path) -> None:
 
 
 def test_where_search_looks(talks: list[Path]) -> None:
-    """Another project, everywhere, a session or one of its sub-agents, a lineage; words apart or as one text."""
-    everything = {f"{session_id(n)}:{n == 2:d}" for n in (1, 2, 3)} | {f"{session_id(1)}/agent-a1:0"}
+    """Another project, everywhere, a session or one of its sub-agents, a lineage.
+
+    Words apart or as one text.
+    """
+    everything = {f"{session_id(n)}:{n == 2:d}" for n in (1, 2, 3)} | {
+        f"{session_id(1)}/agent-a1:0"
+    }
     for where, found in [
         ({"project": CWD}, {f"{session_id(3)}:0"}),
         ({"project": Path(CWD)}, {f"{session_id(3)}:0"}),
@@ -204,7 +232,10 @@ def test_where_search_looks(talks: list[Path]) -> None:
 
 
 def test_search_refuses(talks: list[Path]) -> None:
-    """No word, two places, no hit wanted: each a UsageError; a session that is none is not found."""
+    """No word, two places, no hit wanted: each a UsageError.
+
+    A session that is none is not found.
+    """
     for query, options in [
         ("", {}),
         ([], {}),

@@ -34,7 +34,9 @@ GROUND = {
 def modules() -> dict[str, Path]:
     """Every module by its name below ``resume_hooks``; the package itself is ``""``."""
     return {
-        ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix("__init__").rstrip("."): path
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        .removesuffix("__init__")
+        .rstrip("."): path
         for path in sorted(SOURCE.rglob("*.py"))
     }
 
@@ -63,7 +65,10 @@ def test_every_package_says_what_it_may_import(package: str) -> None:
 
 @pytest.mark.parametrize("verb", [*VERBS, "slash"])
 def test_every_verb_is_declared(verb: str) -> None:
-    """The command line finds its verbs by name, so the linter does not see them. The help begins with a plain word."""
+    """The command line finds its verbs by name, so the linter does not see them.
+
+    The help begins with a plain word.
+    """
     assert re.match(r"[A-Z][a-z]+[ :]", command_of_verb(verb).help or "")
 
 
@@ -94,7 +99,11 @@ def test_every_lane_has_its_module(name: str) -> None:
     ("part", "function"),
     sorted(
         {(part, function) for part, function, _ in part_table.CHECKS.values()}
-        | {(part, function) for rows in part_table.OPTIONS.values() for part, _, _, function, _ in rows}
+        | {
+            (part, function)
+            for rows in part_table.OPTIONS.values()
+            for part, _, _, function, _ in rows
+        }
         | {row for rows in part_table.ANSWERS.values() for row in rows}
     ),
 )
@@ -105,10 +114,22 @@ def test_what_a_part_answers_with_is_there(part: str, function: str) -> None:
 
 def test_every_question_that_a_part_answers_is_asked() -> None:
     """One that is worded otherwise than where it is asked would have no answer, and nobody would know."""
-    asking = [path for name, path in MODULES.items() if name != "part_table" and path.parent.parent.name != "parts"]
-    asking += [path for path in MODULES.values() if path.parent.parent.name == "parts" and path.stem != "__init__"]
+    asking = [
+        path
+        for name, path in MODULES.items()
+        if name != "part_table" and path.parent.parent.name != "parts"
+    ]
+    asking += [
+        path
+        for path in MODULES.values()
+        if path.parent.parent.name == "parts" and path.stem != "__init__"
+    ]
     said = [path.read_text(encoding="utf-8") for path in (*asking, *(REPO / "hooks").glob("*.py"))]
-    unasked = [question for question in part_table.ANSWERS if not any(f'"{question}"' in text for text in said)]
+    unasked = [
+        question
+        for question in part_table.ANSWERS
+        if not any(f'"{question}"' in text for text in said)
+    ]
     assert unasked == [] or not all(seam.is_there(part) for part in NAMES)  # a part asks, too
 
 
@@ -122,13 +143,20 @@ def test_the_package_opens_one_door() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", [name for name in MODULES if name.partition(".")[0] not in {"cli", "hooks"} and ".verbs" not in name]
+    "module",
+    [
+        name
+        for name in MODULES
+        if name.partition(".")[0] not in {"cli", "hooks"} and ".verbs" not in name
+    ],
 )
 def test_printing_and_leaving_are_for_the_edges(module: str) -> None:
     """Below the hooks nothing prints, and nothing ends the process (a forked child aside)."""
     if module == "__main__":
         return
-    called = {ast.unparse(node.func) for node in ast.walk(_tree(module)) if isinstance(node, ast.Call)}
+    called = {
+        ast.unparse(node.func) for node in ast.walk(_tree(module)) if isinstance(node, ast.Call)
+    }
     assert called.isdisjoint({"print", "exit", "sys.exit", "quit", "input"})
 
 

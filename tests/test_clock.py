@@ -22,7 +22,15 @@ def test_a_date_or_an_instant(text: str) -> None:
     assert clock.point(text) == EXACT[text]
 
 
-AGO = {"30min": 1_800, "12h": 43_200, "3d": 259_200, " 2 W ": 1_209_600, "6m": 15_552_000, "1y": 31_536_000, "0h": 0}
+AGO = {
+    "30min": 1_800,
+    "12h": 43_200,
+    "3d": 259_200,
+    " 2 W ": 1_209_600,
+    "6m": 15_552_000,
+    "1y": 31_536_000,
+    "0h": 0,
+}
 
 
 @pytest.mark.parametrize("text", AGO)
@@ -38,7 +46,9 @@ def test_before_all_time() -> None:
     assert clock.point("9999y") == datetime.fromtimestamp(1, UTC)
 
 
-@pytest.mark.parametrize("text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"])
+@pytest.mark.parametrize(
+    "text", ["", "h", "soon", "-1h", "1.5h", "12345h", "²h", "1x", "2026-13-01"]
+)
 def test_no_instant(text: str) -> None:
     """None for anything else."""
     assert clock.point(text) is None

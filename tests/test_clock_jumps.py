@@ -26,7 +26,12 @@ from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, w
 from tests.fuzz.targets.hooks import answered
 
 YEAR = 365 * 86_400
-JUMPS = {"a minute back": -60, "a year back": -YEAR, "a day ahead": 86_401, "a decade ahead": 10 * YEAR}
+JUMPS = {
+    "a minute back": -60,
+    "a year back": -YEAR,
+    "a day ahead": 86_401,
+    "a decade ahead": 10 * YEAR,
+}
 NEW = session_id(2)
 
 
@@ -37,7 +42,9 @@ class Clock:
         self.ahead = 0.0
         true = time.time
         patch.setattr(time, "time", lambda: true() + self.ahead)
-        patch.setattr(clock, "now", lambda: clock.stamp(datetime.fromtimestamp(true() + self.ahead, UTC)))
+        patch.setattr(
+            clock, "now", lambda: clock.stamp(datetime.fromtimestamp(true() + self.ahead, UTC))
+        )
 
 
 @pytest.fixture
@@ -56,7 +63,10 @@ def path(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> str:
 
 def send(main: Any, path: str, number: str = SESSION, **event: str) -> dict[str, Any]:
     """What a hook answers, ``{}`` for nothing."""
-    out = answered(main, json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode())
+    out = answered(
+        main,
+        json.dumps({"session_id": number, "transcript_path": path, "cwd": CWD, **event}).encode(),
+    )
     return dict(json.loads(out)) if out else {}
 
 
@@ -69,7 +79,10 @@ def test_between_the_end_of_a_session_and_the_next_one(
     hands.ahead = jump
     send(session.main, path, NEW, hook_event_name="SessionStart", source="clear")
     linked = [(link.parent_id, link.child_id) for link in read_links(config_home.where)]
-    assert linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else []) or abs(jump) == 60
+    assert (
+        linked == ([(SESSION, NEW)] if abs(jump) <= session.PAIR_SECONDS - 5 else [])
+        or abs(jump) == 60
+    )
     assert not hook_state.note_names("clear-")
     send(session.main, path, hook_event_name="SessionEnd", reason="clear")
     send(session.main, path, session_id(3), hook_event_name="SessionStart", source="clear")
@@ -77,7 +90,9 @@ def test_between_the_end_of_a_session_and_the_next_one(
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_between_a_question_and_its_yes(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+def test_between_a_question_and_its_yes(
+    config_home: ConfigHome, hands: Clock, path: str, jump: float
+) -> None:
     """It is not taken for an answer in time, and asking again works."""
     confirmations.store_question(Question(SESSION, "", time.time()))
     hands.ahead = jump
@@ -91,7 +106,9 @@ def test_between_a_question_and_its_yes(config_home: ConfigHome, hands: Clock, p
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+def test_between_a_handoff_and_its_clear(
+    config_home: ConfigHome, hands: Clock, path: str, jump: float
+) -> None:
     """A handoff of another time does not open the next session; the child is there all the same."""
     said = send(prompt.main, path, prompt=">handoff go on")["reason"]
     assert "handed off" in said
@@ -105,7 +122,9 @@ def test_between_a_handoff_and_its_clear(config_home: ConfigHome, hands: Clock, 
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_work_that_a_note_asks_for_is_never_stuck(config_home: ConfigHome, hands: Clock, jump: float) -> None:
+def test_work_that_a_note_asks_for_is_never_stuck(
+    config_home: ConfigHome, hands: Clock, jump: float
+) -> None:
     """A claim of another time is one of a hook that was ended."""
     hook_state.write_note("x", {})
     assert hook_state.claim_note("x")
@@ -122,7 +141,9 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     (row,) = listing.listed(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse(row.ended) is not None
-    assert ("clock" in why_open(session_file(path), config_home.where)) == (jump == -YEAR), "unknown counts as open"
+    assert ("clock" in why_open(session_file(path), config_home.where)) == (jump == -YEAR), (
+        "unknown counts as open"
+    )
     with opened_index(config_home.where) as index:
         assert index.words.records == 12
     hands.ahead = 0
@@ -130,8 +151,13 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
         assert index.outcome.behind == 0
 
 
-def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Clock, path: str) -> None:
-    """Two of the same moment get in each other's way nowhere that matters; the older stays as it was."""
+def test_instants_in_the_trash_and_in_backups(
+    config_home: ConfigHome, hands: Clock, path: str
+) -> None:
+    """Two of the same moment get in each other's way nowhere that matters.
+
+    The older stays as it was.
+    """
     folders = []
     for ahead in (0, -YEAR, 10 * YEAR):
         hands.ahead = ahead
@@ -144,16 +170,25 @@ def test_instants_in_the_trash_and_in_backups(config_home: ConfigHome, hands: Cl
 
 
 @pytest.mark.parametrize("jump", JUMPS.values(), ids=JUMPS)
-def test_an_install_is_tried_again(tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_install_is_tried_again(
+    tmp_path: Path, jump: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure waits an hour, and not the year by which a clock was wrong."""
     import sys
 
     from tests.needs import REPO
 
     monkeypatch.setattr(sys, "path", [str(REPO / "hooks"), *sys.path])
-    install_attempt, install_venv = map(importlib.import_module, ("install_attempt", "install_venv"))
+    install_attempt, install_venv = map(
+        importlib.import_module, ("install_attempt", "install_venv")
+    )
     now, locks = time.time(), install_venv.wanted(team=False)
-    state = {"lock": install_venv.digest(locks), "started": now, "retry_after": now + 3_600, "state": "failed"}
+    state = {
+        "lock": install_venv.digest(locks),
+        "started": now,
+        "retry_after": now + 3_600,
+        "state": "failed",
+    }
     (tmp_path / "install.json").write_text(json.dumps(state))
     assert not install_attempt.is_due(tmp_path, locks, now + 1, asked=False)
     assert install_attempt.is_due(tmp_path, locks, now + jump, asked=False)

@@ -25,7 +25,14 @@ from resume_hooks.paths import STATE_NAMES
 from resume_hooks.settings import KEYS
 from tests.needs import REPO
 
-GLOBS = ("README.md", "CONTRIBUTING.md", "docs/*.md", "skills/*/*.md", "agents/*.md", "commands/*.md")
+GLOBS = (
+    "README.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "skills/*/*.md",
+    "agents/*.md",
+    "commands/*.md",
+)
 PAGES = [page for glob in GLOBS for page in REPO.glob(glob)]
 BEGIN = {*VERBS, *ALIASES, *REPLACED} - {"tag"}
 """What begins a command where `resume-hooks` is left out; `tag` is a kind of record, too."""
@@ -34,9 +41,14 @@ OF_OTHERS = ("autocompact", "clear", "compact", "goal", "plugin", "rename", "res
 
 
 def test_generated_pages_are_up_to_date() -> None:
-    """``make docs`` would change nothing. In a process of its own: click remembers how a help was asked for."""
+    """``make docs`` would change nothing.
+
+    In a process of its own: click remembers how a help was asked for.
+    """
     checked = [sys.executable, "-m", "tools.make_docs", "--check"]
-    assert subprocess.run(checked, cwd=REPO, capture_output=True, text=True, check=False).stdout == ""
+    assert (
+        subprocess.run(checked, cwd=REPO, capture_output=True, text=True, check=False).stdout == ""
+    )
 
 
 def test_every_verb_has_a_schema() -> None:
@@ -51,20 +63,36 @@ def test_every_verb_command_and_trigger_is_named() -> None:
         for page in ("docs/cli.md", "docs/guide.md", "docs/older-clients.md", "README.md")
     )
     assert not [verb for verb in VERBS if f"\n## {verb}\n" not in verbs]
-    assert not [row.bare for row in triggers_table.ROWS.values() if row.bare and f"`/{row.bare}" not in commands]
     assert not [
-        name for name in triggers_table.VERBS if f"`/resume-hooks:{name}" not in triggers or f"`>{name}" not in triggers
+        row.bare
+        for row in triggers_table.ROWS.values()
+        if row.bare and f"`/{row.bare}" not in commands
     ]
-    assert not [page for page in ("cli", "guide", "older-clients") if f"(docs/{page}.md)" not in readme]
+    assert not [
+        name
+        for name in triggers_table.VERBS
+        if f"`/resume-hooks:{name}" not in triggers or f"`>{name}" not in triggers
+    ]
+    assert not [
+        page for page in ("cli", "guide", "older-clients") if f"(docs/{page}.md)" not in readme
+    ]
 
 
 def test_who_has_not_installed_it_is_told_what_it_does_unasked() -> None:
     """README's first screen and the manifests say what it looks at, keeps, lets through and downloads."""
     first_screen = "\n".join((REPO / "README.md").read_text("utf-8").split("\n")[:40])
-    for words in ("every prompt", "config vault off", "without a question", "make demo", "make test", "plugin install"):
+    for words in (
+        "every prompt",
+        "config vault off",
+        "without a question",
+        "make demo",
+        "make test",
+        "plugin install",
+    ):
         assert words in first_screen
     plugin, market = (
-        json.loads((REPO / ".claude-plugin" / f"{name}.json").read_text()) for name in ("plugin", "marketplace")
+        json.loads((REPO / ".claude-plugin" / f"{name}.json").read_text())
+        for name in ("plugin", "marketplace")
     )
     assert plugin["description"] == market["plugins"][0]["description"]
     for text in (first_screen, plugin["description"]):
@@ -87,7 +115,9 @@ def test_the_demo_runs(tmp_path: Path) -> None:
     """``make demo`` shows every step, and the child's opening with the words that were typed, in an empty home."""
     environ = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
     demo = [sys.executable, str(REPO / "demo" / "run.py")]
-    shown = subprocess.run(demo, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
+    shown = subprocess.run(
+        demo, cwd=tmp_path, env=environ, capture_output=True, text=True, check=False
+    )
     assert shown.returncode == 0, shown.stderr
     opening = shown.stdout.split("== What the fresh session opens with", 1)[1].split("\n== ", 1)[0]
     assert "Next step, as the user put it:\nfix the flaky upload test" in opening
@@ -128,10 +158,19 @@ def test_every_message_of_troubleshooting_is_one_of_ours() -> None:
     paths = [*(REPO / "src").rglob("*.py"), *(REPO / "hooks").glob("*")]
     source = "\n".join(path.read_text("utf-8") for path in paths if path.is_file())
     source = re.sub(r'"\s*\n\s*f?"', "", source)  # literals that stand on several lines
-    quoted = re.findall(r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8"))
+    quoted = re.findall(
+        r'"([^"\n]+(?:\n[^"\n]+)?)"', (REPO / "docs" / "troubleshooting.md").read_text("utf-8")
+    )
     assert len(quoted) > 20
-    pieces = [piece.strip() for words in quoted for piece in " ".join(words.split()).split("…") if piece.strip()]
-    ours = [piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"]  # the client's
+    pieces = [
+        piece.strip()
+        for words in quoted
+        for piece in " ".join(words.split()).split("…")
+        if piece.strip()
+    ]
+    ours = [
+        piece for piece in pieces if piece != "UserPromptSubmit operation blocked by hook"
+    ]  # the client's
     missing = [piece for piece in ours if piece not in source]
     assert missing == [] or not all(seam.is_there(part) for part in NAMES)
 
@@ -141,9 +180,15 @@ def test_every_command_that_is_shown_is_one() -> None:
     failed = []
     for page in PAGES:
         for shown in shown_on(page):
-            line = re.sub(r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", re.split(r" +(?:#|>>?|\|) ", shown)[0])
+            line = re.sub(
+                r"<[a-z ]+>|\[[a-z ]+\]|FILE", "5e12a303", re.split(r" +(?:#|>>?|\|) ", shown)[0]
+            )
             found = re.fullmatch(r"(resume-hooks |sh [\w/]*hooks/engine )?(?!VERB)(\w.*)", line)
-            if found and (found[1] or found[2].partition(" ")[0] in BEGIN) and not parses(shlex.split(found[2])):
+            if (
+                found
+                and (found[1] or found[2].partition(" ")[0] in BEGIN)
+                and not parses(shlex.split(found[2]))
+            ):
                 failed.append(f"{page.name}: {shown}")
     assert not failed or any_is_away()
 
@@ -153,7 +198,10 @@ def shown_on(page: Path) -> list[str]:
     text = re.sub(r"<!-- made by.*?<!-- end -->", "", page.read_text("utf-8"), flags=re.DOTALL)
     block = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
     lines = "\n".join(block.findall(text)).split("\n")
-    return [*lines, *(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", block.sub("", text)))]
+    return [
+        *lines,
+        *(" ".join(span.split()) for span in re.findall(r"`([^`]+)`", block.sub("", text))),
+    ]
 
 
 def parses(words: list[str]) -> bool:
@@ -181,7 +229,9 @@ def test_every_trigger_that_is_shown_is_one() -> None:
     long = {*triggers_table.ROWS, *(name for row in rows for name in row.aliases)}
     failed = []
     for page in PAGES:
-        for shown in re.findall(r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")):
+        for shown in re.findall(
+            r"`([/>](?:resume-hooks:)?[a-z][a-z-]*)(?:`| )", page.read_text("utf-8")
+        ):
             name = shown[1:].removeprefix("resume-hooks:")
             known = {*bare, *OF_OTHERS} if shown == f"/{name}" else long
             failed += [f"{page.name}: {shown}"] if name not in known else []

@@ -42,17 +42,24 @@ def case_files(kind: str) -> list[Path]:
 
 def prompt_of(case: Path) -> str:
     """What the user says in a case."""
-    found = re.search(r"^  prompt: \|\n((?:    .*\n|\n)+)", case.read_text(encoding="utf-8"), re.MULTILINE)
+    found = re.search(
+        r"^  prompt: \|\n((?:    .*\n|\n)+)", case.read_text(encoding="utf-8"), re.MULTILINE
+    )
     return found[1].strip() if found else ""
 
 
 def test_there_are_twenty_of_each_and_they_differ() -> None:
     """Every request is there once, with a grader of its kind, and all graders look for the same calls."""
     kinds = {"fires": "contains", "passes": "not_contains"}
-    texts = {kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds}
+    texts = {
+        kind: [case.read_text(encoding="utf-8") for case in case_files(kind)] for kind in kinds
+    }
     assert {kind: len(found) for kind, found in texts.items()} == {"fires": 20, "passes": 20}
     assert len({prompt_of(case) for kind in kinds for case in case_files(kind)}) == 40
-    assert len({re.findall(r"pattern: (.*)", text)[0] for found in texts.values() for text in found}) == 1
+    assert (
+        len({re.findall(r"pattern: (.*)", text)[0] for found in texts.values() for text in found})
+        == 1
+    )
     for kind, match in kinds.items():
         assert all(re.findall(r"match: (\w+)", text) == [match] for text in texts[kind])
         assert [re.findall(r"^name: (.*)", text, re.MULTILINE)[0] for text in texts[kind]] == [
@@ -65,7 +72,11 @@ def always(reply: Reply) -> Callable[[Request], Reply]:
 
     def script(request: Request) -> Reply:
         said = any(message["role"] == "assistant" for message in request["messages"])
-        return "done" if said or TASK in request["messages"][0]["content"][-1].get("text", "") else reply
+        return (
+            "done"
+            if said or TASK in request["messages"][0]["content"][-1].get("text", "")
+            else reply
+        )
 
     return script
 
@@ -85,7 +96,14 @@ class Suite:
         command = [*find_client(NEWEST).command, "plugin", "eval", str(self.plugin), *fixed]
         with MockApi(always(reply)) as api:
             done = subprocess.run(
-                [*command, "--json", str(self.report), "--output-dir", str(self.home.root / "results"), *options],
+                [
+                    *command,
+                    "--json",
+                    str(self.report),
+                    "--output-dir",
+                    str(self.home.root / "results"),
+                    *options,
+                ],
                 cwd=self.home.cwd,
                 env=self.home.env(api.client_env()),
                 capture_output=True,
@@ -94,7 +112,9 @@ class Suite:
                 check=False,
             )
         cases = json.loads(self.report.read_text(encoding="utf-8"))["cases"]
-        return done.stdout + done.stderr, {case["name"]: case["aggregates"]["score"] for case in cases}
+        return done.stdout + done.stderr, {
+            case["name"]: case["aggregates"]["score"] for case in cases
+        }
 
 
 @pytest.fixture
@@ -107,12 +127,17 @@ def suite(tmp_path: Path) -> Iterator[Suite]:
 
 @pytest.mark.e2e
 def test_all_cases_load(suite: Suite) -> None:
-    """The client reads all of them before the first run (a cost ceiling stops it there); a broken one it names."""
+    """The client reads all of them before the first run (a cost ceiling stops it there).
+
+    A broken one it names.
+    """
     said, scores = suite.run("done", "--max-cost-usd", "0.00001", "-j", "1")
     assert "case file" not in said
     assert len(scores) == 1
     broken = suite.plugin / "evals" / "fires" / "why-dropped" / "case.yaml"
-    broken.write_text(broken.read_text(encoding="utf-8").replace("type: regex", "type: rgx"), encoding="utf-8")
+    broken.write_text(
+        broken.read_text(encoding="utf-8").replace("type: regex", "type: rgx"), encoding="utf-8"
+    )
     assert "Couldn't load 1 case file" in suite.run("done", "--case", "fires-why-dropped")[0]
 
 
@@ -127,8 +152,13 @@ def test_all_cases_load(suite: Suite) -> None:
     ],
     ids=["skill", "agent", "other"],
 )
-def test_cases_grade_what_was_called(suite: Suite, reply: Reply, fires: float, passes: float) -> None:
-    """A model that always calls ours passes the 20 and fails the near misses; one that calls another, the other way."""
+def test_cases_grade_what_was_called(
+    suite: Suite, reply: Reply, fires: float, passes: float
+) -> None:
+    """A model that always calls ours passes the 20 and fails the near misses.
+
+    One that calls another, the other way.
+    """
     _, scores = suite.run(reply, *SELECTION)
     assert len(scores) == (4 if SELECTION else 40)
     for name, score in scores.items():

@@ -26,10 +26,29 @@ LANES = {
 INDEX = {"sqlite3", "tantivy"}
 """What the index is made of: who looks at it waits for both, nobody else."""
 
-HEAVY = {"pydantic", "rich", "importlib.metadata", "asyncio", "email", "http", "urllib.request", "logging", *INDEX}
+HEAVY = {
+    "pydantic",
+    "rich",
+    "importlib.metadata",
+    "asyncio",
+    "email",
+    "http",
+    "urllib.request",
+    "logging",
+    *INDEX,
+}
 """What no lane of a prompt and no quick verb may load."""
 
-SLOW = {"pathlib", "inspect", "typing_extensions", "argparse", "ctypes", "pyperclip", "shutil", "tempfile"}
+SLOW = {
+    "pathlib",
+    "inspect",
+    "typing_extensions",
+    "argparse",
+    "ctypes",
+    "pyperclip",
+    "shutil",
+    "tempfile",
+}
 """Modules of 2 to 20 ms that the fastest lanes do without."""
 
 
@@ -66,7 +85,9 @@ def prompted(home: ConfigHome, prompt: str) -> set[str]:
 def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
     """An id or a fixed text needs no parser, no transcript, no command line."""
     found = prompted(config_home, prompt)
-    assert found.isdisjoint(HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"})
+    assert found.isdisjoint(
+        HEAVY | SLOW | {"click", "orjson", "subprocess", "signal", "dataclasses", "uuid"}
+    )
     ours = {name for name in found if name.startswith("resume_hooks")}
     assert ours <= {
         f"resume_hooks{name}"
@@ -88,7 +109,11 @@ def reads_a_transcript(config_home: ConfigHome, prompt: str) -> None:
     """The budget of such a lane."""
     found = prompted(config_home, prompt)
     assert "orjson" in found
-    trims = {name for name in found if name.startswith(("resume_hooks.derive.trim", "resume_hooks.hooks.trim"))}
+    trims = {
+        name
+        for name in found
+        if name.startswith(("resume_hooks.derive.trim", "resume_hooks.hooks.trim"))
+    }
     assert bool(trims - {"resume_hooks.hooks.triggers"}) is prompt.startswith((">trim", ">resume"))
     assert found.isdisjoint(HEAVY | {"click", "pathlib", "argparse", "pyperclip", "ctypes"})
 
@@ -97,7 +122,9 @@ def test_the_lane_that_searches(config_home: ConfigHome) -> None:
     """Beside the index, of dependencies still orjson alone, and no processes for a little to be read."""
     found = prompted(config_home, ">search prompt")
     assert {"orjson", *INDEX} <= found
-    assert found.isdisjoint((HEAVY - INDEX) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"})
+    assert found.isdisjoint(
+        (HEAVY - INDEX) | {"click", "argparse", "pyperclip", "ctypes", "multiprocessing"}
+    )
 
 
 def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
@@ -106,19 +133,36 @@ def test_the_end_of_a_turn(config_home: ConfigHome) -> None:
     found = roots(loaded(config_home, "notice", {"session_id": SESSION, "hook_event_name": "Stop"}))
     assert "orjson" in found
     assert found.isdisjoint(
-        HEAVY | {"click", "resume_hooks.derive.compare", "resume_hooks.derive.trim", "resume_hooks.reading.digest"}
+        HEAVY
+        | {
+            "click",
+            "resume_hooks.derive.compare",
+            "resume_hooks.derive.trim",
+            "resume_hooks.reading.digest",
+        }
     )
 
 
 @pytest.mark.parametrize("lane", ["session", "fallback"])
 def test_the_lanes_before_the_engine(config_home: ConfigHome, lane: str) -> None:
     """The standard library alone, and of ours only what runs on Python 3.9."""
-    event = {"session_id": SESSION, "prompt": ">session", "hook_event_name": "SessionEnd", "reason": "clear"}
+    event = {
+        "session_id": SESSION,
+        "prompt": ">session",
+        "hook_event_name": "SessionEnd",
+        "reason": "clear",
+    }
     found = loaded(config_home, lane, event)
-    foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    foreign = (
+        {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    )
     assert foreign == set()
     assert roots(found).isdisjoint(
-        {"resume_hooks.settings", "resume_hooks.sessions.locate", "resume_hooks.transcripts.records"}
+        {
+            "resume_hooks.settings",
+            "resume_hooks.sessions.locate",
+            "resume_hooks.transcripts.records",
+        }
     )
 
 
@@ -128,9 +172,15 @@ def test_quick_verbs_as_text(config_home: ConfigHome, verb: str) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
     assert "click" in found
-    assert found.isdisjoint({"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX})
     assert found.isdisjoint(
-        {"resume_hooks.maintenance.doctor", "resume_hooks.system.clipboard", "resume_hooks.derive.fresh_child"}
+        {"pydantic", "rich", "importlib.metadata", "asyncio", "pyperclip", *INDEX}
+    )
+    assert found.isdisjoint(
+        {
+            "resume_hooks.maintenance.doctor",
+            "resume_hooks.system.clipboard",
+            "resume_hooks.derive.fresh_child",
+        }
     )
 
 
@@ -139,7 +189,8 @@ def test_a_listing_as_text(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     found = roots(loaded(config_home, "cli", None, "sessions", "--all"))
     assert found.isdisjoint(
-        HEAVY | {"pyperclip", "prompt_toolkit", "resume_hooks.search.index", "resume_hooks.search.engine"}
+        HEAVY
+        | {"pyperclip", "prompt_toolkit", "resume_hooks.search.index", "resume_hooks.search.engine"}
     )
 
 
@@ -176,30 +227,47 @@ def test_verbs_that_do_not_search(config_home: ConfigHome, words: list[str]) -> 
 def test_a_session_that_is_named(config_home: ConfigHome, verb: str) -> None:
     """Nothing is chosen, so no screen is loaded."""
     here = {"cwd": str(config_home.root)}
-    write_session(config_home.project(str(config_home.root)), SESSION, [{**row, **here} for row in conversation(2)])
+    write_session(
+        config_home.project(str(config_home.root)),
+        SESSION,
+        [{**row, **here} for row in conversation(2)],
+    )
     found = roots(loaded(config_home, "cli", None, verb, SESSION))
     assert found.isdisjoint({"prompt_toolkit", "asyncio", "pydantic", "resume_hooks.cli.picker"})
 
 
 def test_the_first_paint_of_the_chooser(config_home: ConfigHome) -> None:
-    """What was said is looked through once the screen is there; until then nothing of the index is loaded."""
+    """What was said is looked through once the screen is there.
+
+    Until then nothing of the index is loaded.
+    """
     found = loaded(config_home, "chooser")
     assert "resume_hooks.cli.picker.screen" in found
-    assert found.isdisjoint({*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"})
+    assert found.isdisjoint(
+        {*INDEX, "resume_hooks.search.engine", "resume_hooks.search.index.connect"}
+    )
 
 
 def test_the_help_of_a_verb(config_home: ConfigHome) -> None:
     """It waits for the declaration alone: nothing that makes, reads or redacts."""
     found = roots(loaded(config_home, "helps", None, *VERBS))
-    assert found.isdisjoint(HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"})
-    ours = {name for name in found if re.match(r"resume_hooks\.cli\.|resume_hooks\.parts\.\w+\.verbs\.", name)}
+    assert found.isdisjoint(
+        HEAVY | {"resume_hooks.redaction", "resume_hooks.archive", "resume_hooks.hooks"}
+    )
+    ours = {
+        name
+        for name in found
+        if re.match(r"resume_hooks\.cli\.|resume_hooks\.parts\.\w+\.verbs\.", name)
+    }
     assert {name for name in ours if not name.startswith("resume_hooks.cli.verbs")} == {
         "resume_hooks.cli.main", "resume_hooks.cli.options", "resume_hooks.cli.output", "resume_hooks.cli.verb_table",
     }  # fmt: skip
     engine = {
         name
         for name in found
-        if re.match(r"resume_hooks\.(derive|reading|search|maintenance|parts\.\w+)\.(?!verbs$)", name)
+        if re.match(
+            r"resume_hooks\.(derive|reading|search|maintenance|parts\.\w+)\.(?!verbs$)", name
+        )
     }
     assert {name for name in engine if name.count(".") > 1} <= {
         "resume_hooks.derive.trim", "resume_hooks.derive.trim.options", "resume_hooks.search.roles",

@@ -1,4 +1,7 @@
-"""Sizes without end: files, lines, texts, nesting, folders of many entries; each is bounded, by memory and by time."""
+"""Sizes without end: files, lines, texts, nesting, folders of many entries.
+
+Each is bounded, by memory and by time.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,10 @@ from tests.needs import REPO
 
 GIGABYTE = 1024**3
 MOST_SECONDS = 3.0
-"""Of CPU, for what takes a few hundredths; a search that goes back at every character takes minutes."""
+"""Of CPU, for what takes a few hundredths.
+
+A search that goes back at every character takes minutes.
+"""
 
 UNITS = (
     "a", "\x1b[", "\x1b]", "\x9d", "<command-name>", "<system-reminder>", "``` ", "[", "(", "- [ ] ", "https://", "../",
@@ -116,7 +122,9 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trigger": lambda: triggers.recognise_trigger(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: child_titles.root_of(text),
-        "trim": lambda: plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)),
+        "trim": lambda: plan.plan(
+            plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)
+        ),
         "handoff": lambda: agents.fresh(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: TurnReader(session),
@@ -138,7 +146,9 @@ def _asked(text: str) -> None:
 
 def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHome) -> None:
     """A title of ten megabytes is a line of eighty characters."""
-    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)])
+    path = write_session(
+        config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)]
+    )
     began = time.process_time()
     decided = agents.fresh(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
@@ -148,7 +158,9 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
     assert HeadTail(path).title is not None
 
 
-def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(config_home: ConfigHome) -> None:
+def test_a_line_of_a_hundred_megabytes_takes_its_size_and_not_many_times_that(
+    config_home: ConfigHome,
+) -> None:
     """A process of 1.6 GB, of which a thread reserves 70 MB, answers every trigger on it."""
     rows = [*conversation(2), user("x" * 100_000_000, uuid="big", parent="r3", ts=9)]
     path = write_session(config_home.project(), SESSION, rows)
@@ -193,9 +205,14 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     """Of a record and of a block: everything reads on, as if it were an unknown one."""
     rows: list[Any] = [
         {"type": odd, "uuid": "x", "sessionId": SESSION},
-        user([{"type": odd, "text": "a", "tool_use_id": "c"}, {"type": "text", "text": "hello"}], uuid="u"),
+        user(
+            [{"type": odd, "text": "a", "tool_use_id": "c"}, {"type": "text", "text": "hello"}],
+            uuid="u",
+        ),
         tool_result("c", [{"type": odd}], uuid="r", parent="u"),
-        assistant([{"type": odd}, {"type": "text", "text": "done"}], uuid="a", parent="r", tokens=5_000),
+        assistant(
+            [{"type": odd}, {"type": "text", "text": "done"}], uuid="a", parent="r", tokens=5_000
+        ),
         {**user("again", uuid="a", parent="u"), "sentAsUuid": odd, "is_error": odd},
     ]
     session = session_file(write_session(config_home.project(), SESSION, rows))
@@ -209,7 +226,10 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
 
 @pytest.mark.parametrize("count", [2**64, 10**30, -(2**70), 1e308, float("nan"), True, "5"])
 def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> None:
-    """Numbers beyond any window are cut, whatever they add up to; a child of such a session can be written."""
+    """Numbers beyond any window are cut, whatever they add up to.
+
+    A child of such a session can be written.
+    """
     usage = {"input_tokens": count, "output_tokens": count, "cache_read_input_tokens": count}
     answer = json.dumps(assistant("done", uuid="a", parent="u", tokens=usage)).encode()
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
@@ -226,4 +246,7 @@ def test_a_parent_that_is_a_number_beyond_64_bits() -> None:
     record = records.parse(body)
     assert record is not None
     assert raw_edit.with_fields(body, record, {"uuid": "b"}) == body.replace(b'"a"', b'"b"')
-    assert records.parse(raw_edit.with_fields(body, record, {"parentUuid": "p"})) == {"parentUuid": "p", "uuid": "a"}
+    assert records.parse(raw_edit.with_fields(body, record, {"parentUuid": "p"})) == {
+        "parentUuid": "p",
+        "uuid": "a",
+    }

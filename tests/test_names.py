@@ -65,5 +65,9 @@ def test_a_name_says_of_what(path: Path) -> None:
 def test_a_sentence_is_read_once(path: Path) -> None:
     """In docstrings and messages; a pattern that looks for such words in a text is none."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    texts = [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
     assert [text for text in texts if PHRASES.search(text) and "(?" not in text] == []

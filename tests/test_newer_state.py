@@ -24,7 +24,9 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     with opened_index(config_home.where):
         pass
     state = config_home.config / "resume-hooks"
-    (state / "settings.json").write_text('{"version": 99, "notice_percent": 70, "unheard": {"of": 1}}')
+    (state / "settings.json").write_text(
+        '{"version": 99, "notice_percent": 70, "unheard": {"of": 1}}'
+    )
     entry = state / "trash" / session_id(3) / "2099-01-01T00-00-00.000Z"
     entry.mkdir(parents=True, mode=0o700)
     (entry / MANIFEST).write_text(json.dumps({"version": 99, "sealed": "in a new way"}))
@@ -32,7 +34,11 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     db.execute("UPDATE about SET version=99")
     db.commit()
     db.close()
-    before = {path: path.read_bytes() for path in state.rglob("*") if path.is_file() and "index.db-" not in path.name}
+    before = {
+        path: path.read_bytes()
+        for path in state.rglob("*")
+        if path.is_file() and "index.db-" not in path.name
+    }
     assert settings.load(config_home.where)["notice_percent"].value == 70
     with pytest.raises(WriteFailed, match="newer"):
         stored_settings.store("notice_percent", "90", config_home.where)

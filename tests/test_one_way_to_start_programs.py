@@ -24,8 +24,12 @@ FORBIDDEN = re.compile(
     r"|concurrent\.futures\.ProcessPoolExecutor|_posixsubprocess\.\w+"
 )
 ALLOWED = {
-    "src/resume_hooks/maintenance/uninstall.py": {"shutil.which"},  # says where a command is, and starts none
-    "src/resume_hooks/search/index/read_transcript.py": {"multiprocessing.get_context"},  # forks of ourselves
+    "src/resume_hooks/maintenance/uninstall.py": {
+        "shutil.which"
+    },  # says where a command is, and starts none
+    "src/resume_hooks/search/index/read_transcript.py": {
+        "multiprocessing.get_context"
+    },  # forks of ourselves
 }
 """Files beside the owner, and what they may call."""
 
@@ -116,7 +120,10 @@ def started_otherwise(script: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.name)
 def test_scripts_start_programs_in_one_way(path: Path) -> None:
-    """They read hooks/programs before they start anything; a Python gets ``-I``, others run behind ``apart``."""
+    """They read hooks/programs before they start anything.
+
+    A Python gets ``-I``, others run behind ``apart``.
+    """
     script = path.read_text(encoding="utf-8")
     if path.name != "programs":
         assert started_otherwise(script) == []
@@ -142,9 +149,14 @@ def test_another_way_is_seen_in_a_script(line: str) -> None:
 
 
 def test_hooks_start_with_our_scripts_alone() -> None:
-    """What the client runs sources a script of the plugin, by the client's own shell; the module asks the same way."""
+    """What the client runs sources a script of the plugin, by the client's own shell.
+
+    The module asks the same way.
+    """
     for name in ("hooks.json", "codex.json"):
-        for command in re.findall(r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")):
+        for command in re.findall(
+            r'"command": "(trap .*)"', (REPO / "hooks" / name).read_text(encoding="utf-8")
+        ):
             assert re.fullmatch(
                 r"trap 'exit 0' EXIT; ((part|others)=\d; |asked=[a-z]+; )?"
                 r"\. \\\"\$CLAUDE_PLUGIN_ROOT/hooks/[a-z-]+\\\" 2>/dev/null",

@@ -90,7 +90,11 @@ def test_each_folder_is_a_part() -> None:
 def test_each_file_that_runs_without_a_part_is_there() -> None:
     """Unless its own part was taken away: a name that leads nowhere would be a test that never runs."""
     named = (Path(name) for name in conftest.AT_THE_SEAM | conftest.BELOW_PARTS)
-    here = (name for name in named if name.parts[0] != "parts" or Path(seam.FOLDER, name.parts[1]).is_dir())
+    here = (
+        name
+        for name in named
+        if name.parts[0] != "parts" or Path(seam.FOLDER, name.parts[1]).is_dir()
+    )
     assert [str(name) for name in here if not (REPO / "tests" / name).exists()] == []
 
 
@@ -108,7 +112,9 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     """Its verb names it; it answers nothing."""
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
-    with pytest.raises(UsageError, match=f"{verb} is in the part {part}, which is not installed here"):
+    with pytest.raises(
+        UsageError, match=f"{verb} is in the part {part}, which is not installed here"
+    ):
         seam.verb_module(verb)
     assert not list(seam.answers("notes on a session"))
     assert list(seam.with_parts(["untrim"], part_table.VERBS)) == ["untrim"]

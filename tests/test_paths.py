@@ -24,16 +24,23 @@ from resume_hooks.paths import (
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 
 LONG = "/srv/" + "a_long/path.of-many/parts/" * 12
-BMP = st.text(st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclude_categories=["Cs"]), max_size=300)
+BMP = st.text(
+    st.characters(max_codepoint=0xFFFF, exclude_characters="\0", exclude_categories=["Cs"]),
+    max_size=300,
+)
 
 
 @given(BMP)
 def test_key_equals_the_official_sdk(name: str) -> None:
     """Short and long paths, accents composed or not: the same key as the SDK's.
 
-    The SDK counts a character beyond the BMP as one, the client as two; a few of the BMP are composed to such.
+    The SDK counts a character beyond the BMP as one, the client as two; a few of the BMP are
+    composed to such.
     """
-    assume(".." not in name and all(character <= "\uffff" for character in unicodedata.normalize("NFC", name)))
+    assume(
+        ".." not in name
+        and all(character <= "\uffff" for character in unicodedata.normalize("NFC", name))
+    )
     folder = f"/nowhere/{name}"
     assert project_key(folder) == project_key_for_directory(folder)
 
@@ -93,7 +100,10 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     projects = config_home.config / "projects"
     for name in (key, key[:201] + "other", key[:200] + "x", "-unrelated"):
         (projects / name).mkdir()
-    assert project_folders(LONG, config_home.where) == [str(projects / key), str(projects / (key[:201] + "other"))]
+    assert project_folders(LONG, config_home.where) == [
+        str(projects / key),
+        str(projects / (key[:201] + "other")),
+    ]
     assert project_folders("/a", config_home.where) == [str(projects / "-a")]
 
 
@@ -113,7 +123,10 @@ def test_long_keys_are_looked_up_by_their_start(config_home: ConfigHome) -> None
     ],
 )
 def test_a_folder_named_by_a_variable(name: str, config: str, *, named: bool) -> None:
-    """A plain name beside a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py); then the path's own."""
+    """A plain name beside a config folder, as 2.1.329 has it (tests/e2e/test_sessions.py).
+
+    Then the path's own.
+    """
     environ = {paths.DIR_NAME: name, "CLAUDE_CONFIG_DIR": config, "HOME": "/h"}
     assert paths.project_names("/w", Where(environ)) == [*([name] if named else []), "-w"]
 
@@ -142,7 +155,11 @@ def test_where(environ: dict[str, str], expected: str) -> None:
     assert where.projects == f"{expected}/projects"
     assert where.state == f"{expected}/resume-hooks"
     assert Where({**environ, "RESUME_HOOKS_HOME": "/s"}).state == "/s"
-    for relative in ("state", "~/state", "./s"):  # sessions must not end up in whatever folder a hook runs in
+    for relative in (
+        "state",
+        "~/state",
+        "./s",
+    ):  # sessions must not end up in whatever folder a hook runs in
         assert Where({**environ, "RESUME_HOOKS_HOME": relative}).state == f"{expected}/resume-hooks"
 
 
@@ -171,27 +188,40 @@ def test_session_files(tmp_path: Path) -> None:
     (tmp_path / f"{session_id(2)}.jsonl").symlink_to(real)
     (tmp_path / f"{session_id(3)}.jsonl").mkdir()
     names = [f"{session_id(n)}.jsonl" for n in range(1, 5)]
-    names += ["agent-a.jsonl", f"{SESSION}.orphaned-1.jsonl", f"{SESSION}.jsonl.bak", f"{SESSION}.JSONL", SESSION]
+    names += [
+        "agent-a.jsonl",
+        f"{SESSION}.orphaned-1.jsonl",
+        f"{SESSION}.jsonl.bak",
+        f"{SESSION}.JSONL",
+        SESSION,
+    ]
     for name in names[4:]:
         (tmp_path / name).write_bytes(b"{}\n")
     assert [name for name in names if is_session_file(str(tmp_path / name))] == []
 
 
 def test_find_session(config_home: ConfigHome) -> None:
-    """Found in any project, the newest of copies; links, stubs and linked folders are passed over."""
+    """Found in any project, the newest of copies.
+
+    Links, stubs and linked folders are passed over.
+    """
     assert find_session(SESSION, config_home.where) is None
     old = write_session(config_home.project("/a"), SESSION, conversation(1), mtime=1_000)
     assert find_session(SESSION, config_home.where) == old
     new = write_session(config_home.project("/b"), SESSION, conversation(1), mtime=2_000)
     (config_home.project("/c") / f"{SESSION}.jsonl").touch()
     (config_home.project("/d") / f"{SESSION}.jsonl").symlink_to(old)
-    elsewhere = Path(write_session(config_home.root / "elsewhere", SESSION, conversation(1), mtime=9_000))
+    elsewhere = Path(
+        write_session(config_home.root / "elsewhere", SESSION, conversation(1), mtime=9_000)
+    )
     (config_home.config / "projects" / "-e").symlink_to(elsewhere.parent)
     (config_home.config / "projects" / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     assert find_session(SESSION, config_home.where) == new
 
 
-@pytest.mark.parametrize("hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36])
+@pytest.mark.parametrize(
+    "hostile", ["../../../etc/passwd", "", SESSION + "/../x", "*", SESSION[:8], "\0" * 36]
+)
 def test_find_session_takes_ids_only(config_home: ConfigHome, hostile: str) -> None:
     """What is no id finds nothing, and reaches no path."""
     assert find_session(hostile, config_home.where) is None
@@ -216,7 +246,10 @@ def lay_special(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "dangling"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
-    """A pipe is not waited for, a device without an end not read; an object there is an empty one."""
+    """A pipe is not waited for, a device without an end not read.
+
+    An object there is an empty one.
+    """
     path = tmp_path / "settings.json"
     lay_special(path, kind)
     assert paths.read_object(str(path)) == {}
@@ -247,14 +280,19 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
 
 
 def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
-    """A repository's settings can name any; what lies in ours is replaced and removed. Once it was ours it stays so."""
+    """A repository's settings can name any; what lies in ours is replaced and removed.
+
+    Once it was ours it stays so.
+    """
     site = tmp_path / "site"
     (site / "index").mkdir(parents=True)
     (site / "index.db").write_text("mine")
     (site / "links.jsonl").write_text("mine")
     environ = {"HOME": str(tmp_path), "RESUME_HOOKS_HOME": str(site)}
     assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks"
-    assert settings.unusable_settings(Where(environ)) == ["RESUME_HOOKS_HOME has no effect: index in it is not ours"]
+    assert settings.unusable_settings(Where(environ)) == [
+        "RESUME_HOOKS_HOME has no effect: index in it is not ours"
+    ]
     (site / "pending").mkdir()
     (site / "page.html").touch()
     assert settings.unusable_settings(Where(environ)) == [
@@ -269,7 +307,9 @@ def test_no_folder_of_somebody_elses_becomes_our_state(tmp_path: Path) -> None:
         assert settings.unusable_settings(Where(own)) == []
 
 
-def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_folder_of_the_project_becomes_our_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Also where it is all like ours, and by a path that is another in each process: it says who is sent sessions."""
     project, other = tmp_path / "unpacked", tmp_path / "clone"
     for folder in (project, other):
@@ -286,14 +326,24 @@ def test_no_folder_of_the_project_becomes_our_state(tmp_path: Path, monkeypatch:
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
 
-def test_a_configuration_folder_of_the_projects_names_no_team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """``CLAUDE_CONFIG_DIR`` and ``HOME`` may be a repository's word, too; what is stored there alone does not count."""
+def test_a_configuration_folder_of_the_projects_names_no_team(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``CLAUDE_CONFIG_DIR`` and ``HOME`` may be a repository's word, too.
+
+    What is stored there alone does not count.
+    """
     project = tmp_path / "project"
     state = project / ".cc" / "resume-hooks"
     state.mkdir(parents=True)
-    (state / "settings.json").write_text('{"version": 1, "team_model_search": "on", "notice_percent": 50}')
+    (state / "settings.json").write_text(
+        '{"version": 1, "team_model_search": "on", "notice_percent": 50}'
+    )
     monkeypatch.chdir(project)
-    for environ in ({"CLAUDE_CONFIG_DIR": "/proc/self/cwd/.cc"}, {"CLAUDE_CONFIG_DIR": str(project / ".cc")}):
+    for environ in (
+        {"CLAUDE_CONFIG_DIR": "/proc/self/cwd/.cc"},
+        {"CLAUDE_CONFIG_DIR": str(project / ".cc")},
+    ):
         where = Where({"HOME": str(tmp_path), **environ})
         assert paths.is_projects_state(where)
         given = settings.load(where)
@@ -302,5 +352,9 @@ def test_a_configuration_folder_of_the_projects_names_no_team(tmp_path: Path, mo
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     (project / ".git").mkdir()
-    assert paths.is_projects_state(Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(project / ".cc")}))
-    assert not paths.is_projects_state(Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "own")}))
+    assert paths.is_projects_state(
+        Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(project / ".cc")})
+    )
+    assert not paths.is_projects_state(
+        Where({"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "own")})
+    )

@@ -34,7 +34,12 @@ HELD = {
         "1. Open the trimmed copy",
         pictured.ANSWER,
     ],
-    "chooser": ["Resume a session", "[outline] lineage table", "turns, newest first", "Enter opens · Tab preview"],
+    "chooser": [
+        "Resume a session",
+        "[outline] lineage table",
+        "turns, newest first",
+        "Enter opens · Tab preview",
+    ],
 }
 COPIED = re.compile(r"copied|Copied|Type the /resume")
 
@@ -47,7 +52,9 @@ def text_of(name: str) -> str:
 def flat(text: str, home: str = "~") -> str:
     """Words without numbers, ids, homes and white space, so that only wording is compared."""
     text = text.replace(home, "~")
-    text = re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text)
+    text = re.sub(
+        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b(?=[a-f]*\d)[0-9a-f]{8}\b", "#", text
+    )
     text = re.sub(r"\d[\d,.:]*(?: [hdms]\b)?", "#", text)
     return "".join(text.split())
 
@@ -66,7 +73,9 @@ def desk(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome
 
 def shown() -> dict[str, str]:
     """The pictures of the pages, each with its words for those who don't see it."""
-    pages = "".join(page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md")))
+    pages = "".join(
+        page.read_text("utf-8") for page in (REPO / "README.md", *(REPO / "docs").glob("*.md"))
+    )
     found = re.findall(r"!\[([^\]]*)\]\((?:docs/)?pictures/([a-z-]+)\.svg\)", pages)
     return {name: words for words, name in found}
 
@@ -81,10 +90,21 @@ def test_every_picture_is_shown_and_every_one_shown_is_there() -> None:
 
 @pytest.mark.parametrize("name", sorted({*CARDS, *VERBS, *HELD}))
 def test_a_picture_is_plain(name: str) -> None:
-    """Sound XML of texts and shapes: no script, no link, no font or image from elsewhere; what it says is drawn."""
+    """Sound XML of texts and shapes: no script, no link, no font or image from elsewhere.
+
+    What it says is drawn.
+    """
     source = (FOLDER / f"{name}.svg").read_text("utf-8")
     tags = {element.tag.rpartition("}")[2] for element in ET.fromstring(source).iter()}
-    assert tags <= {"svg", "title", "desc", "rect", "circle", "text", *(("g", "style") if name == "going-on" else ())}
+    assert tags <= {
+        "svg",
+        "title",
+        "desc",
+        "rect",
+        "circle",
+        "text",
+        *(("g", "style") if name == "going-on" else ()),
+    }
     assert "href" not in source
     assert source.count("http") == 1  # the name of the format
     assert "".join(text_of(name).split()) in drawn(source)
@@ -93,7 +113,10 @@ def test_a_picture_is_plain(name: str) -> None:
 
 @pytest.mark.parametrize("name", CARDS)
 def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None:
-    """Line by line, but for numbers, ids and how it was copied. If not: python -m tools.make_pictures."""
+    """Line by line, but for numbers, ids and how it was copied.
+
+    If not: python -m tools.make_pictures.
+    """
     trigger = recognise_trigger(f"/resume-hooks:{CARDS[name]}")
     assert trigger is not None
     said = card_of_trigger(trigger, {"session_id": pictured.SESSION, "prompt": ""})
@@ -104,8 +127,13 @@ def test_a_card_says_what_its_picture_shows(desk: ConfigHome, name: str) -> None
 
 
 @pytest.mark.parametrize("name", VERBS)
-def test_a_verb_says_what_its_picture_shows(desk: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Line by line, but for numbers, ids and the folder that it ran in. If not: python -m tools.make_pictures."""
+def test_a_verb_says_what_its_picture_shows(
+    desk: ConfigHome, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Line by line, but for numbers, ids and the folder that it ran in.
+
+    If not: python -m tools.make_pictures.
+    """
     assert run(VERBS[name]) == 0
     shown = flat(text_of(name).replace("-home-ann-uploader", "<key>"))
     key = re.sub(r"[^A-Za-z0-9]", "-", os.fspath(desk.root / "uploader"))
@@ -122,7 +150,13 @@ def test_a_screen_holds_its_words(name: str) -> None:
 
 def test_cells_become_a_picture() -> None:
     """Words at their places, markup as text, colours by name or number."""
-    rows = [[*(Cell(c, "green", bold=True) for c in "a<b"), Cell(" "), Cell("x", "ff0000", reverse=True)]]
+    rows = [
+        [
+            *(Cell(c, "green", bold=True) for c in "a<b"),
+            Cell(" "),
+            Cell("x", "ff0000", reverse=True),
+        ]
+    ]
     source = picture(rows, "T & U")
     assert lines_of(source) == ["a<b x"]
     assert drawn(source) == "T&Ua<bx"

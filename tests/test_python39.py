@@ -41,7 +41,10 @@ MODULES += sorted(
         for module in ("__init__", function.partition(":")[0])
     }
 )
-FILES = [*(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES), *sorted((REPO / "hooks").glob("*.py"))]
+FILES = [
+    *(SOURCE / f"{name.replace('.', '/')}.py" for name in MODULES),
+    *sorted((REPO / "hooks").glob("*.py")),
+]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(REPO)))
@@ -52,11 +55,16 @@ def test_the_syntax_is_that_of_3_9(path: Path) -> None:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_each_module_loads_on_3_9(module: str) -> None:
-    """Names and annotations that are evaluated are there in 3.9; nothing but the standard library is asked for."""
+    """Names and annotations that are evaluated are there in 3.9.
+
+    Nothing but the standard library is asked for.
+    """
     python = python39()
     name = f"resume_hooks.{module}".removesuffix(".__init__")
     script = f"import sys; sys.path.insert(0, {str(SOURCE.parent)!r}); import {name}; assert sys.version_info < (3, 10)"
-    done = subprocess.run([python, "-I", "-S", "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [python, "-I", "-S", "-c", script], capture_output=True, text=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -69,7 +77,9 @@ def test_what_these_modules_import_is_in_the_list() -> None:
                 inner = (node.module or "").removeprefix("resume_hooks").removeprefix(".")
                 for alias in node.names:
                     for name in (inner, f"{inner}.{alias.name}".removeprefix(".")):
-                        if (SOURCE / f"{name.replace('.', '/')}.py").is_file() and name not in MODULES:
+                        if (
+                            SOURCE / f"{name.replace('.', '/')}.py"
+                        ).is_file() and name not in MODULES:
                             missing.add(name)
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",

@@ -41,13 +41,17 @@ def test_each_file_is_there_by_its_sum(dist: Path) -> None:
         f"resume_hooks-{__version__}-py3-none-any.whl",
         f"resume_hooks-{__version__}.tar.gz",
     ]
-    assert sorted(sums) == sorted(path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz", ".json"})
+    assert sorted(sums) == sorted(
+        path.name for path in dist.iterdir() if path.suffix in {".whl", ".gz", ".json"}
+    )
     for name, digest in sums.items():
         assert hashlib.sha256((dist / name).read_bytes()).hexdigest() == digest
     for kind in ("plugin", "edition"):
         with tarfile.open(dist / f"resume-hooks-{kind}.tar.gz") as archive:
             packed = {Path(each.name): each.size for each in archive if each.isfile()}
-        files = {path.relative_to(dist / kind): path.stat().st_size for path in files_of(dist / kind)}
+        files = {
+            path.relative_to(dist / kind): path.stat().st_size for path in files_of(dist / kind)
+        }
         assert packed == files
 
 
@@ -57,9 +61,14 @@ def test_each_file_is_there_by_its_sum(dist: Path) -> None:
 def test_each_package_of_a_lock_is_in_its_list_of_parts(dist: Path, name: str, lock: str) -> None:
     """CycloneDX, of this very version: every package by its version and by all the hashes that the lock accepts."""
     document = json.loads((dist / f"{name}.cdx.json").read_text(encoding="utf-8"))
-    assert (document["bomFormat"], document["metadata"]["component"]["version"]) == ("CycloneDX", __version__)
+    assert (document["bomFormat"], document["metadata"]["component"]["version"]) == (
+        "CycloneDX",
+        __version__,
+    )
     text = (dist / "plugin" / f"{lock}.lock").read_text(encoding="utf-8")
-    assert {(each["name"], each["version"]) for each in document["components"]} == set(PINNED.findall(text))
+    assert {(each["name"], each["version"]) for each in document["components"]} == set(
+        PINNED.findall(text)
+    )
     listed = {digest["content"] for each in document["components"] for digest in hashes_of(each)}
     assert listed == set(re.findall(r"--hash=sha256:(\w+)", text))
 
@@ -74,8 +83,14 @@ def test_what_a_client_copies_is_small(dist: Path, kind: str) -> None:
 
 
 def test_no_hook_of_the_edition_looks_at_a_prompt(dist: Path) -> None:
-    """Nor at a command of the model's; all else of the plugin's hooks is there, and its manifests say the same."""
-    ours, whole = (json.loads((dist / kind / "hooks" / "hooks.json").read_text()) for kind in ("edition", "plugin"))
+    """Nor at a command of the model's.
+
+    All else of the plugin's hooks is there, and its manifests say the same.
+    """
+    ours, whole = (
+        json.loads((dist / kind / "hooks" / "hooks.json").read_text())
+        for kind in ("edition", "plugin")
+    )
     assert set(whole["hooks"]) - set(ours["hooks"]) == {"UserPromptSubmit", "PreToolUse"}
     assert ours["modules"] == whole["modules"]
     plugin, market = (
@@ -99,7 +114,17 @@ def test_the_changes_of_a_version() -> None:
 def test_the_tag(client: ClientVersion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client would make it: the manifests agree, and nothing is left to be committed."""
     clone = clone_at(tmp_path / "clone")
-    commit = ("git", "-c", "user.name=x", "-c", "user.email=x@example.com", "commit", "-qam", "all", "--allow-empty")
+    commit = (
+        "git",
+        "-c",
+        "user.name=x",
+        "-c",
+        "user.email=x@example.com",
+        "commit",
+        "-qam",
+        "all",
+        "--allow-empty",
+    )
     subprocess.run(commit, cwd=clone, check=True)
     monkeypatch.setattr(release, "ROOT", clone)
     assert f"would create tag resume-hooks--v{__version__}" in release.tag(client.command[0])

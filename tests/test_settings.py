@@ -104,14 +104,22 @@ def test_later_sources_win(config_home: ConfigHome) -> None:
 def test_what_cannot_be_read_keeps_the_default(config_home: ConfigHome, bad: Any) -> None:
     """A wrong value, a wrong type, a damaged file: a trigger never fails for its settings."""
     stored(config_home, bad)
-    assert load(config_home.where) == {name: Setting(key.default, "default") for name, key in settings.KEYS.items()}
+    assert load(config_home.where) == {
+        name: Setting(key.default, "default") for name, key in settings.KEYS.items()
+    }
 
 
 def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
-    """It tells hooks of them, by variables; elsewhere they are read where it stores them, whatever lies there."""
+    """It tells hooks of them, by variables.
+
+    Elsewhere they are read where it stores them, whatever lies there.
+    """
     path = os.path.join(config_home.where.config, "settings.json")
     options = {"vault": "off", "handoff_sends": True, "handoff_tool": False, "notice_percent": 30}
-    others = {"other@somewhere": {"options": {"compaction": "trim"}}, "resume-hooks@mine": {"options": 5}}
+    others = {
+        "other@somewhere": {"options": {"compaction": "trim"}},
+        "resume-hooks@mine": {"options": 5},
+    }
 
     def put(plugins: object) -> None:
         with open(path, "w", encoding="utf-8") as stream:
@@ -120,14 +128,26 @@ def test_options_that_the_client_stores(config_home: ConfigHome) -> None:
     put({**others, "resume-hooks@resume-hooks": {"options": options}})
     found = load(config_home.where)
     values = {name: row.value for name, row in found.items() if row.source == "plugin"}
-    assert values == {"vault": "off", "handoff_sends": "on", "handoff_tool": "off", "notice_percent": 30}
+    assert values == {
+        "vault": "off",
+        "handoff_sends": "on",
+        "handoff_tool": "off",
+        "notice_percent": 30,
+    }
     with open(path, "w", encoding="utf-8") as stream:
-        plugins = {"resume-hooks@new": {"options": {"notice_percent": 40.0}}, "resume-hooks@old": {"options": options}}
+        plugins = {
+            "resume-hooks@new": {"options": {"notice_percent": 40.0}},
+            "resume-hooks@old": {"options": options},
+        }
         json.dump({"pluginConfigs": plugins, "enabledPlugins": {"resume-hooks@old": False}}, stream)
     found = load(config_home.where)
     assert (found["notice_percent"], found["vault"].source) == ((40, "plugin"), "default")
     told = Where(
-        {**config_home.environ, "CLAUDE_PLUGIN_OPTION_VAULT": "7G", "CLAUDE_PLUGIN_OPTION_HANDOFF_TOOL": "true"}
+        {
+            **config_home.environ,
+            "CLAUDE_PLUGIN_OPTION_VAULT": "7G",
+            "CLAUDE_PLUGIN_OPTION_HANDOFF_TOOL": "true",
+        }
     )
     assert (load(told)["vault"].value, load(told)["handoff_tool"].value) == ("7G", "on")
     damaged: list[object] = [None, [], others, {"resume-hooks@x": {"options": {"vault": {}}}}]
@@ -147,9 +167,12 @@ def test_what_would_change_nothing_is_not_stored(config_home: ConfigHome, variab
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"), [("handoff", "12k"), ("handoff@150k", "12k@150k"), ("24k@90k", "24k@90k"), ("trim", "trim")]
+    ("given", "kept"),
+    [("handoff", "12k"), ("handoff@150k", "12k@150k"), ("24k@90k", "24k@90k"), ("trim", "trim")],
 )
-def test_a_compaction_of_0_2_0_is_the_usual_size(config_home: ConfigHome, given: str, kept: str) -> None:
+def test_a_compaction_of_0_2_0_is_the_usual_size(
+    config_home: ConfigHome, given: str, kept: str
+) -> None:
     """What is stored, and what was, is read by its name of today."""
     assert store("compaction", given, config_home.where) == kept
     stored(config_home, {"compaction": given})
@@ -163,7 +186,9 @@ def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
         store("compaction", value, config_home.where)
 
 
-@pytest.mark.parametrize("text", ["help, Session", ">help >session", "help session", "help,session,"])
+@pytest.mark.parametrize(
+    "text", ["help, Session", ">help >session", "help session", "help,session,"]
+)
 def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text: str) -> None:
     """Triggers are named with or without their sign, in any case."""
     found = load(Where({**config_home.environ, "RESUME_HOOKS_TRIGGERS_OFF": text}))
@@ -171,17 +196,27 @@ def test_words_are_read_however_they_are_separated(config_home: ConfigHome, text
 
 
 def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
-    """One key changes; keys of other versions stay; the file is private and leaves no temporary behind."""
+    """One key changes; keys of other versions stay.
+
+    The file is private and leaves no temporary behind.
+    """
     stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
     assert store("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
     with open(path, encoding="utf-8") as stream:
-        assert json.load(stream) == {"later": {"x": 1}, "clipboard": "tmux", "context_window": 500_000, "version": 1}
+        assert json.load(stream) == {
+            "later": {"x": 1},
+            "clipboard": "tmux",
+            "context_window": 500_000,
+            "version": 1,
+        }
     assert os.stat(path).st_mode & 0o777 == 0o600
     assert os.listdir(os.path.dirname(path)) == ["settings.json"]
 
 
-@pytest.mark.parametrize(("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")])
+@pytest.mark.parametrize(
+    ("key", "value"), [("clipbord", "auto"), ("clipboard", "xclip"), ("context_window", "-5")]
+)
 def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, value: str) -> None:
     """An unknown key or a bad value changes nothing and says what would be right."""
     with pytest.raises(UsageError):
@@ -190,7 +225,8 @@ def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, val
 
 
 @pytest.mark.parametrize(
-    "content", [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}]
+    "content",
+    [b'{"clipboard": "tmux"', {"version": 2, "clipboard": {"mac": "x"}}, {"version": "x"}],
 )
 def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -> None:
     """A file that is damaged, or of a newer version, is left as it is."""
@@ -224,10 +260,15 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
     elif kind == "folder":
         os.mkdir(path)
     else:
-        stored(config_home, b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]")
+        stored(
+            config_home,
+            b'{"clipboard":"none"}' + b" " * 2_000_000 if kind == "too large" else b"[]",
+        )
     before = os.lstat(path)
     assert load(config_home.where)["clipboard"] == Setting("auto", "default")
-    assert settings.unusable_settings(config_home.where) == [f"{path} is not a readable settings file"]
+    assert settings.unusable_settings(config_home.where) == [
+        f"{path} is not a readable settings file"
+    ]
     with pytest.raises(WriteFailed, match="left alone"):
         store("clipboard", "none", config_home.where)
     assert os.path.samestat(os.lstat(path), before)

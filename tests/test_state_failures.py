@@ -130,13 +130,18 @@ def said(path: str, text: str) -> str:
 
 @pytest.mark.parametrize("name", TROUBLES)
 def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, name: str) -> None:
-    """A prompt that is not ours passes; a handoff is made whatever its link came to, and nothing is claimed."""
+    """A prompt that is not ours passes.
+
+    A handoff is made whatever its link came to, and nothing is claimed.
+    """
     before = Path(path).read_bytes()
     with TROUBLES[name](config_home.config / "resume-hooks"):
         assert said(path, "fix it") == ""
         answers = {text: said(path, text) for text in TRIGGERS}
         for event in EVENTS:
-            sent = json.dumps({"session_id": SESSION, "transcript_path": path, "cwd": CWD, **event}).encode()
+            sent = json.dumps(
+                {"session_id": SESSION, "transcript_path": path, "cwd": CWD, **event}
+            ).encode()
             for main in (session.main, context_notice.main):
                 out = answered(main, sent)
                 assert out == b"" or isinstance(json.loads(out), dict)
@@ -145,7 +150,11 @@ def test_every_trigger_ends_in_a_sentence(config_home: ConfigHome, path: str, na
         assert "resume-hooks failed" not in answer, answer
         assert "Traceback" not in answer
     assert Path(path).read_bytes() == before
-    children = [file for file in config_home.project().glob("*.jsonl") if session_id_of(str(file)) != SESSION]
+    children = [
+        file
+        for file in config_home.project().glob("*.jsonl")
+        if session_id_of(str(file)) != SESSION
+    ]
     assert len(children) == 1
     handoff = answers[">handoff go on"]
     assert children[0].stem in handoff

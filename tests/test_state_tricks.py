@@ -41,8 +41,22 @@ def outside(home: ConfigHome) -> Path:
     """A folder of somebody else's, with what looks like ours in it."""
     folder = home.root / "outside"
     folder.mkdir()
-    names = ["links.jsonl", "settings.json", "index.db", "index.db-wal", "index.db-shm", "index.db.lock", "lock"]
-    names += [f"trim-{SESSION}.json", f"handoff-7-{SESSION}.json", f"mark-{SESSION}.json", "clear-7.json", "errors.log"]
+    names = [
+        "links.jsonl",
+        "settings.json",
+        "index.db",
+        "index.db-wal",
+        "index.db-shm",
+        "index.db.lock",
+        "lock",
+    ]
+    names += [
+        f"trim-{SESSION}.json",
+        f"handoff-7-{SESSION}.json",
+        f"mark-{SESSION}.json",
+        "clear-7.json",
+        "errors.log",
+    ]
     for name in names:
         (folder / name).write_text(f"precious {name}\n")
         os.utime(folder / name, (OLD, OLD))
@@ -53,7 +67,9 @@ def outside(home: ConfigHome) -> Path:
 def snapshot(folder: Path) -> Snapshot:
     """Every file of a folder with its mode, its inode and its bytes."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
-    return {path.name: (path.stat().st_mode, path.stat().st_ino, path.read_bytes()) for path in files}
+    return {
+        path.name: (path.stat().st_mode, path.stat().st_ino, path.read_bytes()) for path in files
+    }
 
 
 def _record(home: ConfigHome) -> None:
@@ -101,7 +117,9 @@ ACTS: dict[str, Callable[[ConfigHome], None]] = {
 
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("name", ["", "pending", "trash", "backups", "log"])
-def test_a_folder_that_is_a_link_is_not_followed(config_home: ConfigHome, name: str, act: str) -> None:
+def test_a_folder_that_is_a_link_is_not_followed(
+    config_home: ConfigHome, name: str, act: str
+) -> None:
     """Of the state folder itself, and of each in it: it works without, or says what it can't do."""
     write_session(config_home.project(), SESSION, conversation(3))
     there = outside(config_home)
@@ -130,9 +148,19 @@ def test_what_stands_in_a_file_s_place(config_home: ConfigHome, kind: str, act: 
     (state / "pending").mkdir(mode=0o700)
     (state / "trash").mkdir(mode=0o700)
     (state / "backups" / SESSION).mkdir(parents=True, mode=0o700)
-    places = [state / name for name in ("links.jsonl", "settings.json", "index.db", "index.db-wal", "index.db-shm")]
-    places += [state / "index.db.lock", state / "trash" / "lock", state / "backups" / SESSION / "lock"]
-    places += [state / "pending" / f"trim-{SESSION}.json", state / "pending" / f"mark-{SESSION}.json"]
+    places = [
+        state / name
+        for name in ("links.jsonl", "settings.json", "index.db", "index.db-wal", "index.db-shm")
+    ]
+    places += [
+        state / "index.db.lock",
+        state / "trash" / "lock",
+        state / "backups" / SESSION / "lock",
+    ]
+    places += [
+        state / "pending" / f"trim-{SESSION}.json",
+        state / "pending" / f"mark-{SESSION}.json",
+    ]
     for place in places:
         _put(kind, place, there / place.name)
     try:
@@ -202,7 +230,9 @@ def test_links_with_a_second_name_go_on_in_a_copy(config_home: ConfigHome) -> No
     assert stat.S_IMODE((state / "links.jsonl").stat().st_mode) == 0o600
 
 
-def test_a_folder_of_another_user_is_not_ours(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_another_user_is_not_ours(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What we would write there another user could read."""
     state = state_of(config_home)
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 4_711)
@@ -210,7 +240,9 @@ def test_a_folder_of_another_user_is_not_ours(config_home: ConfigHome, monkeypat
     with pytest.raises(PermissionError, match="another user"):
         private_folder(str(state / "pending"), config_home.where)
     monkeypatch.setattr(os, "geteuid", lambda: 0)
-    assert is_private(str(state), config_home.where), "root works in homes of others, as in a container"
+    assert is_private(str(state), config_home.where), (
+        "root works in homes of others, as in a container"
+    )
 
 
 def test_a_state_folder_of_another_home_is_no_way_out_either(config_home: ConfigHome) -> None:
@@ -229,10 +261,14 @@ def test_every_folder_on_the_way_is_private(config_home: ConfigHome) -> None:
     """Whatever the umask; what is there already keeps its mode, which doctor tells."""
     old = os.umask(0)
     try:
-        made = Path(private_folder(str(Path(config_home.where.state) / "a" / "b"), config_home.where))
+        made = Path(
+            private_folder(str(Path(config_home.where.state) / "a" / "b"), config_home.where)
+        )
     finally:
         os.umask(old)
-    assert [stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent, made.parent.parent)] == [0o700] * 3
+    assert [
+        stat.S_IMODE(path.stat().st_mode) for path in (made, made.parent, made.parent.parent)
+    ] == [0o700] * 3
 
 
 def test_doctor_finds_what_is_odd(config_home: ConfigHome) -> None:

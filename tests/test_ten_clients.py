@@ -49,7 +49,10 @@ print("done", flush=True)
 
 
 def test_ten_clients_at_once(config_home: ConfigHome) -> None:
-    """Each hands off its own session and a shared one, searches, asks, marks, starts and ends; then all is counted."""
+    """Each hands off its own session and a shared one, searches, asks, marks, starts and ends.
+
+    Then all is counted.
+    """
     folder = config_home.project()
     shared = write_session(folder, session_id(99), conversation(5))
     own = [write_session(folder, session_id(n), conversation(5)) for n in range(1, CLIENTS + 1)]
@@ -70,10 +73,19 @@ def test_ten_clients_at_once(config_home: ConfigHome) -> None:
 
 
 def _client(home: ConfigHome, path: str, number: int) -> subprocess.Popen[str]:
-    more = {"RESUME_HOOKS_CLIPBOARD": "none", "CLAUDE_PID": str(900_000 + number), "PATH": os.environ["PATH"]}
+    more = {
+        "RESUME_HOOKS_CLIPBOARD": "none",
+        "CLAUDE_PID": str(900_000 + number),
+        "PATH": os.environ["PATH"],
+    }
     environ = {**home.environ, **more, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     command = [sys.executable, "-c", CLIENT, session_id(99), path, str(ROUNDS)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    pipes = {
+        "stdin": subprocess.PIPE,
+        "stdout": subprocess.PIPE,
+        "stderr": subprocess.PIPE,
+        "text": True,
+    }
     return subprocess.Popen(command, env=environ, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
@@ -91,7 +103,11 @@ def _all_is_counted(home: ConfigHome, folder: Path, sources: set[str]) -> None:
         index.words.check()
         assert index.db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert (status_of(home.where).state, status_of(home.where).behind) == ("ready", 0)
-    left = [path.name for path in (home.config / "resume-hooks").rglob("*") if path.name.endswith((".tmp", ".begun"))]
+    left = [
+        path.name
+        for path in (home.config / "resume-hooks").rglob("*")
+        if path.name.endswith((".tmp", ".begun"))
+    ]
     assert left == []
     assert not [path.name for path in folder.iterdir() if path.name.startswith(".resume-hooks")]
 

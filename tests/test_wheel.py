@@ -24,7 +24,9 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel, built from this checkout with the build backend that is installed."""
     folder = tmp_path_factory.mktemp("wheel")
     program = f"import hatchling.build as b; print(b.build_wheel({str(folder)!r}))"
-    done = subprocess.run([sys.executable, "-c", program], cwd=REPO, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=REPO, capture_output=True, text=True, check=True
+    )
     return folder / done.stdout.strip().split("\n")[-1]
 
 
@@ -42,7 +44,9 @@ def test_it_carries_the_package_whole(wheel: Path) -> None:
     """Each file of the package, also those that are no Python."""
     carried = set(zipfile.ZipFile(wheel).namelist())
     source = REPO / "src"
-    files = {path.relative_to(source) for path in (source / "resume_hooks").rglob("*") if path.is_file()}
+    files = {
+        path.relative_to(source) for path in (source / "resume_hooks").rglob("*") if path.is_file()
+    }
     assert {str(path) for path in files if "__pycache__" not in path.parts} <= carried
 
 
@@ -52,7 +56,9 @@ def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -
     zipfile.ZipFile(wheel).extractall(site)
     env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "resume_hooks", "install"]
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True
+    )
     plugin = tmp_path / ".claude" / "resume-hooks" / "plugin"
     assert f"claude plugin marketplace add {plugin}" in done.stdout
     assert (plugin / "hooks" / "hooks.json").is_file()
@@ -69,7 +75,9 @@ def test_install_puts_the_plugin_together_from_it(wheel: Path, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_from_a_package_in_one_line(wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_from_a_package_in_one_line(
+    wheel: Path, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """As pipx installs it, then ``resume-hooks install``: the plugin loads that command's packages, no second venv.
 
     Removed again, a trigger says what is missing, and the engine's own packages are fetched.
@@ -85,7 +93,9 @@ def test_from_a_package_in_one_line(wheel: Path, client: ClientVersion, home: Cl
     env["PATH"] = f"{tool / 'bin'}:{home.root / 'bin'}:{env['PATH']}"
 
     def run(*words: str) -> str:
-        done = subprocess.run(words, cwd=home.cwd, env=env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            words, cwd=home.cwd, env=env, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -96,5 +106,7 @@ def test_from_a_package_in_one_line(wheel: Path, client: ClientVersion, home: Cl
     run_print(client, home, api, ">handoff fix the tests", resume=PARENT)
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
     shutil.rmtree(tool)
-    said = run_print(client, home, api, ">handoff again", resume=PARENT, extra_env={"PIP_NO_INDEX": "1"})
+    said = run_print(
+        client, home, api, ">handoff again", resume=PARENT, extra_env={"PIP_NO_INDEX": "1"}
+    )
     assert ">handoff needs the engine" in said.text

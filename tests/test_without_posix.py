@@ -33,7 +33,10 @@ def session(config_home: ConfigHome) -> Path:
     rows += [
         tool_use("c1", uuid="call", parent=parent, ts=900),
         tool_result("c1", long, uuid="answer", parent="call", ts=901),
-        *({**row, "parentUuid": row["parentUuid"] or "answer"} for row in conversation(9, prefix="s", start=1000)),
+        *(
+            {**row, "parentUuid": row["parentUuid"] or "answer"}
+            for row in conversation(9, prefix="s", start=1000)
+        ),
     ]
     return Path(write_session(config_home.project(), SESSION, rows))
 
@@ -43,7 +46,14 @@ def run(home: ConfigHome, *words: str, text: str = "") -> str:
     environ = {**home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}", "PATH": os.defpath}
     command = [sys.executable, "-m", PROGRAM, *words]
     done = subprocess.run(
-        command, env=environ, cwd=home.root, input=text, capture_output=True, text=True, check=False, timeout=120
+        command,
+        env=environ,
+        cwd=home.root,
+        input=text,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert done.returncode == 0, (words, done.stdout, done.stderr)
     return done.stdout
@@ -56,7 +66,10 @@ def spin() -> None:
 
 
 def test_what_writes_a_session_does(config_home: ConfigHome, session: Path) -> None:
-    """Children are made and checked, the parent stays; what is deleted or archived comes back; search finds."""
+    """Children are made and checked, the parent stays; what is deleted or archived comes back.
+
+    Search finds.
+    """
     before = session.read_bytes()
     ways = ["handoff", "-n", "go on"], ["fork"], ["trim"], ["rollover", "--quick"]
     made = [json.loads(run(config_home, *words, SESSION, "--json"))["data"] for words in ways]
@@ -75,7 +88,11 @@ def test_what_writes_a_session_does(config_home: ConfigHome, session: Path) -> N
 def test_a_trigger_is_answered(config_home: ConfigHome, session: Path) -> None:
     """A handoff is made within a prompt, although no alarm can be set."""
     event = {"session_id": SESSION, "transcript_path": str(session), "prompt": ">handoff go on"}
-    answer = json.loads(run(config_home, "prompt", text=json.dumps({"hook_event_name": "UserPromptSubmit", **event})))
+    answer = json.loads(
+        run(
+            config_home, "prompt", text=json.dumps({"hook_event_name": "UserPromptSubmit", **event})
+        )
+    )
     assert answer["decision"] == "block"
     assert len(list(session.parent.glob("*.jsonl"))) == 2
 

@@ -1,6 +1,7 @@
 """Run our command line as if without POSIX: ``python -m tests.without_posix ARGUMENTS`` hides what Windows lacks.
 
-What only Windows itself shows (open files that can't be replaced, its paths, its consoles) stays unproved.
+What only Windows itself shows (open files that can't be replaced, its paths, its consoles) stays
+unproved.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ ONE_BYTE = (2, 1)
 
 
 def hide() -> None:
-    """Take away what Windows lacks, from this process on; what was imported before keeps what it has."""
+    """Take away what Windows lacks, from this process on.
+
+    What was imported before keeps what it has.
+    """
     windows: Any = _msvcrt()
     sys.modules["msvcrt"] = windows
     for name in MODULES:
@@ -59,7 +63,9 @@ def _msvcrt() -> SimpleNamespace:
     import fcntl
 
     def locking(descriptor: int, mode: int, length: int) -> None:
-        if (mode, length) != ONE_BYTE or os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(descriptor).st_size:
+        if (mode, length) != ONE_BYTE or os.lseek(descriptor, 0, os.SEEK_CUR) < os.fstat(
+            descriptor
+        ).st_size:
             raise ValueError("not how ours are locked")
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

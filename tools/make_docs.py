@@ -1,6 +1,7 @@
 """Writes what the code itself knows into docs/: the CLI reference, the JSON schemas, tables of other pages.
 
-A page that is written by hand holds its tables between two comments. A test compares all of them with the code.
+A page that is written by hand holds its tables between two comments. A test compares all of them
+with the code.
 """
 
 from __future__ import annotations
@@ -60,7 +61,11 @@ def pages() -> dict[Path, str]:
         DOCS / "cli.md": cli_page(),
         SOURCE / "part_table.py": part_table(),
         ROOT / "hooks" / "commands.mjs": commands_module(),
-        **{ROOT / "commands" / f"{each.name}.md": slash_command(each) for each in ROWS.values() if has_page(each)},
+        **{
+            ROOT / "commands" / f"{each.name}.md": slash_command(each)
+            for each in ROWS.values()
+            if has_page(each)
+        },
     }
     for verb in VERBS:
         schema = json.dumps(form_of_verb(verb).model_json_schema(), indent=2)
@@ -79,11 +84,17 @@ def pages() -> dict[Path, str]:
 
 def part_table() -> str:
     """The module from which the core knows what each part brings, without loading any."""
-    said = [(name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES]
-    verbs = {each.name: (name, each.about, each.before) for name, part in said for each in part.verbs}
+    said = [
+        (name, importlib.import_module(f"{parts.__name__}.{name}").PART) for name in parts.NAMES
+    ]
+    verbs = {
+        each.name: (name, each.about, each.before) for name, part in said for each in part.verbs
+    }
     former = {each.name: (name, each.now) for name, part in said for each in part.former}
     ways = {each.name: (name, each.about, each.before) for name, part in said for each in part.ways}
-    checks = {each.name: (name, each.function, each.before) for name, part in said for each in part.checks}
+    checks = {
+        each.name: (name, each.function, each.before) for name, part in said for each in part.checks
+    }
     agents = {each.name: (name, *each[1:]) for name, part in said for each in part.agents}
     hosts = {each.name: (name, *each[1:]) for name, part in said for each in part.hosts}
     settings_ = {each.name: (name, *each[1:]) for name, part in said for each in part.settings}
@@ -129,13 +140,23 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
 """For a question of the core each part that answers it, and its function."""
 '''
-    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(SOURCE / "part_table.py"), "-"]
+    ruff = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "format",
+        "--stdin-filename",
+        str(SOURCE / "part_table.py"),
+        "-",
+    ]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
 
 
 def with_table(page: str, name: str, table: str) -> str:
     """A page with the table between its comments renewed. KeyError without such comments."""
-    place = re.search(rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL)
+    place = re.search(
+        rf"(<!-- made by `make docs`[^>]*: {name} -->\n).*?(<!-- end -->)", page, re.DOTALL
+    )
     if place is None:
         raise KeyError(name)
     return f"{page[: place.end(1)]}\n{table}\n{page[place.start(2) :]}"
@@ -146,7 +167,10 @@ def triggers_table() -> str:
     rows = []
     for each in ROWS.values():
         if not each.inside:
-            typed = [f"`>{name}{each.argument and f' {each.argument}'}`" for name in (each.name, *each.aliases)]
+            typed = [
+                f"`>{name}{each.argument and f' {each.argument}'}`"
+                for name in (each.name, *each.aliases)
+            ]
             slash = f"`{SLASH}{each.name}{each.argument and f' {each.argument}'}`"
             rows.append([slash, ", ".join(typed), each.about])
     return _table(["type", "or", "what it does"], rows)
@@ -168,10 +192,15 @@ def commands_module() -> str:
     prefixed = [f"{SLASH[1:]}{each.name}" for each in ROWS.values() if has_page(each)]
     lists = (("COMMANDS", bare), ("PREFIXED", prefixed))
     head = (
-        "// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger table.\n"
+        "// Owns the names of our commands in the client, and its words. Made by `make docs` from the trigger "
+        "table.\n"
     )
     meant = {**{name: name for name in ROWS}, **ALIASES}
-    answered = [f"{TYPED}{name}" for name, verb in meant.items() if not ROWS[verb].inside and not ROWS[verb].asks]
+    answered = [
+        f"{TYPED}{name}"
+        for name, verb in meant.items()
+        if not ROWS[verb].inside and not ROWS[verb].asks
+    ]
     words = f"\n// Triggers that are answered by themselves.\nexport const ANSWERED = {json.dumps(answered)}\n"
     words += f"\nexport const HELD = {json.dumps(HELD)}\n"
     return f"{head}{words}" + "".join(
@@ -220,7 +249,9 @@ def parts_table() -> str:
             if each
         ]
         folder = f"[`{name}/`](../src/resume_hooks/parts/{name}/__init__.py)"
-        rows.append([folder, _paragraphs(SOURCE / "parts" / name / "__init__.py")[0], "; ".join(brought)])
+        rows.append(
+            [folder, _paragraphs(SOURCE / "parts" / name / "__init__.py")[0], "; ".join(brought)]
+        )
     return _table(["part", "what it is", "brings"], rows)
 
 
@@ -237,7 +268,12 @@ def _paragraphs(module: Path) -> list[str]:
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines) + "\n"
+    return (
+        "\n".join(
+            f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines
+        )
+        + "\n"
+    )
 
 
 def cli_page() -> str:
@@ -252,7 +288,9 @@ def cli_page() -> str:
         command = cli.get_command(top, verb)
         if command is None:
             raise KeyError(verb)
-        text = command.get_help(click.Context(command, parent=top, info_name=verb, **chosen)).rstrip()
+        text = command.get_help(
+            click.Context(command, parent=top, info_name=verb, **chosen)
+        ).rstrip()
         parts.append(f"## {verb}\n\n```\n{text}\n```\n")
         for name, act in (command.commands if isinstance(command, click.Group) else {}).items():
             context = click.Context(act, parent=top, info_name=f"{verb} {name}", **chosen)
@@ -263,9 +301,15 @@ def cli_page() -> str:
 def main(arguments: Sequence[str]) -> int:
     """Write the pages; with --check name those that are not up to date, and 1 if there are any."""
     made = pages()
-    stale = [path for path, text in made.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
+    stale = [
+        path
+        for path, text in made.items()
+        if not path.exists() or path.read_text(encoding="utf-8") != text
+    ]
     if "--check" in arguments:
-        sys.stdout.writelines(f"{path.relative_to(ROOT)} is not up to date, run: make docs\n" for path in stale)
+        sys.stdout.writelines(
+            f"{path.relative_to(ROOT)} is not up to date, run: make docs\n" for path in stale
+        )
         return int(bool(stale))
     for path in stale:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Makes the pictures of the README and the guide: the real client and command line, offline, in a throw-away home.
 
-Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md says how to get.
+Run: ``python -m tools.make_pictures [NAME ...]``; it needs the client that docs/testing.md says how
+to get.
 """
 
 from __future__ import annotations
@@ -52,7 +53,12 @@ def _at_home(row: list[Cell], home: str) -> list[Cell]:
         text = "".join(cell.character or " " for cell in row)
         while (at := text.find(found)) >= 0:
             middle = [row[at]._replace(character=character) for character in shown]
-            row = [*row[:at], *middle, *row[at + len(found) :], *[Cell(" ")] * (len(found) - len(shown))]
+            row = [
+                *row[:at],
+                *middle,
+                *row[at + len(found) :],
+                *[Cell(" ")] * (len(found) - len(shown)),
+            ]
             text = "".join(cell.character or " " for cell in row)
     return row
 
@@ -77,12 +83,20 @@ class Desk:
 
     @contextmanager
     def client(self, rows: int, *, modules: bool = False) -> Iterator[Tui]:
-        """The client on the session that is nearly full; cards are what it shows where it runs no ``modules``."""
+        """The client on the session that is nearly full.
+
+        Cards are what it shows where it runs no ``modules``.
+        """
         plugin = plugin_at(self.folder / "plugin")
         if not modules:
             without_module(plugin)
-        with MockApi() as api, Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui:
-            tui.start(plugin_dir=plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION)
+        with (
+            MockApi() as api,
+            Tui(find_client(NEWEST), self.home, api, columns=COLUMNS, rows=rows) as tui,
+        ):
+            tui.start(
+                plugin_dir=plugin, extra_env=ENGINE | self._clipboard(), resume=pictured.SESSION
+            )
             yield tui
 
     def screen(self, tui: Tui, wait: str) -> Rows:
@@ -112,14 +126,28 @@ class Desk:
         tools.mkdir(exist_ok=True)
         (tools / "xclip").write_text(XCLIP)
         (tools / "xclip").chmod(0o755)
-        return {"PATH": os.pathsep.join([str(tools), PATH]), "DISPLAY": ":99", "RESUME_HOOKS_CLIPBOARD": "native"}
+        return {
+            "PATH": os.pathsep.join([str(tools), PATH]),
+            "DISPLAY": ":99",
+            "RESUME_HOOKS_CLIPBOARD": "native",
+        }
 
     def shell(self, *words: str, rows: int = 44, wait: str, key: str = "", then: str = "") -> Rows:
-        """The screen of a verb of ours, below the words that were typed; after a key, once ``then`` stands there."""
-        environ = {"HOME": str(self.home.root), "CLAUDE_CONFIG_DIR": str(self.home.config), "PATH": PATH, **QUIET}
+        """The screen of a verb of ours, below the words that were typed.
+
+        After a key, once ``then`` stands there.
+        """
+        environ = {
+            "HOME": str(self.home.root),
+            "CLAUDE_CONFIG_DIR": str(self.home.config),
+            "PATH": PATH,
+            **QUIET,
+        }
         wide = COLUMNS if key else COLUMNS + 20  # paths are shorter once the home is ~
         notes = Path(tempfile.mkdtemp(dir=self.home.tmp))
-        with Screen(words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows) as screen:
+        with Screen(
+            words, folder=self.home.cwd, environ=environ, notes=notes, columns=wide, rows=rows
+        ) as screen:
             screen.wait_for(wait)
             if key:
                 screen.key(key)
@@ -150,14 +178,18 @@ def card(words: str, wait: str) -> Callable[[Desk], Rows]:
 
 def pasted(desk: Desk) -> Rows:
     """What the fresh session shows after /resume was pasted."""
-    rows = desk.typed(f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step")
+    rows = desk.typed(
+        f"/resume-hooks:handoff {pictured.NEXT_STEP}", "/resume", wait="(?i)next step"
+    )
     return cut(rows, PASTED, BOX)
 
 
 def going_on(desk: Desk) -> list[Rows]:
     """What a trim asks, then a handoff from end to end: it is typed, the fresh session is there, and goes on."""
     with desk.client(SCREEN, modules=True) as tui:
-        tui.type("/trim ")  # behind a space no menu is open, which would take Enter for its first row
+        tui.type(
+            "/trim "
+        )  # behind a space no menu is open, which would take Enter for its first row
         tui.key("Enter")
         frames = [desk.screen(tui, "1. Open the trimmed copy")]
         tui.wait_idle(2)  # a key that comes at once was meant for the box
@@ -176,7 +208,11 @@ def going_on(desk: Desk) -> list[Rows]:
 def chooser(desk: Desk) -> Rows:
     """The list, with the preview of the session chosen."""
     rows = desk.shell(
-        "resume", rows=22, wait="Add --since.*\n(.*\n)*.*turn", key="Down", then=r"newest first\n(.*\n)*1 · "
+        "resume",
+        rows=22,
+        wait="Add --since.*\n(.*\n)*.*turn",
+        key="Down",
+        then=r"newest first\n(.*\n)*1 · ",
     )
     return cut(rows, r"^\$ ", NEVER)
 
@@ -189,7 +225,9 @@ PICTURES: dict[str, tuple[str, Callable[[Desk], Rows]]] = {
     "chooser": ("resume-hooks resume", chooser),
     "search": (
         "resume-hooks search",
-        lambda desk: cut(desk.shell("search", *pictured.ASKED, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER),
+        lambda desk: cut(
+            desk.shell("search", *pictured.ASKED, wait=r"read: (?s:.*)read: "), r"^\$ ", NEVER
+        ),
     ),
     "lineage": (
         "resume-hooks lineage",

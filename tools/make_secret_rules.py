@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Turn the default rules of gitleaks into the data file of our scanner: ``make_secret_rules.py gitleaks.toml VERSION``.
 
-gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which ``redaction/rules.json`` repeats. Its
-rules are of two forms. A token rule has a shape of its own (``ghp_`` and 36 characters); its expression is rewritten
-from Go's dialect to Python's. An assigned rule needs a vendor's name before an assignment and a value of a plain shape;
-name and value are taken apart, since our scanner comes from the value. The two generic rules of gitleaks, and what
-needs a file's name, are left out: ours stand in ``assignments.py``, ``passwords.py`` and ``own_rules.py``.
+gitleaks (https://github.com/gitleaks/gitleaks) is under the MIT licence, which
+``redaction/rules.json`` repeats. Its rules are of two forms. A token rule has a shape of its own
+(``ghp_`` and 36 characters); its expression is rewritten from Go's dialect to Python's. An assigned
+rule needs a vendor's name before an assignment and a value of a plain shape; name and value are
+taken apart, since our scanner comes from the value. The two generic rules of gitleaks, and what
+needs a file's name, are left out: ours stand in ``assignments.py``, ``passwords.py`` and
+``own_rules.py``.
 """
 
 from __future__ import annotations
@@ -107,14 +109,24 @@ def assigned_rule(rule: dict[str, Any], words: str, value: str) -> dict[str, Any
 
 def spelled(words: str) -> str:
     """``ETSY|[Ee]tsy`` as ``etsy``: the case is told by nothing but the spelling of the name."""
-    return "|".join(dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|")))
+    return "|".join(
+        dict.fromkeys(re.sub(r"\[(\w)\w\]", r"\1", word).lower() for word in words.split("|"))
+    )
 
 
 def python_form(regex: str) -> str:
     """An expression of Go's as Python reads it: scoped flags, classes spelled out, an edge for a list of ends."""
-    regex = _END.sub(_EDGE, regex).replace("[[:alnum:]]", "[A-Za-z0-9]").replace("[:alnum:]", "A-Za-z0-9")
-    regex = regex.replace(r"(?:[^\w-]|\z)", r"(?![\w-])").replace(r"(?:[^a-zA-Z0-9+/]|\z)", "(?![a-zA-Z0-9+/])")
-    regex = re.sub(r"\{(\d+),\}", lambda found: f"{{{found[1]},{max(2000, 2 * int(found[1]))}}}", regex)
+    regex = (
+        _END.sub(_EDGE, regex)
+        .replace("[[:alnum:]]", "[A-Za-z0-9]")
+        .replace("[:alnum:]", "A-Za-z0-9")
+    )
+    regex = regex.replace(r"(?:[^\w-]|\z)", r"(?![\w-])").replace(
+        r"(?:[^a-zA-Z0-9+/]|\z)", "(?![a-zA-Z0-9+/])"
+    )
+    regex = re.sub(
+        r"\{(\d+),\}", lambda found: f"{{{found[1]},{max(2000, 2 * int(found[1]))}}}", regex
+    )
     regex = regex.replace(r"\z", r"\Z")
     while (place := regex.find("(?i)", 1)) > 0:
         end = closing(regex, place)

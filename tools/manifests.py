@@ -17,7 +17,10 @@ ABOUT = (
     "setting); lets its own reading commands run unasked; downloads 80 MB of Python packages once."
 )
 SHELF = "resume-hooks: hand a full Claude Code session off to a fresh, linked one."
-HOSTS = ["pypi.org", "files.pythonhosted.org"]  # pip and uv fetch the packages, once; nothing else uses a network
+HOSTS = [
+    "pypi.org",
+    "files.pythonhosted.org",
+]  # pip and uv fetch the packages, once; nothing else uses a network
 KEYWORDS = ["session", "resume", "handoff", "context", "transcript", "lineage"]
 
 
@@ -34,7 +37,11 @@ def manifests() -> dict[Path, str]:
         "license": "MIT",
         "keywords": KEYWORDS,
     }
-    ours = both | {"displayName": "Resume hooks", "network": {"hosts": HOSTS}, "userConfig": options()}
+    ours = both | {
+        "displayName": "Resume hooks",
+        "network": {"hosts": HOSTS},
+        "userConfig": options(),
+    }
     codex = both | {"skills": "./skills/", "hooks": "./hooks/codex.json"}
     shelf = {
         "name": MARKETPLACE,
@@ -59,10 +66,15 @@ def _known(fields: dict[str, str]) -> dict[str, str]:
 def options() -> dict[str, Any]:
     """The settings that the client itself can ask for and store, each with its type.
 
-    None has a default there: what a dialog stores would win over our own file without anybody's wish.
+    None has a default there: what a dialog stores would win over our own file without anybody's
+    wish.
     """
     return {
-        name: {"type": _type(key), "title": key.title, "description": f"{key.about} Default: {key.default}."}
+        name: {
+            "type": _type(key),
+            "title": key.title,
+            "description": f"{key.about} Default: {key.default}.",
+        }
         for name, key in settings.KEYS.items()
         if key.title
     }

@@ -61,12 +61,20 @@ def longest_chain(modules: dict[str, ast.Module]) -> int:
 
 def classes_with_several_meanings(modules: dict[str, ast.Module]) -> Counter[str]:
     """Class names that stand in more than one module, with how many do."""
-    names = Counter(node.name for tree in modules.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    names = Counter(
+        node.name
+        for tree in modules.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    )
     return Counter({name: count for name, count in names.items() if count > 1})
 
 
 def wide_functions(modules: dict[str, ast.Module]) -> list[str]:
-    """Functions with more than five parameters, ``self`` and ``cls`` apart; click passes options by name."""
+    """Functions with more than five parameters, ``self`` and ``cls`` apart.
+
+    Click passes options by name.
+    """
     found = []
     for name, tree in modules.items():
         for node in ast.walk(tree):
@@ -83,7 +91,14 @@ def duplicate_pairs(folder: Path) -> int:
     for path in sorted(folder.rglob("*.py")):
         for run in runs(path):
             seen[run].add(path)
-    pairs = {(a, b) for paths in seen.values() if 1 < len(paths) <= 8 for a in paths for b in paths if a < b}
+    pairs = {
+        (a, b)
+        for paths in seen.values()
+        if 1 < len(paths) <= 8
+        for a in paths
+        for b in paths
+        if a < b
+    }
     return len(pairs)
 
 
@@ -96,7 +111,9 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
         if isinstance(node, (ast.Import, ast.ImportFrom))
         for number in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
-    kept = [line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in imported]
+    kept = [
+        line.strip() for number, line in enumerate(text.splitlines(), 1) if number not in imported
+    ]
     kept = [line for line in kept if line.strip("()[]{},:\"'") and not line.startswith("#")]
     yield from (tuple(kept[at : at + RUN]) for at in range(len(kept) - RUN + 1))
 
@@ -107,20 +124,35 @@ def contracts(folder: Path) -> str:
         return "none"
     linter = Path(sys.executable).with_name("lint-imports")
     environ = {"PYTHONPATH": str(folder / "src"), "PATH": "/usr/bin:/bin"}
-    done = subprocess.run([linter, "--no-cache"], cwd=folder, env=environ, capture_output=True, text=True, check=False)
-    return done.stdout.strip().splitlines()[-1].removeprefix("Contracts: ") if done.stdout else "not to be run here"
+    done = subprocess.run(
+        [linter, "--no-cache"], cwd=folder, env=environ, capture_output=True, text=True, check=False
+    )
+    return (
+        done.stdout.strip().splitlines()[-1].removeprefix("Contracts: ")
+        if done.stdout
+        else "not to be run here"
+    )
 
 
 def parts_of(source: Path, modules: dict[str, ast.Module]) -> dict[str, str]:
-    """Lines of the core, of all parts and of each; imports that lead from the core to a part, or between two parts."""
+    """Lines of the core, of all parts and of each.
+
+    Imports that lead from the core to a part, or between two parts.
+    """
     each = {part.name: lines(part) for part in sorted((source / "parts").glob("[a-z]*/"))}
-    edges = {(owner(name), owner(other)) for name, needed in imports(modules).items() for other in needed}
+    edges = {
+        (owner(name), owner(other)) for name, needed in imports(modules).items() for other in needed
+    }
     return {
         "lines of the core": f"{lines(source) - sum(each.values()):,}",
         "lines of parts": f"{sum(each.values()):,}",
         **{f"  {name}": f"{count:,}" for name, count in each.items()},
-        "imports from the core to a part": str(sum(not one and bool(other) for one, other in edges)),
-        "imports from a part to another": str(sum(bool(one and other) and one != other for one, other in edges)),
+        "imports from the core to a part": str(
+            sum(not one and bool(other) for one, other in edges)
+        ),
+        "imports from a part to another": str(
+            sum(bool(one and other) and one != other for one, other in edges)
+        ),
     }
 
 
@@ -137,7 +169,9 @@ def figures(folder: Path) -> dict[str, str]:
     several = classes_with_several_meanings(modules)
     return {
         "modules": f"{len(modules):,}",
-        "modules at the root": str(sum(1 for path in source.glob("*.py") if path.name != "__init__.py")),
+        "modules at the root": str(
+            sum(1 for path in source.glob("*.py") if path.name != "__init__.py")
+        ),
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
         "lines of src": f"{lines(source):,}",
         **parts_of(source, modules),

@@ -28,7 +28,11 @@ OTHERS = (
 """Beginning of the id, title, age in days, thousands of tokens."""
 
 _TURNS = (
-    ("The upload test fails about one time in five on CI. Never raise the timeout: find out why.", "src/pool.py", 16),
+    (
+        "The upload test fails about one time in five on CI. Never raise the timeout: find out why.",
+        "src/pool.py",
+        16,
+    ),
     ("Show me where the pool hands out sockets that are closed already.", "src/sockets.py", 22),
     ("Write a stress script that makes it fail every time.", "tools/stress_upload.py", 27),
     ("Right. Take the lock before the liveness check, not after it.", "src/pool.py", 20),
@@ -43,13 +47,21 @@ def lay(folder: Path, cwd: str) -> None:
     begun = datetime.now(UTC) - AGO - timedelta(hours=2)
     before = {"session_id": ROOT_SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     first = _conversation(begun - timedelta(days=1), before, _TURNS[:2])
-    write_session(folder, ROOT_SESSION, [*first, custom_title(TITLE, ROOT_SESSION)], mtime=time.time() - 100_000)
+    write_session(
+        folder,
+        ROOT_SESSION,
+        [*first, custom_title(TITLE, ROOT_SESSION)],
+        mtime=time.time() - 100_000,
+    )
     link = {"parent_session_id": ROOT_SESSION, "parent_file": str(folder / f"{ROOT_SESSION}.jsonl")}
     link |= {"continuation_type": "handoff", "continued_at": _stamp(begun - timedelta(minutes=1))}
     own = {"session_id": SESSION, "cwd": cwd, "gitBranch": "fix/upload-retry"}
     records = [{"continue_metadata": link}, *_conversation(begun, own, _TURNS)]
     write_session(
-        folder, SESSION, [*records, custom_title(f"handoff 1 · {TITLE}", SESSION)], mtime=time.time() - 10_000
+        folder,
+        SESSION,
+        [*records, custom_title(f"handoff 1 · {TITLE}", SESSION)],
+        mtime=time.time() - 10_000,
     )
     for head, title, days, tokens in OTHERS:
         number = f"{head}-1111-4111-8111-111111111111"
@@ -57,7 +69,10 @@ def lay(folder: Path, cwd: str) -> None:
         turn = ((title, "src/app.py", tokens - 30),)
         at = datetime.now(UTC) - timedelta(days=days)
         write_session(
-            folder, number, [*_conversation(at, said, turn), custom_title(title, number)], mtime=at.timestamp()
+            folder,
+            number,
+            [*_conversation(at, said, turn), custom_title(title, number)],
+            mtime=at.timestamp(),
         )
 
 
@@ -84,15 +99,41 @@ def _conversation(
         for part, (tool, given, size) in enumerate(_calls(file, thousands)):
             used += thousands * 250
             call, more = f"{name}-c{part}", {**own, "ts": _stamp(at)}
-            add(tool_use(call, uuid=f"{call}-a", parent=parent, name=tool, tool_input=given, tokens=used, **more))
-            add(tool_result(call, _output(path, size), uuid=f"{call}-r", parent=parent, **{**own, "ts": _stamp(at)}))
+            add(
+                tool_use(
+                    call,
+                    uuid=f"{call}-a",
+                    parent=parent,
+                    name=tool,
+                    tool_input=given,
+                    tokens=used,
+                    **more,
+                )
+            )
+            add(
+                tool_result(
+                    call,
+                    _output(path, size),
+                    uuid=f"{call}-r",
+                    parent=parent,
+                    **{**own, "ts": _stamp(at)},
+                )
+            )
         used += thousands * 250
-        add(assistant(_answer(path), uuid=f"{name}-z", parent=parent, ts=_stamp(at), tokens=used, **own))
+        add(
+            assistant(
+                _answer(path), uuid=f"{name}-z", parent=parent, ts=_stamp(at), tokens=used, **own
+            )
+        )
     return records
 
 
 def _calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], ...]:
-    edit = {"file_path": file, "old_string": "if alive(sock):\n", "new_string": "with self.lock:\n    check(sock)\n"}
+    edit = {
+        "file_path": file,
+        "old_string": "if alive(sock):\n",
+        "new_string": "with self.lock:\n    check(sock)\n",
+    }
     return (
         ("Read", {"file_path": file}, thousands * 1_700),
         ("Edit", edit, 200),
@@ -101,7 +142,10 @@ def _calls(file: str, thousands: int) -> tuple[tuple[str, dict[str, Any], int], 
 
 
 def _output(path: str, size: int) -> str:
-    lines = (f"{number:5}  {path}: the pool keeps a socket that the other side has closed" for number in range(9_999))
+    lines = (
+        f"{number:5}  {path}: the pool keeps a socket that the other side has closed"
+        for number in range(9_999)
+    )
     text = ""
     for line in lines:
         text += line + "\n"

@@ -1,7 +1,7 @@
 """Builds in ``dist`` what is published: wheel, sdist, the plugin, its edition for the directory, parts, sums, changes.
 
-The plugin's folder is a marketplace of its own, with nothing in it but the plugin. In the edition no hook looks at a
-prompt or at a command of the model's.
+The plugin's folder is a marketplace of its own, with nothing in it but the plugin. In the edition
+no hook looks at a prompt or at a command of the model's.
 """
 
 from __future__ import annotations
@@ -47,7 +47,9 @@ def edition(target: Path) -> None:
     for folder in ("commands", ".codex-plugin"):  # the hook on prompts answers the commands
         shutil.rmtree(target / folder)
     with _rewritten(target / "hooks" / "hooks.json") as declared:
-        declared["description"] = "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
+        declared["description"] = (
+            "Installs the engine; links sessions across /clear; holds what Claude Code may delete"
+        )
         for event in UNASKED:
             del declared["hooks"][event]
     with _rewritten(target / ".claude-plugin" / "plugin.json") as manifest:
@@ -68,29 +70,52 @@ def _rewritten(path: Path) -> Iterator[dict[str, Any]]:
 def changes(version: str) -> str:
     """What the changelog says of a version. ValueError where it has no such section."""
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    found = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL)
+    found = re.search(
+        rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## \[|\Z)", text, re.MULTILINE | re.DOTALL
+    )
     if not found:
         raise ValueError(f"CHANGELOG.md has no section of {version}")
     return found[1].strip() + "\n"
 
 
 def list_parts(target: Path, lock: str) -> None:
-    """Write what a lock has the installer fetch, as CycloneDX. CalledProcessError, with the tool's words on stderr."""
-    tool = [sys.executable, "-W", "ignore", "-m", "cyclonedx_py", "requirements", "--output-reproducible"]
-    subprocess.run([*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True)
+    """Write what a lock has the installer fetch, as CycloneDX.
+
+    CalledProcessError, with the tool's words on stderr.
+    """
+    tool = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "cyclonedx_py",
+        "requirements",
+        "--output-reproducible",
+    ]
+    subprocess.run(
+        [*tool, "--pyproject", "pyproject.toml", "-o", str(target), lock], cwd=ROOT, check=True
+    )
     with _rewritten(target) as document:  # pyproject.toml has the version from the code
         document["metadata"]["component"]["version"] = __version__
 
 
 def build(target: Path) -> list[Path]:
-    """Build everything in a folder, in the place of what a release left there; the files to be published."""
+    """Build everything in a folder, in the place of what a release left there.
+
+    The files to be published.
+    """
     said = changes(__version__)
     shutil.rmtree(target, ignore_errors=True)
     target.mkdir(parents=True)
-    found = [target / make(str(target)) for make in (hatchling.build.build_wheel, hatchling.build.build_sdist)]
+    found = [
+        target / make(str(target))
+        for make in (hatchling.build.build_wheel, hatchling.build.build_sdist)
+    ]
     for name, put in (("plugin", lambda path: assemble(str(path))), ("edition", edition)):
         put(target / name)
-        found.append(Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name)))
+        found.append(
+            Path(shutil.make_archive(str(target / f"resume-hooks-{name}"), "gztar", target / name))
+        )
     for name, lock in PARTS_LISTS.items():
         list_parts(target / name, lock)
         found.append(target / name)
@@ -101,11 +126,16 @@ def build(target: Path) -> list[Path]:
 
 
 def tag(client: str) -> str:
-    """What the client would tag, as it says itself. CalledProcessError where it refuses: the tree has changes, say."""
+    """What the client would tag, as it says itself.
+
+    CalledProcessError where it refuses: the tree has changes, say.
+    """
     with tempfile.TemporaryDirectory() as home:  # it writes its settings wherever it runs
         command = [client, "plugin", "tag", "--dry-run", str(ROOT)]
         environ = {"HOME": home, "PATH": "/usr/bin:/bin"}
-        return subprocess.run(command, env=environ, check=True, stdout=subprocess.PIPE, text=True).stdout
+        return subprocess.run(
+            command, env=environ, check=True, stdout=subprocess.PIPE, text=True
+        ).stdout
 
 
 def main() -> None:

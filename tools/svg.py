@@ -63,9 +63,15 @@ def animation(frames: Sequence[Sequence[Sequence[Cell]]], title: str) -> str:
 
 
 def _window(frames: Sequence[Sequence[Sequence[Cell]]], title: str, inside: Sequence[str]) -> str:
-    """A window that holds the largest of some screens, with what is drawn inside; its words for those who can't see."""
+    """A window that holds the largest of some screens, with what is drawn inside.
+
+    Its words for those who can't see.
+    """
     columns = max([LEAST, *(len(_words(row)) for rows in frames for row in rows)])
-    width, height = round(columns * WIDTH + 2 * MARGIN), BAR + max(map(len, frames)) * HEIGHT + MARGIN
+    width, height = (
+        round(columns * WIDTH + 2 * MARGIN),
+        BAR + max(map(len, frames)) * HEIGHT + MARGIN,
+    )
     size = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     dots = "".join(
         f'<circle cx="{20 + 18 * number}" cy="17" r="5.5" fill="{colour}"/>'

@@ -1,7 +1,7 @@
 """``python -m benchmarks.attribution.measure``: how often the writer of a line is named, and how often another.
 
-Every line of the rebuilt files is asked for, and lines of changes that no session made. Beside it the naive rule: the
-session that edited the file last. ``--wrong`` lists what was answered wrongly.
+Every line of the rebuilt files is asked for, and lines of changes that no session made. Beside it
+the naive rule: the session that edited the file last. ``--wrong`` lists what was answered wrongly.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from benchmarks.attribution.replay import NOBODY, Rebuilt, Sessions, commands_in, lines_in, rebuilt, steps_in
+from benchmarks.attribution.replay import (
+    NOBODY,
+    Rebuilt,
+    Sessions,
+    commands_in,
+    lines_in,
+    rebuilt,
+    steps_in,
+)
 from resume_hooks.parts.attribution.answer import Candidates, parse_asked_line
 from resume_hooks.parts.attribution.rule import find_writer
 from resume_hooks.paths import Where
@@ -28,12 +36,23 @@ from tests.needs import corpus_folder, corpus_sessions
 
 SEED = 36
 REAL = "sessions' lines", "lines of unknown hands"
-COLUMNS = "right", "wrong", "silent", "elsewhere", "command", "naive right", "naive wrong", "naive silent"
+COLUMNS = (
+    "right",
+    "wrong",
+    "silent",
+    "elsewhere",
+    "command",
+    "naive right",
+    "naive wrong",
+    "naive silent",
+)
 """What no replay tells of: the session that was named added that text ``elsewhere``, in another checkout of the file,
 or by a ``command`` that names the file."""
 
 _WORKTREE = re.compile(r"^\.worktrees/[^/]+/")
-Control = tuple[str, str, list[str], list[int]]  # what it is, the file's path, its lines, the places of nobody's lines
+Control = tuple[
+    str, str, list[str], list[int]
+]  # what it is, the file's path, its lines, the places of nobody's lines
 
 
 def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[Control]:
@@ -42,18 +61,30 @@ def planted(file: Rebuilt, foreign: list[str], rng: random.Random) -> Iterator[C
     bumped = [re.sub(r"\d+(?=\D*$)", lambda found: str(int(found[0]) + 1), line) for line in lines]
     indented = [re.sub(r"^[ \t]+", lambda found: found[0] * 2, line) for line in lines]
     for kind, changed in (("numbers bumped", bumped), ("formatter run", indented)):
-        yield kind, file.tail, changed, [place for place, line in enumerate(lines) if line != changed[place]]
+        yield (
+            kind,
+            file.tail,
+            changed,
+            [place for place, line in enumerate(lines) if line != changed[place]],
+        )
     at, start = rng.randrange(len(lines) + 1), rng.randrange(len(lines))
     trivial = [line for line in lines if sum(map(str.isalnum, line)) < 12] or [""]
-    own = [rng.choice(trivial) if place % 3 else f"    a person's own line {place} at {at}" for place in range(12)]
+    own = [
+        rng.choice(trivial) if place % 3 else f"    a person's own line {place} at {at}"
+        for place in range(12)
+    ]
     added = {
         "merge of others' lines": foreign[: rng.randrange(10, 40)],
         "people's lines, most of them trivial": own,
         "a session's lines, copied by a person": lines[start : start + 12],
-        "taken out by sessions, put back": [line for line in file.ever if file.ever[line] and line not in lines][:12],
+        "taken out by sessions, put back": [
+            line for line in file.ever if file.ever[line] and line not in lines
+        ][:12],
     }
     for kind, new in added.items():
-        if "copied" not in kind or not start - 1 <= at <= start + 13:  # there nobody can tell which is the copy
+        if (
+            "copied" not in kind or not start - 1 <= at <= start + 13
+        ):  # there nobody can tell which is the copy
             yield kind, file.tail, [*lines[:at], *new, *lines[at:]], [*range(at, at + len(new))]
     yield "generated file", f"dist/{file.tail}", lines, [*range(len(lines))]
 
@@ -69,7 +100,9 @@ class Measured:
         self.commands: list[tuple[str, str]] = []
         self._folder = scratch / "work"
 
-    def ask(self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]) -> None:
+    def ask(
+        self, kind: str, file: Rebuilt, tail: str, lines: list[str], truth: Mapping[int, Sessions]
+    ) -> None:
         """Compare the answers for some lines with their writers."""
         root = self._folder / str(zlib.crc32(file.root.encode()))
         path = root / tail
@@ -93,12 +126,18 @@ class Measured:
             counts[told] += 1
             counts[f"naive {_verdict(file.last if tail == file.tail else NOBODY, authors)}"] += 1
             if told == "wrong":
-                self.wrong.append(f"{kind}: {tail}: {lines[place]!r}: {sorted(named)}, not {sorted(authors)}")
+                self.wrong.append(
+                    f"{kind}: {tail}: {lines[place]!r}: {sorted(named)}, not {sorted(authors)}"
+                )
 
     def _beyond_replay(self, named: set[str], path: Path, tail: str, line: str) -> str:
         if named & self.added[_WORKTREE.sub("", tail), line]:
             return "elsewhere"
-        own = (command for session, command in self.commands if session in named and path.name in command)
+        own = (
+            command
+            for session, command in self.commands
+            if session in named and path.name in command
+        )
         return "command" if any(line in lines_in(command) for command in own) else "wrong"
 
 
@@ -110,7 +149,9 @@ def _laid_out(where: Where) -> dict[Path, str]:
     """A copy of the corpus in a home; the session of each transcript."""
     ids: dict[Path, str] = {}
     for number, path in enumerate(corpus_sessions(), 1):
-        home = Path(where.projects, re.sub(r"\W", "-", str(path.parent.relative_to(corpus_folder()))))
+        home = Path(
+            where.projects, re.sub(r"\W", "-", str(path.parent.relative_to(corpus_folder())))
+        )
         helpers = [*path.with_suffix("").rglob("agent-*.jsonl")]
         (home / session_id(number) / "subagents").mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, home / f"{session_id(number)}.jsonl")
@@ -128,7 +169,9 @@ def main() -> int:
         transcripts = _laid_out(where)
         steps = steps_in(transcripts)
         files = [file for place, each in sorted(steps.items()) if (file := rebuilt(place, each))]
-        print(f"{len(files)} of {len(steps)} files rebuilt, {sum(len(file.lines) for file in files):,} lines")
+        print(
+            f"{len(files)} of {len(steps)} files rebuilt, {sum(len(file.lines) for file in files):,} lines"
+        )
         with opened_index(where) as index:
             measured = Measured(index, Path(scratch), where)
             measured.commands += commands_in(transcripts)
@@ -138,22 +181,31 @@ def main() -> int:
                 for step in each
                 for line in step.added()
             ]
-            rows += [(file.tail, line, frozenset(wrote)) for file in files for line, wrote in file.ever.items()]
+            rows += [
+                (file.tail, line, frozenset(wrote))
+                for file in files
+                for line, wrote in file.ever.items()
+            ]
             for tail, line, sessions in rows:
                 measured.added[_WORKTREE.sub("", tail), line] |= sessions
             for file in files:
                 for kind, wanted in zip(REAL, (True, False), strict=True):
-                    truth = {place: who for place, who in enumerate(file.authors) if bool(who) == wanted}
+                    truth = {
+                        place: who for place, who in enumerate(file.authors) if bool(who) == wanted
+                    }
                     measured.ask(kind, file, file.tail, file.lines, truth)
                 alike = [each for each in files if Path(each.tail).suffix == Path(file.tail).suffix]
                 foreign = rng.choice(
-                    [each.lines for each in alike if Path(each.tail).name != Path(file.tail).name] or [[]]
+                    [each.lines for each in alike if Path(each.tail).name != Path(file.tail).name]
+                    or [[]]
                 )
                 for kind, tail, lines, places in planted(file, foreign, rng):
                     measured.ask(kind, file, tail, lines, dict.fromkeys(places, NOBODY))
     print(f"{'':6}{'':38}{''.join(f'{name:>13}' for name in COLUMNS)}")
     for (half, kind), counts in sorted(measured.counts.items()):
-        print(f"{('first', 'other')[half]:6}{kind:38}{''.join(f'{counts[name]:13,}' for name in COLUMNS)}")
+        print(
+            f"{('first', 'other')[half]:6}{kind:38}{''.join(f'{counts[name]:13,}' for name in COLUMNS)}"
+        )
     print("\n".join(measured.wrong if "--wrong" in sys.argv else []))
     return 0
 

@@ -28,11 +28,16 @@ class Step(NamedTuple):
 
     def added(self) -> set[str]:
         """The lines that are in its new text and not in its old one."""
-        return set(lines_in(self.new)).difference(lines_in(self.old if self.old is not None else self.before or ""))
+        return set(lines_in(self.new)).difference(
+            lines_in(self.old if self.old is not None else self.before or "")
+        )
 
 
 class Rebuilt(NamedTuple):
-    """A file as its last edit left it; who wrote each line, nobody where that is unknown, ``ever`` of all it had."""
+    """A file as its last edit left it.
+
+    Who wrote each line, nobody where that is unknown, ``ever`` of all it had.
+    """
 
     root: str
     tail: str
@@ -53,7 +58,11 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
         roots.update([row["cwd"] for row in rows if row.get("cwd")][:1])
         for row in rows:
             details = row.get("toolUseResult")
-            if isinstance(details, dict) and "filePath" in details and not {"content", "newString"}.isdisjoint(details):
+            if (
+                isinstance(details, dict)
+                and "filePath" in details
+                and not {"content", "newString"}.isdisjoint(details)
+            ):
                 held[row["uuid"]].add(session)
                 found[row["uuid"]] = row
     files: dict[tuple[str, str], list[Step]] = defaultdict(list)
@@ -64,14 +73,19 @@ def steps_in(transcripts: Mapping[Path, str]) -> dict[tuple[str, str], list[Step
         before = "" if details.get("type") == "create" else details.get("originalFile")
         new = details["newString"] if "newString" in details else details["content"]
         times = -1 if details.get("replaceAll") else 1
-        step = Step(row["timestamp"], frozenset(held[uuid]), before, details.get("oldString"), new, times)
+        step = Step(
+            row["timestamp"], frozenset(held[uuid]), before, details.get("oldString"), new, times
+        )
         if root:
             files[root, path.removeprefix(f"{root}/")].append(step)
     return files
 
 
 def commands_in(transcripts: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
-    """The shell commands of sessions, each with its session; replays know nothing of what these write."""
+    """The shell commands of sessions, each with its session.
+
+    Replays know nothing of what these write.
+    """
     for path, session in transcripts.items():
         for row in _records(path):
             message = row.get("message")
@@ -96,7 +110,11 @@ def rebuilt(place: tuple[str, str], steps: list[Step]) -> Rebuilt | None:
             for line, written in zip(lines_in(text), authors, strict=True):
                 ever[line] |= written
     lines = lines_in(text)
-    return Rebuilt(*place, lines, authors, ever, min(steps[0].sessions), steps[-1].sessions) if lines else None
+    return (
+        Rebuilt(*place, lines, authors, ever, min(steps[0].sessions), steps[-1].sessions)
+        if lines
+        else None
+    )
 
 
 def lines_in(text: str) -> list[str]:
@@ -104,10 +122,14 @@ def lines_in(text: str) -> list[str]:
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
-def _carried(old: list[str], new: list[str], authors: list[Sessions], author: Sessions) -> list[Sessions]:
+def _carried(
+    old: list[str], new: list[str], authors: list[Sessions], author: Sessions
+) -> list[Sessions]:
     """The writers of new lines: of those that were there their own, of others one ``author``."""
     found: list[Sessions] = []
-    for kind, begin, end, first, last in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+    for kind, begin, end, first, last in SequenceMatcher(
+        None, old, new, autojunk=False
+    ).get_opcodes():
         found += authors[begin:end] if kind == "equal" else [author] * (last - first)
     return found
 

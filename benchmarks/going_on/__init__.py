@@ -1,11 +1,12 @@
 """The ways on from a session beside each other: what a reader of labels finds in context, one read away, or not at all.
 
-After ``make setup``: ``.venv/bin/python -m benchmarks.going_on [tune final unseen sealed sample] [--missed]``, on
-labelled sessions: of the corpus, which lies where ``RESUME_HOOKS_CORPUS`` says or in ``../shared/corpus``, or
-``sample``, which we wrote and which may be given away. Without words two runs: the halves that rules were made on, and
-the sealed one. Each prints what is left of all items, and what of those that a compaction summed up.
-``--own [COUNT]`` tells the tokens alone, of the latest sessions of this home (20). ``--missed`` lists what a handoff of
-the usual size does not hold. ``python -m benchmarks.going_on.generations`` counts planted facts after five handoffs.
+After ``make setup``: ``.venv/bin/python -m benchmarks.going_on [tune final unseen sealed sample]
+[--missed]``, on labelled sessions: of the corpus, which lies where ``RESUME_HOOKS_CORPUS`` says or
+in ``../shared/corpus``, or ``sample``, which we wrote and which may be given away. Without words
+two runs: the halves that rules were made on, and the sealed one. Each prints what is left of all
+items, and what of those that a compaction summed up. ``--own [COUNT]`` tells the tokens alone, of
+the latest sessions of this home (20). ``--missed`` lists what a handoff of the usual size does not
+hold. ``python -m benchmarks.going_on.generations`` counts planted facts after five handoffs.
 
 To add a way, in ``ways.py``:
 
@@ -19,8 +20,9 @@ To add a way, in ``ways.py``:
 - One that a model writes: a name in ``MODEL``. The texts are in the folder that ``BENCH_SUMMARIES`` names, as
   ``<name>/<file of the session, without .jsonl>.md``; without any its row is empty.
 
-To add sessions: ``truth_<half>_<reader>.jsonl`` beside this, of a half in ``truth.HALVES``, with a line an item: its
-``session`` (a path below the corpus, without .jsonl), ``kind`` (``truth.KINDS``), ``record`` (the line, from 0),
-``block`` (of its content, from 0), the ``start`` and ``end`` of its characters there (of a call, in its command or
-path), and ``in_summary``: whether a later compaction summary has it, null where there is none.
+To add sessions: ``truth_<half>_<reader>.jsonl`` beside this, of a half in ``truth.HALVES``, with a
+line an item: its ``session`` (a path below the corpus, without .jsonl), ``kind`` (``truth.KINDS``),
+``record`` (the line, from 0), ``block`` (of its content, from 0), the ``start`` and ``end`` of its
+characters there (of a call, in its command or path), and ``in_summary``: whether a later compaction
+summary has it, null where there is none.
 """

@@ -13,12 +13,16 @@ from resume_hooks.paths import Where
 def main(words: list[str]) -> None:
     """Print what was asked for."""
     if words[:1] == ["--own"]:
-        known = sorted(Path(Where().projects).glob("*/*.jsonl"), key=lambda file: -file.stat().st_mtime)
+        known = sorted(
+            Path(Where().projects).glob("*/*.jsonl"), key=lambda file: -file.stat().st_mtime
+        )
         print("\n".join(own(known[: int(words[1]) if words[1:] else 20])))
         return
     halves = [word for word in words if word != "--missed"]
     if not {*halves} <= {*HALVES}:
-        sys.exit(f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]")
+        sys.exit(
+            f"Usage: python -m benchmarks.going_on [{' '.join(HALVES)}] [--missed] | --own [COUNT]"
+        )
     for group in [halves] if halves else [LOOKED_AT, SEALED]:
         for line in (*tables(*group), "", *(missed(*group) if "--missed" in words else ())):
             print(line, flush=True)

@@ -1,13 +1,14 @@
 """Facts that are left after five handoffs in a row: ``python -m benchmarks.going_on.generations [MORE]``.
 
 A session gets 8,000 tokens of talk, of turns of real sessions, with calls between them; 20 facts of
-each of five kinds are told in between, by prompts of their own or within others, half of the plain facts by the
-assistant. Then it is handed off five times by the verb, with ``MORE`` tokens of talk in each child (500); a part of the
-facts is told there, and a part gets other values.
+each of five kinds are told in between, by prompts of their own or within others, half of the plain
+facts by the assistant. Then it is handed off five times by the verb, with ``MORE`` tokens of talk
+in each child (500); a part of the facts is told there, and a part gets other values.
 
-A fact is held where one sentence of the opening has its subject and the value that holds. An old value is stale where a
-sentence has it with the subject, unless a mark under that message says that it is superseded. The baseline pastes the
-end of its own last opening and of what was said since, at the same size.
+A fact is held where one sentence of the opening has its subject and the value that holds. An old
+value is stale where a sentence has it with the subject, unless a mark under that message says that
+it is superseded. The baseline pastes the end of its own last opening and of what was said since, at
+the same size.
 """
 
 from __future__ import annotations
@@ -27,7 +28,16 @@ from benchmarks.going_on.planted import GENERATIONS, WORDINGS, Fact, planted_fac
 from resume_hooks.derive.fresh_child import opening_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
 from resume_hooks.transcripts import records
-from tests.builders import SESSION, ConfigHome, Record, assistant, session_bytes, tool_result, tool_use, user
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    session_bytes,
+    tool_result,
+    tool_use,
+    user,
+)
 from tests.needs import corpus_sessions
 
 SEEDS = (48, 49, 50, 51, 52)
@@ -82,7 +92,11 @@ def real_turns(dice: random.Random) -> Iterator[Turn]:
                 if prompt and answer:
                     yield Turn(prompt, answer)
                 prompt, answer = records.prompt_text(record)[:LONGEST].strip(), []
-            elif record is not None and records.kind(record) == records.ASSISTANT and records.text(record).strip():
+            elif (
+                record is not None
+                and records.kind(record) == records.ASSISTANT
+                and records.text(record).strip()
+            ):
                 answer.append(records.text(record)[:LONGEST].strip())
 
 
@@ -96,7 +110,9 @@ class Talk:
 
     def turns(self, generation: int, size: int) -> list[Turn]:
         """Turns of about ``size`` characters in all, with everything that is told in a generation."""
-        told = [one for fact in self._facts for one in fact.statements if one.generation == generation]
+        told = [
+            one for fact in self._facts for one in fact.statements if one.generation == generation
+        ]
         self._dice.shuffle(told)
         room = size - sum(len(statement.sentence) for statement in told)
         found: list[Turn] = []
@@ -138,7 +154,12 @@ class Chain:
     def _place(self) -> dict[str, Any]:
         self.count += 1
         uuid = f"{self.count:08x}-0000-4000-8000-00000000abcd"
-        return {"uuid": uuid, "parent": self._leaf, "ts": self.count, "session_id": self._session_id}
+        return {
+            "uuid": uuid,
+            "parent": self._leaf,
+            "ts": self.count,
+            "session_id": self._session_id,
+        }
 
     def _add(self, record: Record) -> None:
         self.records.append(record)
@@ -208,14 +229,27 @@ def main(more: int, *, in_unseen_words: bool) -> None:
             ours[kind] = ours[kind].plus(left_in(last[0], of_kind))
             pasted[kind] = pasted[kind].plus(left_in(last[1], of_kind))
         if "--missed" in sys.argv:
-            wrong = [fact for fact in facts if left_in(last[0], [fact]) != (1, 1, len(fact.old_values), 0)]
+            wrong = [
+                fact
+                for fact in facts
+                if left_in(last[0], [fact]) != (1, 1, len(fact.old_values), 0)
+            ]
             print("\n".join(f"  {[one.sentence for one in fact.statements]}" for fact in wrong))
     words = ", new values in words that no rule was made on" if in_unseen_words else ""
-    print(f"{len(SEEDS)} sessions of {TALK} tokens, {GENERATIONS} handoffs, {more} tokens more in each child{words}")
-    print("| facts | held | old values that stand | pasted: held | old values |\n|---|---|---|---|---|")
+    print(
+        f"{len(SEEDS)} sessions of {TALK} tokens, {GENERATIONS} handoffs, {more} tokens more in each child{words}"
+    )
+    print(
+        "| facts | held | old values that stand | pasted: held | old values |\n|---|---|---|---|---|"
+    )
     for kind, one in ours.items():
         other = pasted[kind]
-        cells = [kind, f"{one.held} of {one.facts}", f"{one.stale} of {one.old_values}", str(other.held)]
+        cells = [
+            kind,
+            f"{one.held} of {one.facts}",
+            f"{one.stale} of {one.old_values}",
+            str(other.held),
+        ]
         print(f"| {' | '.join([*cells, str(other.stale)])} |")
 
 

@@ -9,10 +9,15 @@ from typing import NamedTuple
 from benchmarks.going_on.truth import Item
 from resume_hooks.reading.digest.opening import BULLET, INDENT
 
-SECTIONS = {"file": ("files changed",), "command": ("commands to run again", "other commands that worked")}
+SECTIONS = {
+    "file": ("files changed",),
+    "command": ("commands to run again", "other commands that worked"),
+}
 """Sections of a digest in which files and commands are looked for, and in none of its others."""
 
-TALK = re.compile(r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b")
+TALK = re.compile(
+    r"(?:last request, |last answer, )?(?:USER|ASSISTANT|SUB-AGENT'S REPORT|CLIENT'S SUMMARY|CALL)\b"
+)
 """How the head of a message in an opening begins."""
 
 MOST = 0.6
@@ -22,7 +27,9 @@ WHOLE = 200
 """Characters of a long command that must be there; what follows is a document that it carries."""
 
 _CD = re.compile(r"\A\s*cd\s+\S+\s*(?:&&|;)\s*")
-_CUT = re.compile(r"(?:\s*2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\s*\Z|\s*2>\s*/dev/null\s*\Z")
+_CUT = re.compile(
+    r"(?:\s*2>&1)?\s*\|\s*(?:tail|head)\b[^|;&]*\Z|\s*2>&1\s*\Z|\s*2>\s*/dev/null\s*\Z"
+)
 _WORD = re.compile(r"[^\W\d_][\w./-]{2,}|[가-힣]{2,}")
 
 
@@ -63,7 +70,10 @@ def holds(item: Item, text: str, rows: Sequence[Row]) -> bool:
 
 
 def keeps(item: Item, rows: Sequence[Row]) -> bool:
-    """Whether one of the rows keeps an item; a file and a command have to stand in their sections, or in prose."""
+    """Whether one of the rows keeps an item.
+
+    A file and a command have to stand in their sections, or in prose.
+    """
     named = SECTIONS.get(item.kind, ("",))
     looked_at = [row for row in rows if not row.section or row.section.startswith(named)]
     if item.kind == "file":
@@ -79,7 +89,9 @@ def keeps(item: Item, rows: Sequence[Row]) -> bool:
 def core(command: str) -> str:
     """A command on one line, without a leading cd and without what only cuts its output."""
     if command.startswith("eval $'"):  # several lines, as a digest has them
-        command = re.sub(r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:])
+        command = re.sub(
+            r"\\(.)", lambda escaped: {"n": " ", "t": " "}.get(escaped[1], escaped[1]), command[7:]
+        )
     found = " ".join(command.split())
     for pattern in (_CD, _CUT, _CUT):
         found = pattern.sub("", found)
@@ -93,9 +105,15 @@ def _tells(row: str, telling: set[str]) -> bool:
 
 
 def _names(row: Row, path: str) -> bool:
-    """Whether a row names a file: one path is the end of the other; prose has to hold the file's name."""
+    """Whether a row names a file: one path is the end of the other.
+
+    Prose has to hold the file's name.
+    """
     path = path.strip("\"'")
     if not row.section:
-        return re.search(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])", row.text) is not None
+        return (
+            re.search(rf"(?<![\w.-]){re.escape(path.rpartition('/')[2])}(?![\w-])", row.text)
+            is not None
+        )
     said = re.sub(r" \([^()]*\)\Z", "", row.text)
     return f"/{path}".endswith(f"/{said}") or f"/{said}".endswith(f"/{path}")

@@ -1,7 +1,8 @@
 """The tables: of the labelled items those that each way on leaves in context, with the tokens of its first request.
 
-One rule for all (``judge``): an item is in context where the text that would be sent holds it word for word, or one of
-its rows keeps it; it is one read away where that text names the record that states it, or the whole digest keeps it.
+One rule for all (``judge``): an item is in context where the text that would be sent holds it word
+for word, or one of its rows keeps it; it is one read away where that text names the record that
+states it, or the whole digest keeps it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ class Sums:
     """What a way came to over sessions: the tokens of its requests, and where the items are, by kind."""
 
     requests: list[int] = field(default_factory=list)
-    found: dict[str, Counter[str]] = field(default_factory=lambda: {kind: Counter() for kind in KINDS})
+    found: dict[str, Counter[str]] = field(
+        default_factory=lambda: {kind: Counter() for kind in KINDS}
+    )
 
     def add(self, left: Left | None, labelled: Iterable[Item]) -> None:
         """Count a session; None is none."""
@@ -57,7 +60,10 @@ def tables(*halves: str) -> Iterator[str]:
     yield from _table(_sums(sessions))
     covered = [item for item in found if item.in_summary is not None]
     if covered:
-        summed_up = {source: [item for item in labelled if item in covered] for source, labelled in sessions.items()}
+        summed_up = {
+            source: [item for item in labelled if item in covered]
+            for source, labelled in sessions.items()
+        }
         summed_up = {source: labelled for source, labelled in summed_up.items() if labelled}
         yield ""
         yield f"{', '.join(halves)}, what a compaction summed up: {len(summed_up)} sessions, {_counts(covered)}"
@@ -79,7 +85,10 @@ def missed(*halves: str) -> Iterator[str]:
 
 
 def row(way: str, sums: Sums) -> str:
-    """A row: the median of the tokens, and per cent of the items; empty where nobody ran the way, or labelled any."""
+    """A row: the median of the tokens, and per cent of the items.
+
+    Empty where nobody ran the way, or labelled any.
+    """
     if not sums.requests:
         return f"| {way} |{' |' * (len(HEADS) - 1)}"
     counts = [sums.found[kind] for kind in KINDS]
@@ -102,7 +111,9 @@ def as_readers_find(covered: Sequence[Item]) -> str:
 @cache
 def _usual(source: Path) -> Left:
     with laid(source) as path:
-        return next(went.left for went in whole_session(path) if went.way == USUAL and went.left is not None)
+        return next(
+            went.left for went in whole_session(path) if went.way == USUAL and went.left is not None
+        )
 
 
 def _sums(sessions: Mapping[Path, Sequence[Item]]) -> dict[str, Sums]:

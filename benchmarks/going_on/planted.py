@@ -1,7 +1,7 @@
 """What is planted into a session of many generations: facts of five kinds, each with its subject, some with new values.
 
-Invariant: no subject is part of another one, and no value of a fact is part of another value of it, so that a sentence
-with the subject and the value says the fact.
+Invariant: no subject is part of another one, and no value of a fact is part of another value of it,
+so that a sentence with the subject and the value says the fact.
 """
 
 from __future__ import annotations
@@ -55,8 +55,16 @@ class Fact(NamedTuple):
 
 WORDINGS: Mapping[str, Wording] = {
     "constraint": Wording(
-        ("The {s} must stay at {v}.", "Keep the {s} at {v}.", "Please make sure that the {s} is at most {v}."),
-        ("Actually, the {s} must be {v}.", "From now on the {s} is {v}.", "The {s} must stay at {v}."),
+        (
+            "The {s} must stay at {v}.",
+            "Keep the {s} at {v}.",
+            "Please make sure that the {s} is at most {v}.",
+        ),
+        (
+            "Actually, the {s} must be {v}.",
+            "From now on the {s} is {v}.",
+            "The {s} must stay at {v}.",
+        ),
         """retry budget of the importer: 7 attempts, 9 attempts, 11 attempts
            timeout of the login call: 250 ms, 400 ms
            size of an upload: 64 MB, 96 MB
@@ -103,7 +111,11 @@ WORDINGS: Mapping[str, Wording] = {
            epoch of the event ids: 2019-04-01""",
     ),
     "goal": Wording(
-        ("The goal is to get the {s} to {v}.", "I want the {s} to reach {v}.", "We need to bring the {s} to {v}."),
+        (
+            "The goal is to get the {s} to {v}.",
+            "I want the {s} to reach {v}.",
+            "We need to bring the {s} to {v}.",
+        ),
         (
             "Actually, the goal for the {s} is {v}.",
             "From now on the goal for the {s} is {v}.",
@@ -131,7 +143,11 @@ WORDINGS: Mapping[str, Wording] = {
            number of supported browsers: 5""",
     ),
     "preference": Wording(
-        ("I prefer {v} for the {s}.", "For the {s} I like {v} better.", "My preference for the {s}: {v}."),
+        (
+            "I prefer {v} for the {s}.",
+            "For the {s} I like {v} better.",
+            "My preference for the {s}: {v}.",
+        ),
         (
             "I changed my mind: I prefer {v} for the {s}.",
             "Actually, I prefer {v} for the {s}.",
@@ -159,7 +175,11 @@ WORDINGS: Mapping[str, Wording] = {
            code samples: complete programs""",
     ),
     "safety rule": Wording(
-        ("Never run the {s} outside {v}.", "Do not use the {s} on anything but {v}.", "Always limit the {s} to {v}."),
+        (
+            "Never run the {s} outside {v}.",
+            "Do not use the {s} on anything but {v}.",
+            "Always limit the {s} to {v}.",
+        ),
         (
             "From now on limit the {s} to {v}.",
             "Actually, never run the {s} outside {v}.",
@@ -210,7 +230,10 @@ UNSEEN_CHANGES = (
 
 
 def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list[Fact]:
-    """All facts, each kind's in the order of its rows; new values ``in_unseen_words``: in no others."""
+    """All facts, each kind's in the order of its rows.
+
+    New values ``in_unseen_words``: in no others.
+    """
     found: list[Fact] = []
     for kind, wording in WORDINGS.items():
         changed = UNSEEN_CHANGES if in_unseen_words else (*wording.changed, *KNOWN_CHANGES)
@@ -220,7 +243,9 @@ def planted_facts(dice: random.Random, *, in_unseen_words: bool = False) -> list
 
 def _facts(kind: str, wording: Wording, dice: random.Random) -> Iterator[Fact]:
     rows = [row.strip() for row in wording.rows.split("\n")]
-    late = dict(zip(dice.sample(range(CHANGING, len(rows)), LATE), range(1, GENERATIONS), strict=True))
+    late = dict(
+        zip(dice.sample(range(CHANGING, len(rows)), LATE), range(1, GENERATIONS), strict=True)
+    )
     for at, row in enumerate(rows):
         subject, _, values = row.partition(": ")
         first, *others = values.split(", ")

@@ -1,4 +1,7 @@
-"""What readers labelled in real sessions: which record states it, and where in it; no text of a session."""
+"""What readers labelled in real sessions: which record states it, and where in it.
+
+No text of a session.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,9 @@ class Item:
 def items(half: str) -> list[Item]:
     """The items of a half."""
     files = sorted(HERE.glob(f"truth_{half}_*.jsonl"))
-    rows = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()
+    ]
     return [_item(row) for row in rows]
 
 
@@ -72,9 +77,14 @@ def _text(record: dict[str, object], block: int) -> str:
     found = content[block]
     if found["type"] == "tool_use":
         given = found["input"]
-        named = next((given[key] for key in ("command", "file_path", "notebook_path") if given.get(key)), None)
+        named = next(
+            (given[key] for key in ("command", "file_path", "notebook_path") if given.get(key)),
+            None,
+        )
         return str(named or json.dumps(given, ensure_ascii=False))
     if found["type"] == "tool_result":
         inner = found["content"]
-        return inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
+        return (
+            inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
+        )
     return str(found.get("text", ""))

@@ -1,4 +1,7 @@
-"""The ways on, an adapter each: what they leave of a session. All run on a copy in a home of its own."""
+"""The ways on, an adapter each: what they leave of a session.
+
+All run on a copy in a home of its own.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,8 @@ Make = Callable[[Path], Path | None]
 class Left(NamedTuple):
     """What is there after a way on: tokens of the first request, its text without the difference of white space.
 
-    ``rows`` are its lines, which are looked at one by one. One read away are the records that it names, and ``more``.
+    ``rows`` are its lines, which are looked at one by one. One read away are the records that it
+    names, and ``more``.
     """
 
     tokens: int
@@ -85,28 +89,44 @@ def plain(base: int, text: str) -> Left:
 
 
 def sent(path: Path, before: Left | None, parent: Path) -> Left:
-    """What a file sends: its live chain. Tokens are the parent's less the characters that are gone."""
+    """What a file sends: its live chain.
+
+    Tokens are the parent's less the characters that are gone.
+    """
     transcript = scan(str(path))
     raw = path.read_bytes().split(b"\n")
-    parsed = [record for node in transcript.chain if (record := records.parse(raw[node.number])) is not None]
-    text = flat("\n".join(part for record in parsed for part in records.strings(record.get("message"))))
+    parsed = [
+        record
+        for node in transcript.chain
+        if (record := records.parse(raw[node.number])) is not None
+    ]
+    text = flat(
+        "\n".join(part for record in parsed for part in records.strings(record.get("message")))
+    )
     marks = (record.get("original_index") for record in parsed if record.get("truncated"))
     named = frozenset(mark for mark in marks if isinstance(mark, int))
     count = tokens.context_of(transcript.chain).tokens
     if before is not None:
         old = scan(str(parent)).chain
-        gone = sum(node.characters for node in old) - sum(node.characters for node in transcript.chain)
+        gone = sum(node.characters for node in old) - sum(
+            node.characters for node in transcript.chain
+        )
         count = max(0, before.tokens - round(gone / tokens.characters_per_token(old)))
     return Left(count, text, named=named)
 
 
 def referring(left: Left) -> Left:
     """With the records that the peer's references lead to."""
-    return left._replace(named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)})
+    return left._replace(
+        named=left.named | {int(line) - 1 for line in PEER_REFERENCE.findall(left.text)}
+    )
 
 
 def whole_session(path: Path) -> Iterator[Went]:
-    """Each way on from the copy ``path`` of a session; empty where it takes a model's text, and there is none."""
+    """Each way on from the copy ``path`` of a session.
+
+    Empty where it takes a model's text, and there is none.
+    """
     here = sent(path, None, path)
     base = _base(path)
     records_of_it = _parsed(path)
@@ -115,11 +135,18 @@ def whole_session(path: Path) -> Iterator[Went]:
     for size in SIZES:
         name = named_size(size)
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
-        yield Went(f"the last {name} of what was said", plain(base, last_words(records_of_it, size)))
-        yield Went(f"all prompts, then the newest words, {name}", plain(base, prompts_first(records_of_it, size)))
+        yield Went(
+            f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
+        )
+        yield Went(
+            f"all prompts, then the newest words, {name}",
+            plain(base, prompts_first(records_of_it, size)),
+        )
     for way, make in cuts():
         child = make(path)
-        left = here if child is None else referring(sent(child, here, path))  # nothing is made where it would not pay
+        left = (
+            here if child is None else referring(sent(child, here, path))
+        )  # nothing is made where it would not pay
         yield Went(way, left)
         if child is not None:
             child.unlink()
@@ -130,13 +157,18 @@ def whole_session(path: Path) -> Iterator[Went]:
 def compacted(path: Path) -> Iterator[Went]:
     """What is left of a session at its last compaction, by the summary of the client's, and in place of that."""
     raw = path.read_bytes().split(b"\n")
-    at = max((number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line), default=None)
+    at = max(
+        (number for number, line in enumerate(raw) if b'"isCompactSummary":true' in line),
+        default=None,
+    )
     told = records.parse(raw[at]) if at is not None else None
     if at is None or told is None:
         return
     base = _base(path)
     summary = records.text(told)
-    yield Went("the client's summary", plain(base, summary)._replace(tokens=base + KEPT_BY_COMPACTION))
+    yield Went(
+        "the client's summary", plain(base, summary)._replace(tokens=base + KEPT_BY_COMPACTION)
+    )
     path.write_bytes(b"\n".join(raw[:at]) + b"\n")
     records_of_it = _parsed(path)
     digest = digest_of(session_file(str(path)), Where())
@@ -145,7 +177,9 @@ def compacted(path: Path) -> Iterator[Went]:
         facts = text_after_compaction(path.stem, str(path), characters(size), LIMIT)
         yield Went(f"`config compaction {name}`", plain(base, facts)._replace(rows=rows_of(facts)))
         yield Went(f"handoff, {name}", handed_off(path, base, Contents(digest, tokens=size)))
-        yield Went(f"the last {name} of what was said", plain(base, last_words(records_of_it, size)))
+        yield Went(
+            f"the last {name} of what was said", plain(base, last_words(records_of_it, size))
+        )
 
 
 def cuts() -> Iterator[tuple[str, Make]]:
@@ -160,12 +194,16 @@ def cuts() -> Iterator[tuple[str, Make]]:
 def handed_off(path: Path, base: int, contents: Contents) -> Left:
     """What a child of the copy ``path`` has, by what is in its file: its digest is looked for items, no more.
 
-    These are the steps of ``handoff --size``, which takes whole thousands alone. Of the request count lineage, next
-    step and card, too.
+    These are the steps of ``handoff --size``, which takes whole thousands alone. Of the request
+    count lineage, next step and card, too.
     """
-    decided = agents.fresh(session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents)
+    decided = agents.fresh(
+        session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
+    )
     child = Path(carry_out(decided, Where(), dry_run=False).file)
-    said = round(sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN)
+    said = round(
+        sum(node.characters for node in scan(str(child)).chain) / tokens.CHARACTERS_PER_TOKEN
+    )
     before, head, opening = str(opening_of(str(child))).partition(DIGEST_HEAD)
     child.unlink()
     text = head + opening.rpartition(f"\n\n{NEXT_STEP}\n")[0]
@@ -177,13 +215,19 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
 
 def last_words(parsed: Sequence[Record], size: int) -> str:
     """The end of what was said, in a number of tokens."""
-    said = [records.text(one) for one in parsed if records.kind(one) == records.ASSISTANT or records.is_prompt(one)]
+    said = [
+        records.text(one)
+        for one in parsed
+        if records.kind(one) == records.ASSISTANT or records.is_prompt(one)
+    ]
     return "\n".join(filter(None, said))[-characters(size) :]
 
 
 def prompts_first(parsed: Sequence[Record], size: int) -> str:
     """The prompts from the first on, in half of a number of tokens, and the end of what was said in the rest."""
-    prompts = "\n".join(records.prompt_text(record) for record in parsed if records.is_prompt(record))
+    prompts = "\n".join(
+        records.prompt_text(record) for record in parsed if records.is_prompt(record)
+    )
     asked = prompts[: characters(size) // 2]
     return f"{asked}\n{last_words(parsed, size)[-(characters(size) - len(asked)) :]}"
 
@@ -250,4 +294,8 @@ def _base(path: Path) -> int:
 
 
 def _parsed(path: Path) -> list[Record]:
-    return [record for line in path.read_bytes().split(b"\n") if (record := records.parse(line)) is not None]
+    return [
+        record
+        for line in path.read_bytes().split(b"\n")
+        if (record := records.parse(line)) is not None
+    ]

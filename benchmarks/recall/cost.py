@@ -1,7 +1,8 @@
 """What an agent reads to answer a question with our verbs, beside the file that it would otherwise read whole.
 
-The agent is a plain one: it searches, reads the hits from the best to the first right one, then that one's turn where
-the answer stands in another record of it, and takes the session's outline for the place of it all.
+The agent is a plain one: it searches, reads the hits from the best to the first right one, then
+that one's turn where the answer stands in another record of it, and takes the session's outline for
+the place of it all.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ class Cost(NamedTuple):
 def print_costs(home: Home, asked: Sequence[Question]) -> None:
     """Median and 90th percentile of each part, over the questions whose answer is found."""
     costs = [found for question in asked if (found := cost(home, question)) is not None]
-    print(f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}")
+    print(
+        f"agent's cost: {len(costs)} of {len(asked)} answers found; characters{'':8} {'median':>10} {'p90':>10}"
+    )
     if len(costs) < 2:
         return
     parts: dict[str, list[float]] = {
@@ -66,7 +69,9 @@ def cost(home: Home, question: Question) -> Cost | None:
     found = find([question.text], Scope(helpers=True), Where(home.where), most=HITS)
     right = right_places(question)
     hits = found.hits[:GIVEN_UP]
-    correct = [number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right]
+    correct = [
+        number for number, hit in enumerate(hits) if Place(home.name(hit.file), hit.turn) in right
+    ]
     if not correct:
         return None
     best = hits[correct[0]]
@@ -76,7 +81,9 @@ def cost(home: Home, question: Question) -> Cost | None:
     if (name, int(line)) not in question.answers:
         reads += _printed(home, "read", session, "--turns", str(best.turn))
     size = (corpus_folder() / name).stat().st_size
-    return Cost(len(text_of(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size)
+    return Cost(
+        len(text_of(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size
+    )
 
 
 def _printed(home: Home, *arguments: str) -> int:

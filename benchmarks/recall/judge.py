@@ -1,6 +1,7 @@
 """What answers are worth: how far up the right session and the right turn stand, and whether sure hits are right.
 
-A hit is right where it shows a turn that holds an answering record; by session, where it is of such a session.
+A hit is right where it shows a turn that holds an answering record; by session, where it is of such
+a session.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Asked(NamedTuple):
 
 
 class Score(NamedTuple):
-    """What a searcher came to, as shares of the questions asked. ``strong``: of those whose best hit is called so."""
+    """What a searcher came to, as shares of the questions asked.
+
+    ``strong``: of those whose best hit is called so.
+    """
 
     session_first: float
     session_five: float
@@ -86,7 +90,9 @@ def sureness(asked: Iterable[Asked]) -> dict[str, Sureness]:
         for called, is_right in list(zip(one.answer.strengths, one.right, strict=True))[:JUDGED]:
             hits[called] += 1
             right[called] += is_right
-    return {called: Sureness(hits[called], right[called] / max(1, hits[called])) for called in STRENGTHS}
+    return {
+        called: Sureness(hits[called], right[called] / max(1, hits[called])) for called in STRENGTHS
+    }
 
 
 def rank(hits: Sequence[object], right: Collection[object]) -> int:
@@ -106,4 +112,6 @@ def mean(values: Iterable[float]) -> float:
 
 def spread(times: Sequence[float]) -> tuple[float, float]:
     """Median and 95th percentile."""
-    return statistics.median(times), statistics.quantiles([*times, times[-1]], n=20, method="inclusive")[-1]
+    return statistics.median(times), statistics.quantiles(
+        [*times, times[-1]], n=20, method="inclusive"
+    )[-1]

@@ -1,7 +1,8 @@
 """How well searches answer the recall set, and what the answers cost an agent.
 
-Run: ``python -m benchmarks.recall.measure [tune|kept|all]``; ``BENCH_PEER`` names the peer, as for ``make bench``.
-Every searcher is asked over the same files, each question once and the paraphrased ones once more in all wordings.
+Run: ``python -m benchmarks.recall.measure [tune|kept|all]``; ``BENCH_PEER`` names the peer, as for
+``make bench``. Every searcher is asked over the same files, each question once and the paraphrased
+ones once more in all wordings.
 """
 
 from __future__ import annotations
@@ -40,12 +41,16 @@ def searchers(home: Home, scratch: Path, asked: Sequence[Question]) -> Iterator[
     else:
         print("ripgrep: not measured; install rg")
     if found := peer.program():
-        ways = [wordings for question in asked for wordings in ((question.text,), question.wordings)]
+        ways = [
+            wordings for question in asked for wordings in ((question.text,), question.wordings)
+        ]
         theirs = peer.Peer(found, home, scratch / "peer", ways)
         print(theirs.note)
         yield theirs
     else:
-        print("peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools")
+        print(
+            "peer: not measured; set BENCH_PEER to the aichat of a scratch venv with claude-code-tools"
+        )
 
 
 def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[Asked]]]) -> None:
@@ -69,11 +74,16 @@ def print_table(title: str, answered: Sequence[tuple[Searcher, Sequence[Asked]]]
                 *_cells([found.strong], (8,), shown=any(one.answer.strengths for one in chosen)),
                 *(f"{ms:8.1f}" for ms in spread([one.answer.ms for one in chosen])),
             ]
-            print(f"{searcher.name:{NAME}} {f'{len(chosen)} {kind}':16} {' '.join(parts)}", flush=True)
+            print(
+                f"{searcher.name:{NAME}} {f'{len(chosen)} {kind}':16} {' '.join(parts)}", flush=True
+            )
 
 
 def _cells(shares: Sequence[float], widths: Sequence[int], *, shown: bool = True) -> list[str]:
-    return [f"{share:{width}.2f}" if shown else f"{'-':>{width}}" for share, width in zip(shares, widths, strict=True)]
+    return [
+        f"{share:{width}.2f}" if shown else f"{'-':>{width}}"
+        for share, width in zip(shares, widths, strict=True)
+    ]
 
 
 def print_sureness(title: str, asked: Sequence[Asked]) -> None:
@@ -84,7 +94,9 @@ def print_sureness(title: str, asked: Sequence[Asked]) -> None:
     print(f"right hits, {title}: {parts}; weak wrong >= strong right: {'yes' if held else 'NO'}")
 
 
-def ask(searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]) -> list[Asked]:
+def ask(
+    searcher: Searcher, asked: Sequence[Question], wordings: Callable[[Question], Sequence[str]]
+) -> list[Asked]:
     """Ask questions in some wordings and judge the answers."""
     return [judged(question, searcher.search(wordings(question), DEPTH)) for question in asked]
 
@@ -102,10 +114,16 @@ def main(half: str) -> int:
     with tempfile.TemporaryDirectory(prefix="resume-hooks-recall-") as folder:
         home = Home(Path(folder) / ".claude")
         compared = list(searchers(home, Path(folder), asked))
-        once = [(searcher, ask(searcher, asked, lambda question: [question.text])) for searcher in compared]
+        once = [
+            (searcher, ask(searcher, asked, lambda question: [question.text]))
+            for searcher in compared
+        ]
         print_table("one wording", once)
         compared.insert(3, FusedNaive(next(one for one in compared if isinstance(one, Naive))))
-        several = [(searcher, ask(searcher, reworded, lambda question: question.wordings)) for searcher in compared]
+        several = [
+            (searcher, ask(searcher, reworded, lambda question: question.wordings))
+            for searcher in compared
+        ]
         print_table("four wordings", several)
         print()
         print_sureness("one wording", once[0][1])

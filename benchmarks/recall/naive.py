@@ -66,7 +66,10 @@ class Naive:
                 length = 1 - B + B * self._lengths[chunk] / usual
                 scores[chunk] += rarity * often * (K1 + 1) / (often + K1 * length)
         best = sorted(scores, key=lambda chunk: -scores[chunk])
-        return Answer(list(dict.fromkeys(self._places[chunk] for chunk in best))[:most], milliseconds_since(begun))
+        return Answer(
+            list(dict.fromkeys(self._places[chunk] for chunk in best))[:most],
+            milliseconds_since(begun),
+        )
 
 
 class FusedNaive:
@@ -85,7 +88,9 @@ class FusedNaive:
         for wording in wordings:
             for rank, place in enumerate(self._naive.search([wording], REACH).hits, 1):
                 scores[place] += 1 / (FUSED + rank)
-        return Answer(sorted(scores, key=lambda place: -scores[place])[:most], milliseconds_since(begun))
+        return Answer(
+            sorted(scores, key=lambda place: -scores[place])[:most], milliseconds_since(begun)
+        )
 
 
 def words_of_file(name: str) -> Iterator[tuple[str, int]]:
@@ -106,7 +111,9 @@ def words_of(text: str) -> Iterator[str]:
     """The words of a text but for the commonest, without their endings."""
     for word in re.findall("[a-z0-9]+", text.lower()):
         if word not in STOP:
-            yield next((word[: -len(end)] for end in ("ing", "ed", "es", "s") if _ends(word, end)), word)
+            yield next(
+                (word[: -len(end)] for end in ("ing", "ed", "es", "s") if _ends(word, end)), word
+            )
 
 
 def _ends(word: str, end: str) -> bool:

@@ -24,7 +24,9 @@ class Peer:
     name = "peer: tantivy SessionIndex"
     by_turn = False
 
-    def __init__(self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]) -> None:
+    def __init__(
+        self, program: str, home: Home, index: Path, ways: Iterable[Sequence[str]]
+    ) -> None:
         texts = list(dict.fromkeys(map(" ".join, ways)))
         said = ask(program, home.config, index, texts)
         self.note = f"peer: {said['built']}; {_refusals(said['answers'])}"
@@ -34,7 +36,9 @@ class Peer:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The files it answers with; several wordings are one query."""
         said = self._known[" ".join(wordings)]
-        return Answer([Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"])
+        return Answer(
+            [Place(self._home.name(file), UNKNOWN) for file in said["files"][:most]], said["ms"]
+        )
 
 
 def program() -> str | None:
@@ -42,13 +46,20 @@ def program() -> str | None:
     return os.environ.get("BENCH_PEER") or shutil.which("aichat")
 
 
-def ask(program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1) -> dict[str, Any]:
-    """What ``peer_index`` answers, run by the Python that the peer is installed in; its index is made where missing."""
+def ask(
+    program: str, home: Path, index: Path, queries: Sequence[str], rounds: int = 1
+) -> dict[str, Any]:
+    """What ``peer_index`` answers, run by the Python that the peer is installed in.
+
+    Its index is made where missing.
+    """
     index.mkdir(parents=True, exist_ok=True)
     asked = {"home": str(home), "index": str(index), "rounds": rounds, "queries": list(queries)}
     command = [str(Path(program).parent / "python"), str(peer_index.__file__)]
     env = {"PATH": os.environ["PATH"], "HOME": str(index)}
-    done = subprocess.run(command, input=json.dumps(asked).encode(), capture_output=True, check=True, env=env)
+    done = subprocess.run(
+        command, input=json.dumps(asked).encode(), capture_output=True, check=True, env=env
+    )
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

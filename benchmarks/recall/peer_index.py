@@ -1,7 +1,8 @@
 """Runs in the peer's own Python: builds its index over a home and asks it, one JSON document in, one out.
 
-In: ``{"home", "index", "rounds", "queries"}``. Out: ``built`` (its own counts), and for each query ``files``, best
-first, ``ms`` (the median of the rounds), ``how``: as typed, as plain words where its parser refuses that, or refused.
+In: ``{"home", "index", "rounds", "queries"}``. Out: ``built`` (its own counts), and for each query
+``files``, best first, ``ms`` (the median of the rounds), ``how``: as typed, as plain words where
+its parser refuses that, or refused.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ def main() -> None:
     peer = importlib.import_module("claude_code_tools.search_index")
     nowhere = Path(asked["index"]) / "no-codex"
     index = Path(asked["index"])
-    built = peer.auto_index(index_path=index, claude_home=Path(asked["home"]), codex_home=nowhere, silent=True)
+    built = peer.auto_index(
+        index_path=index, claude_home=Path(asked["home"]), codex_home=nowhere, silent=True
+    )
     opened = peer.SessionIndex(index)
     answers = [answer(opened, query, asked["rounds"]) for query in asked["queries"]]
     print(json.dumps({"built": built, "answers": answers}))

@@ -1,8 +1,9 @@
 """The recall set: questions written from the transcripts by readers who saw no search code, and a home to ask them in.
 
-Each names the records that answer it by file and line of the corpus; nothing of the corpus stands here. The half
-``tune`` was looked at while tuning, ``kept`` only for the figure. Paraphrased questions have three further wordings
-each, by a reader who saw neither the answer nor the transcript.
+Each names the records that answer it by file and line of the corpus; nothing of the corpus stands
+here. The half ``tune`` was looked at while tuning, ``kept`` only for the figure. Paraphrased
+questions have three further wordings each, by a reader who saw neither the answer nor the
+transcript.
 """
 
 from __future__ import annotations
@@ -95,7 +96,11 @@ def right_places(question: Question) -> frozenset[Place]:
 def session_of(name: str) -> str:
     """The id of the session that a file of the corpus is of; of a sub-agent's file its parent's."""
     path = corpus_folder() / name
-    return transcript_files.owning_session(str(path)) if transcript_files.subagent_name(path.name) else path.stem
+    return (
+        transcript_files.owning_session(str(path))
+        if transcript_files.subagent_name(path.name)
+        else path.stem
+    )
 
 
 @functools.cache
@@ -114,11 +119,16 @@ def corpus_file(name: str) -> CorpusFile:
 def corpus_names() -> list[str]:
     """The files of the corpus that hold anything, by their paths below it."""
     root = corpus_folder()
-    return sorted(str(path.relative_to(root)) for path in root.rglob("*.jsonl") if path.stat().st_size)
+    return sorted(
+        str(path.relative_to(root)) for path in root.rglob("*.jsonl") if path.stat().st_size
+    )
 
 
 def _id_of(record: Record) -> str:
-    """What a record and its copies in other sessions have in common; forks give new ids and name the old ones."""
+    """What a record and its copies in other sessions have in common.
+
+    Forks give new ids and name the old ones.
+    """
     fork = record.get("forkedFrom")
     return (string(fork, "messageUuid") if isinstance(fork, dict) else "") or string(record, "uuid")
 
@@ -136,7 +146,10 @@ def by_id() -> dict[str, set[Place]]:
 
 
 class Home:
-    """The whole corpus as a config home: one project a group; files of other names get ids of their own."""
+    """The whole corpus as a config home: one project a group.
+
+    Files of other names get ids of their own.
+    """
 
     def __init__(self, config: Path) -> None:
         self.config = config
@@ -159,7 +172,9 @@ class Home:
         """Where a file belongs; what lies in a session's own folder stays in it."""
         inside = [part for part in name.parts[:-1] if session_id_of(f"{part}.jsonl")]
         place = name.parts.index(inside[0]) if inside else len(name.parts) - 1
-        folder = self.config.joinpath("projects", "-".join(name.parts[:place]), *name.parts[place:-1])
+        folder = self.config.joinpath(
+            "projects", "-".join(name.parts[:place]), *name.parts[place:-1]
+        )
         if inside or session_id_of(name.name) or transcript_files.subagent_name(name.name):
             return folder / name.name
         return folder / f"{uuid.uuid5(uuid.NAMESPACE_URL, str(name))}.jsonl"

@@ -35,10 +35,12 @@ class _Found(NamedTuple):
 
 
 class Ripgrep:
-    """Ranks lines by how many different words of a question they hold, the rarer words first; one hit a turn.
+    """Ranks lines by how many different words of a question they hold, the rarer words first.
 
-    ``share`` is the part of the words that a line must hold to be taken for an answer at all. Several wordings are one
-    bag of words.
+    One hit a turn.
+
+    ``share`` is the part of the words that a line must hold to be taken for an answer at all.
+    Several wordings are one bag of words.
     """
 
     by_turn = True
@@ -91,9 +93,30 @@ def _grep(word: str, folder: str) -> _Found:
 
 def _lines(word: str, folder: str) -> Iterator[_Line]:
     """The lines that hold a word; lines of megabytes are not printed."""
-    options = ["-F", "-i", "-a", "-n", "--null", "--no-heading", "--with-filename", "--max-columns", "1"]
+    options = [
+        "-F",
+        "-i",
+        "-a",
+        "-n",
+        "--null",
+        "--no-heading",
+        "--with-filename",
+        "--max-columns",
+        "1",
+    ]
     whole = ["-w"] if len(word) <= SHORT else []
-    command = ["rg", "--no-ignore", "--hidden", "-g", "*.jsonl", *options, *whole, "-e", word, folder]
+    command = [
+        "rg",
+        "--no-ignore",
+        "--hidden",
+        "-g",
+        "*.jsonl",
+        *options,
+        *whole,
+        "-e",
+        word,
+        folder,
+    ]
     printed = subprocess.run(command, capture_output=True, check=False).stdout
     for line in printed.split(b"\n"):
         file, null, rest = line.partition(b"\0")

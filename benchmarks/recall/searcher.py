@@ -16,7 +16,10 @@ from tests.needs import corpus_folder
 
 
 class Answer(NamedTuple):
-    """The best ``hits``, the best first, each with how sure it is called, if at all; how long they took."""
+    """The best ``hits``, the best first, each with how sure it is called, if at all.
+
+    How long they took.
+    """
 
     hits: Sequence[Place]
     ms: float
@@ -51,7 +54,9 @@ class Ours:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The turns it finds."""
         begun = time.perf_counter()
-        found = find(wordings[:1], Scope(helpers=True), Where(self._home.where), also=wordings[1:], most=most)
+        found = find(
+            wordings[:1], Scope(helpers=True), Where(self._home.where), also=wordings[1:], most=most
+        )
         ms = milliseconds_since(begun)
         places = [Place(self._home.name(hit.file), hit.turn) for hit in found.hits]
         return Answer(places, ms, [hit.strength for hit in found.hits])

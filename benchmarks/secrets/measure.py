@@ -1,7 +1,7 @@
 """How much of a list of secrets is taken out whole, and how much of what is none is kept.
 
-``python -m benchmarks.secrets.measure [--missed] FILE ...``. Where detect-secrets can be imported, it is measured, too,
-line by line: the naive way to do the same.
+``python -m benchmarks.secrets.measure [--missed] FILE ...``. Where detect-secrets can be imported,
+it is measured, too, line by line: the naive way to do the same.
 """
 
 from __future__ import annotations
@@ -34,12 +34,17 @@ def ours(text: str) -> str:
 def by_lines() -> Callable[[str], str] | None:
     """The same of detect-secrets, if it is there."""
     try:
-        scan, settings = (importlib.import_module(f"detect_secrets.{name}") for name in ("core.scan", "settings"))
+        scan, settings = (
+            importlib.import_module(f"detect_secrets.{name}") for name in ("core.scan", "settings")
+        )
     except ImportError:
         return None
 
     def clean(text: str) -> str:
-        with settings.default_settings(), NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
+        with (
+            settings.default_settings(),
+            NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file,
+        ):
             file.write(text)
             file.flush()
             values = {found.secret_value for found in scan.scan_file(file.name)}
@@ -54,14 +59,24 @@ def by_gitleaks() -> Callable[[str], str]:
     """The same of gitleaks' default rules, its generic one among them, as expressions over the whole text."""
     data = json.loads(Path(FILE).read_text(encoding="utf-8"))
     between = r"(?:[ \t\w.-]{0,20})[\s'\"]{0,3}(?:=|>|:{1,3}=|\|\||:|=>|\?=|,)[`'\"\s=]{0,5}"
-    generic = r"(?i:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)" + between + r"([\w.=-]{10,150})"
+    generic = (
+        r"(?i:access|auth|api|credential|creds|key|passw(?:or)?d|secret|token)"
+        + between
+        + r"([\w.=-]{10,150})"
+    )
     rows = [(row["regex"], row["entropy"]) for row in data["tokens"]]
-    rows += [(f"(?i:{row['words']}){between}{row['value']}", row["entropy"]) for row in data["assigned"]]
+    rows += [
+        (f"(?i:{row['words']}){between}{row['value']}", row["entropy"]) for row in data["assigned"]
+    ]
     patterns = [(_compiled(text), least) for text, least in [*rows, (generic, 3.5)]]
 
     def clean(text: str) -> str:
         raw = text.encode()
-        found = {match[match.lastindex or 0] for pattern, _ in patterns for match in pattern.finditer(raw)}
+        found = {
+            match[match.lastindex or 0]
+            for pattern, _ in patterns
+            for match in pattern.finditer(raw)
+        }
         sure = {value for value in found if any(_counts(raw, value, row) for row in patterns)}
         for value in sorted(sure, key=len, reverse=True):
             raw = raw.replace(value, b"\0")
@@ -78,7 +93,9 @@ def _compiled(text: str) -> re.Pattern[bytes]:
 def _counts(raw: bytes, value: bytes, row: tuple[re.Pattern[bytes], float]) -> bool:
     """Whether a rule finds a value in a text, and the value has the entropy that it asks for."""
     pattern, least = row
-    return entropy(value) >= least and any(match[match.lastindex or 0] == value for match in pattern.finditer(raw))
+    return entropy(value) >= least and any(
+        match[match.lastindex or 0] == value for match in pattern.finditer(raw)
+    )
 
 
 def is_gone(text: str, clean: str, parts: list[str]) -> bool:
@@ -92,7 +109,9 @@ def is_gone(text: str, clean: str, parts: list[str]) -> bool:
 
 def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -> None:
     """Print the share of one file; with ``tell`` each text that went wrong."""
-    rows: list[dict[str, Any]] = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    rows: list[dict[str, Any]] = [
+        json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     results = []
     for row in rows:
         for one in row.get("contexts", [row]):
@@ -105,7 +124,9 @@ def measure(path: Path, name: str, clean: Callable[[str], str], *, tell: bool) -
             results.append(good)
             if tell and not good:
                 print(json.dumps({"kind": row["kind"], **one, "left": text}, ensure_ascii=False))
-    print(f"{path.name:28} {name:16} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %")
+    print(
+        f"{path.name:28} {name:16} {sum(results):4} of {len(results):4}  {100 * sum(results) / len(results):5.1f} %"
+    )
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
 """resume-hooks: go on when a Claude Code session is full, with every byte of the old one within reach.
 
-The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``, ``SessionNode``,
-``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions`` and its ``SearchHit``. Names load on
-first use: hooks import this package before every trigger.
+The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``,
+``SessionNode``, ``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions``
+and its ``SearchHit``. Names load on first use: hooks import this package before every trigger.
 
-A child is a new session made from another, its parent; other words are in docs/glossary.md. Each package may import
-those to its right: parts, cli, hooks, api, maintenance, search, derive, archive, reading, sessions, transcripts, then
-redaction, storage and system, which do not know each other, then the ground: ``settings``, ``seam``, ``paths``,
-``errors``, ``clock``, ``version``.
+A child is a new session made from another, its parent; other words are in docs/glossary.md. Each
+package may import those to its right: parts, cli, hooks, api, maintenance, search, derive, archive,
+reading, sessions, transcripts, then redaction, storage and system, which do not know each other,
+then the ground: ``settings``, ``seam``, ``paths``, ``errors``, ``clock``, ``version``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The documented Python API over lineage, rollover, trim, fork, search; paths in and out are ``pathlib.Path``."""
+"""The documented Python API over lineage, rollover, trim, fork, search.
+
+Paths in and out are ``pathlib.Path``.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,12 @@ class SessionNode:
 class SearchHit:
     """A turn that answers a search, by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it; ``file`` holds the record,
-    ``session_file`` is its session's, ``folder`` where that is resumed. ``turn`` counts from 1; ``time`` is ISO 8601 in
-    UTC, ``""`` if unknown. ``words`` of the query are in the turn, ``missing`` are not; all ``sessions`` hold the
-    record. ``confidence`` is how likely it answers, 0 to 1, ``strength`` that in a word: strong, fair or weak.
-    ``found_by`` are the wordings that found it where several were given: 1 is the query, 2 the first of the others.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it; ``file``
+    holds the record, ``session_file`` is its session's, ``folder`` where that is resumed. ``turn``
+    counts from 1; ``time`` is ISO 8601 in UTC, ``""`` if unknown. ``words`` of the query are in the
+    turn, ``missing`` are not; all ``sessions`` hold the record. ``confidence`` is how likely it
+    answers, 0 to 1, ``strength`` that in a word: strong, fair or weak. ``found_by`` are the
+    wordings that found it where several were given: 1 is the query, 2 the first of the others.
     """
 
     reference: str
@@ -67,11 +71,13 @@ class SearchHit:
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
-    """The parent's file, how the session was derived, and the export it names; three Nones for the first session.
+    """The parent's file, how the session was derived, and the export it names.
 
-    The path is the one that exists where the parent was found, of a kept copy where only that is left, else the one
-    that the metadata names.
-    SessionNotFound where ``session_file`` can't be read.
+    Three Nones for the first session.
+
+    The path is the one that exists where the parent was found, of a kept copy where only that is
+    left, else the one that the metadata names. SessionNotFound where ``session_file`` can't be
+    read.
     """
     path = os.path.abspath(session_file)
     family = Family(Where())
@@ -85,7 +91,8 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
     """The lineage without trimmed sessions, oldest first, each node linked to the one before it.
 
-    The file of a session of which only the vault has a copy is where it was: ``get_parent_info`` leads to the copy.
+    The file of a session of which only the vault has a copy is where it was: ``get_parent_info``
+    leads to the copy.
     """
     return _nodes_of_lineage(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
@@ -96,26 +103,35 @@ def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
     return [(_file_of_ancestor(row), row.derivation_type) for row in reversed(rows)]
 
 
-def rollover(session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False) -> Receipt:
-    """Make a fresh child of a session that holds its lineage; with a next step a handoff, which holds a digest, too.
+def rollover(
+    session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False
+) -> Receipt:
+    """Make a fresh child of a session that holds its lineage.
 
-    ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``. Raises
-    ResumeHooksError; nothing is left behind then.
+    With a next step a handoff, which holds a digest, too.
+
+    ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``.
+    Raises ResumeHooksError; nothing is left behind then.
     """
     kind: Kind = "handoff" if next_step.strip() else "rollover"
     session = readable(_require_path(session_file), Where())
     contents = NOTHING
     if kind == "handoff":
-        contents = Contents(digest_of(session, Where()), tokens=tokens_of(checked_size(size) if size else "", Where()))
+        contents = Contents(
+            digest_of(session, Where()),
+            tokens=tokens_of(checked_size(size) if size else "", Where()),
+        )
     decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)
     return carry_out(decided, Where(), dry_run=dry_run)
 
 
-def trim(session_file: str | Path, options: Options | None = None, *, dry_run: bool = False) -> Receipt:
+def trim(
+    session_file: str | Path, options: Options | None = None, *, dry_run: bool = False
+) -> Receipt:
     """Make a child of a session in which bulky contents are placeholders; ``options`` as the command line's defaults.
 
-    Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file`` empty. Raises
-    ResumeHooksError; nothing is left behind then.
+    Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file``
+    empty. Raises ResumeHooksError; nothing is left behind then.
     """
     session = readable(_require_path(session_file), Where())
     chosen = options_of() if options is None else options
@@ -133,12 +149,19 @@ def fork_session(
 ) -> Receipt:
     """Make a copy of a session's live conversation under a new id: whole, or ``at`` a record, or to the end of a turn.
 
-    ``at`` is a 0-based line, a uuid or a message id; ``home`` a folder whose session it becomes. A cut never parts a
-    tool call from its answer; the receipt's warnings say where it moved. Raises ResumeHooksError; nothing is left then.
+    ``at`` is a 0-based line, a uuid or a message id; ``home`` a folder whose session it becomes. A
+    cut never parts a tool call from its answer; the receipt's warnings say where it moved. Raises
+    ResumeHooksError; nothing is left then.
     """
     if at is not None and turn is not None:
         raise UsageError("at and turn exclude each other", "A session is cut once.")
-    cut = cut_point.AtTurn(turn) if turn is not None else cut_point.parse_record(str(at)) if at is not None else None
+    cut = (
+        cut_point.AtTurn(turn)
+        if turn is not None
+        else cut_point.parse_record(str(at))
+        if at is not None
+        else None
+    )
     session = readable(_require_path(session_file), Where())
     decided = agents.fork(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
     return carry_out(decided, Where(), dry_run=dry_run)
@@ -156,13 +179,16 @@ def search_sessions(
 ) -> list[SearchHit]:
     """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, best first; ``[]`` if nothing matches.
 
-    Searched is the project of the current folder; or that of the folder ``project``, ``everywhere``, a ``session``, or
-    a ``lineage`` (a session and its ancestors), both by id, title or path. ``wordings`` ask the same in other words:
-    what several of them find well comes first. The index is brought up to date first.
-    Raises ResumeHooksError; UsageError for a query without a word, and where more than one place is given.
+    Searched is the project of the current folder; or that of the folder ``project``,
+    ``everywhere``, a ``session``, or a ``lineage`` (a session and its ancestors), both by id, title
+    or path. ``wordings`` ask the same in other words: what several of them find well comes first.
+    The index is brought up to date first. Raises ResumeHooksError; UsageError for a query without a
+    word, and where more than one place is given.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
-        raise UsageError("project, everywhere, lineage and session exclude each other", "Give one of them.")
+        raise UsageError(
+            "project, everywhere, lineage and session exclude each other", "Give one of them."
+        )
     if limit < 1:
         raise UsageError(f"A limit of {limit} asks for nothing", "Give 1 or more.")
     words = [query] if isinstance(query, str) else list(query)
@@ -180,7 +206,11 @@ def search_sessions(
     rows = []
     for hit in find(words, scope, Where(), also=wordings, most=limit).hits:
         values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
-        rows.append(SearchHit(**values | {name: Path(values[name]) for name in ("session_file", "file", "folder")}))
+        rows.append(
+            SearchHit(
+                **values | {name: Path(values[name]) for name in ("session_file", "file", "folder")}
+            )
+        )
     return rows
 
 
@@ -197,7 +227,13 @@ def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
         derived = row.derivation_type if row.derivation_type in {"trimmed", "continued"} else None
         parent = nodes[-1] if nodes else None
         nodes.append(
-            SessionNode(_file_of_ancestor(row), row.session_id, derived, _optional_path(row.exported_file), parent)
+            SessionNode(
+                _file_of_ancestor(row),
+                row.session_id,
+                derived,
+                _optional_path(row.exported_file),
+                parent,
+            )
         )
     return nodes
 

@@ -23,13 +23,19 @@ def stamp(moment: datetime) -> str:
 
 
 def later(text: str) -> str:
-    """The instant a millisecond after ``text``, the smallest step of a transcript; unreadable input as it is."""
+    """The instant a millisecond after ``text``, the smallest step of a transcript.
+
+    Unreadable input as it is.
+    """
     moment = parse(text)
     return stamp(moment + timedelta(milliseconds=1)) if moment else text
 
 
 def from_epoch(seconds: float) -> str:
-    """Write an epoch time (a file's mtime) in the form of the transcripts; one past the calendar as its end."""
+    """Write an epoch time (a file's mtime) in the form of the transcripts.
+
+    One past the calendar as its end.
+    """
     return stamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC))
 
 
@@ -64,7 +70,10 @@ def milliseconds(text: object) -> int | None:
 
 
 def from_milliseconds(count: int) -> str:
-    """Write milliseconds since the epoch in the form of the transcripts; one past the calendar as its end."""
+    """Write milliseconds since the epoch in the form of the transcripts.
+
+    One past the calendar as its end.
+    """
     return from_epoch(count / 1000)
 
 
@@ -75,7 +84,10 @@ def normal(text: object) -> str:
 
 
 def minute(text: str) -> str:
-    """The day and minute of an instant for people, ``2026-01-31 09:30``; unreadable input as it is."""
+    """The day and minute of an instant for people, ``2026-01-31 09:30``.
+
+    Unreadable input as it is.
+    """
     return text[:16].replace("T", " ")
 
 

@@ -39,7 +39,9 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
         locator: str,
         candidates: list[dict[str, object]],
         count: int = 0,
-        remedy: str = "Use the id of the one you mean, as much of it as it takes, or the path of its file.",
+        remedy: str = (
+            "Use the id of the one you mean, as much of it as it takes, or the path of its file."
+        ),
     ) -> None:
         self.locator = locator
         self.candidates = candidates
@@ -75,7 +77,9 @@ class InSubagent(UsageError, code="in-subagent"):
     """Marks are not available in a sub-agent, whose transcript nobody resumes."""
 
     def __init__(self) -> None:
-        super().__init__("A sub-agent has no marks", "Use it in the session that started the sub-agent.")
+        super().__init__(
+            "A sub-agent has no marks", "Use it in the session that started the sub-agent."
+        )
 
 
 class NoMark(ResumeHooksError, code="no-mark"):
@@ -148,7 +152,10 @@ class VaultOff(ResumeHooksError, code="vault-off"):
 
 
 class OnlyKept(ResumeHooksError, code="only-kept"):
-    """Only the archived copy of the session is left. No verb changes it; once restored, it can be resumed."""
+    """Only the archived copy of the session is left. No verb changes it.
+
+    Once restored, it can be resumed.
+    """
 
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):

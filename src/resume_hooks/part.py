@@ -39,7 +39,8 @@ class Way(NamedTuple):
 class Option(NamedTuple):
     """An option on a verb of the core: its names, as click takes them, and its line in the help.
 
-    Where it is given the verb calls ``function``, ``module:function`` below the part, as it says where it asks.
+    Where it is given the verb calls ``function``, ``module:function`` below the part, as it says
+    where it asks.
     """
 
     verb: str
@@ -52,7 +53,8 @@ class Option(NamedTuple):
 class Setting(NamedTuple):
     """A setting: its default, its line in the list, how a value is read, and the setting before which it stands.
 
-    ``form`` is one of ``settings.FORMS``, which is called with ``given``: so no part is loaded to read settings.
+    ``form`` is one of ``settings.FORMS``, which is called with ``given``: so no part is loaded to
+    read settings.
     """
 
     name: str
@@ -74,11 +76,12 @@ class Check(NamedTuple):
 class Agent(NamedTuple):
     """An agent beside this client, by one word, and the functions of the part that know its form of a session.
 
-    ``home`` is a folder of the user's unless ``home_variable`` names another; without a variable it is a file in this
-    client's config folder. Below it ``folders`` hold sessions, in files whose whole name ``named`` matches.
-    ``session_variable`` has the id of the session whose shell we run in, "" where nobody can go on in a session.
-    ``left`` is what to say of its sessions where they are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss``
-    and ``model`` are functions as ``sessions.agents``, ``derive.agents``, ``fsck.diagnose``, ``fsck.repair`` and
+    ``home`` is a folder of the user's unless ``home_variable`` names another; without a variable it
+    is a file in this client's config folder. Below it ``folders`` hold sessions, in files whose
+    whole name ``named`` matches. ``session_variable`` has the id of the session whose shell we run
+    in, "" where nobody can go on in a session. ``left`` is what to say of its sessions where they
+    are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss`` and ``model`` are functions as
+    ``sessions.agents``, ``derive.agents``, ``fsck.diagnose``, ``fsck.repair`` and
     ``model.headless`` ask.
     """
 

@@ -4,15 +4,51 @@ from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {
     "mark": ("marks", "Mark a place in a session to come back to.", "fork"),
-    "back": ("marks", "Go back to the mark in a new session, with a report of what came after it.", "fork"),
-    "rehome": ("moved", "Give every session of a folder that moved a copy in its new place.", "untrim"),
-    "rewind-files": ("rewind_files", "Restore the files as they were at a message of a session.", "untrim"),
-    "export": ("share", "Write a session as a page, as Markdown, or as a bundle to be imported.", "fsck"),
-    "share": ("share", "Write a session as one file for a colleague: a page to read, which import takes.", "fsck"),
-    "import": ("share", "Import a transcript, from a file or the standard input, as a new session.", "fsck"),
-    "team": ("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", "fsck"),
-    "scrub": ("secrets", "Remove secrets: in a child, or in place and from every copy; --list shows them.", "doctor"),
-    "stats": ("stats", "Show turns, tokens and savings by month, and how long hooks took.", "doctor"),
+    "back": (
+        "marks",
+        "Go back to the mark in a new session, with a report of what came after it.",
+        "fork",
+    ),
+    "rehome": (
+        "moved",
+        "Give every session of a folder that moved a copy in its new place.",
+        "untrim",
+    ),
+    "rewind-files": (
+        "rewind_files",
+        "Restore the files as they were at a message of a session.",
+        "untrim",
+    ),
+    "export": (
+        "share",
+        "Write a session as a page, as Markdown, or as a bundle to be imported.",
+        "fsck",
+    ),
+    "share": (
+        "share",
+        "Write a session as one file for a colleague: a page to read, which import takes.",
+        "fsck",
+    ),
+    "import": (
+        "share",
+        "Import a transcript, from a file or the standard input, as a new session.",
+        "fsck",
+    ),
+    "team": (
+        "team",
+        "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
+        "fsck",
+    ),
+    "scrub": (
+        "secrets",
+        "Remove secrets: in a child, or in place and from every copy; --list shows them.",
+        "doctor",
+    ),
+    "stats": (
+        "stats",
+        "Show turns, tokens and savings by month, and how long hooks took.",
+        "doctor",
+    ),
 }
 """Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
 
@@ -44,7 +80,9 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
 }
 """Settings: the part, then what ``part.Setting`` says behind the name."""
 
-TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {
+TRIGGERS: Dict[
+    str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]
+] = {
     "mark": (
         "marks",
         "[goal]",
@@ -115,7 +153,9 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
 }
 """Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
 
-HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {"codex": ("codex", ("turn_id", "model"), "host:CODEX")}
+HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
+    "codex": ("codex", ("turn_id", "model"), "host:CODEX")
+}
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
@@ -141,7 +181,13 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "verbs:require_smart",
             False,
         ),
-        ("smart_trim", ("--timeout",), "With --smart: seconds for all of it.", "verbs:require_smart", False),
+        (
+            "smart_trim",
+            ("--timeout",),
+            "With --smart: seconds for all of it.",
+            "verbs:require_smart",
+            False,
+        ),
         (
             "smart_trim",
             ("--plan",),
@@ -149,7 +195,13 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "verbs:require_smart",
             False,
         ),
-        ("smart_trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart", True),
+        (
+            "smart_trim",
+            ("--yes",),
+            "With --smart: write without asking.",
+            "verbs:require_smart",
+            True,
+        ),
     ],
     "delete": [
         (
@@ -186,7 +238,13 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "requested_files:require_name",
             False,
         ),
-        ("documents", ("--force",), "With --out: overwrite the file.", "requested_files:require_out", True),
+        (
+            "documents",
+            ("--force",),
+            "With --out: overwrite the file.",
+            "requested_files:require_out",
+            True,
+        ),
     ],
     "sessions": [
         (
@@ -203,7 +261,10 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "a trim that a model decides": [("smart_trim", "lane:answer_smart_trim")],
     "what a model decided": [("smart_trim", "lane:find_decided_trim")],
-    "after a session was deleted": [("marks", "state:remove_mark_after_delete"), ("team", "answers:after_delete")],
+    "after a session was deleted": [
+        ("marks", "state:remove_mark_after_delete"),
+        ("team", "answers:after_delete"),
+    ],
     "homes of a session": [("moved", "find_moved_repo:homes_of_session")],
     "notes on a session": [("moved", "copies:copies_note")],
     "at a start in a new folder": [("moved", "rehome:line_at_start")],

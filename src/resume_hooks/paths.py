@@ -1,6 +1,7 @@
 """Where things lie: the client's config home, its project folders, our state folder, and small JSON files in them.
 
-Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine is installed.
+Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine
+is installed.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"  # the variable that names the project
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 LONGEST_DIR_NAME = 64
 _DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
-_DEVICES = frozenset(["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))])
+_DEVICES = frozenset(
+    ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
+)
 """What no folder can be called on Windows, and the client therefore nowhere."""
 
 _HEX = frozenset("0123456789abcdef")
@@ -36,14 +39,17 @@ _HEX = frozenset("0123456789abcdef")
 class Where:
     """Where a run finds things: the client's config folder, its project folders and our state folder.
 
-    Made once at the edge and handed down. ``environ`` is what it was made from, by default this process's own.
+    Made once at the edge and handed down. ``environ`` is what it was made from, by default this
+    process's own.
     """
 
     __slots__ = ("config", "environ", "file_history", "projects", "state")
 
     def __init__(self, environ: Optional[Mapping[str, str]] = None) -> None:
         env = os.environ if environ is None else environ
-        home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(env.get("HOME") or os.path.expanduser("~"), ".claude")
+        home = env.get("CLAUDE_CONFIG_DIR") or os.path.join(
+            env.get("HOME") or os.path.expanduser("~"), ".claude"
+        )
         self.environ: Mapping[str, str] = env
         self.config: str = unicodedata.normalize("NFC", os.path.abspath(home))
         """``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
@@ -59,7 +65,16 @@ class Where:
 
 _TELLING = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
 STATE_NAMES = _TELLING | {
-    *("audit.json", "backups", "data-rules.json", "held", "index", "index.db", "index.db-journal", "index.db-shm"),
+    *(
+        "audit.json",
+        "backups",
+        "data-rules.json",
+        "held",
+        "index",
+        "index.db",
+        "index.db-journal",
+        "index.db-shm",
+    ),
     *("index.db-wal", "lock", "log", "mirrors", "plugin", "scrub", "stats.json", "team", "trash"),
     *("unpacked", "vault", "links.jsonl", "settings.json"),
 }
@@ -73,8 +88,9 @@ MARK = ".resume-hooks-state"
 def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     """Why a folder that a variable names can't be our state folder, as the end of a sentence; ``""`` if it can.
 
-    A repository's settings can set a variable. What lies in our folder says which team is sent sessions and where
-    documents go, and is ours to replace and to remove: so it may lie neither in the project nor in a repository.
+    A repository's settings can set a variable. What lies in our folder says which team is sent
+    sessions and where documents go, and is ours to replace and to remove: so it may lie neither in
+    the project nor in a repository.
     """
     if not os.path.isabs(folder):
         return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
@@ -101,8 +117,8 @@ def is_projects_state(where: Where) -> bool:
 def private_folder(path: str, where: Where) -> str:
     """Make the folder ``path`` (mode 0700) if it is missing, and return it. OSError if that fails.
 
-    Also, in the state folder, if a step of the way from there on is a link or another user's: what we write would lie
-    somewhere else, or with somebody else.
+    Also, in the state folder, if a step of the way from there on is a link or another user's: what
+    we write would lie somewhere else, or with somebody else.
     """
     steps = _steps_from(where.state, path)
     for step in [] if steps else _steps_from(where.config, path) or [path]:
@@ -113,7 +129,11 @@ def private_folder(path: str, where: Where) -> str:
         _require_own_folder(step)
     if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
         with contextlib.suppress(OSError):
-            os.close(os.open(os.path.join(where.state, MARK), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            os.close(
+                os.open(
+                    os.path.join(where.state, MARK), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600
+                )
+            )
     return path
 
 
@@ -128,7 +148,10 @@ def is_private(folder: str, where: Where) -> bool:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file is this user's; to root every file is, since homes are often lent to a container's root."""
+    """Whether a file is this user's.
+
+    To root every file is, since homes are often lent to a container's root.
+    """
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
@@ -151,7 +174,10 @@ def _require_own_folder(path: str) -> None:
 
 
 def canonical(folder: str) -> str:
-    """A folder as the client names it: real path, NFC. A string that can't be a path is only normalised."""
+    """A folder as the client names it: real path, NFC.
+
+    A string that can't be a path is only normalised.
+    """
     try:
         return unicodedata.normalize("NFC", os.path.realpath(folder))
     except ValueError:
@@ -161,31 +187,40 @@ def canonical(folder: str) -> str:
 def project_key(folder: str) -> str:
     """The name of the project folder for a working directory.
 
-    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``; past 200 characters the rest is a hash of the
-    whole path, which differs between clients, so look long keys up by their first 200 characters.
+    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``; past 200 characters the rest is a hash
+    of the whole path, which differs between clients, so look long keys up by their first 200
+    characters.
     """
     raw = canonical(folder).encode("utf-16-le", "surrogatepass")
     units = [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
-    key = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units))
+    key = "".join(
+        letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units)
+    )
     return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
 def named_folder(where: Where) -> List[str]:
     """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory, if it does.
 
-    As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not know it.
+    As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not
+    know it.
     """
     name = where.environ.get(DIR_NAME, "")
     small = name.lower()
-    sound = 0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
+    sound = (
+        0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
+    )
     return [name] if sound and where.environ.get("CLAUDE_CONFIG_DIR") else []
 
 
-def project_names(cwd: str, where: Where, known: Optional[Callable[[], List[str]]] = None) -> List[str]:
+def project_names(
+    cwd: str, where: Where, known: Optional[Callable[[], List[str]]] = None
+) -> List[str]:
     """The names of the project folders that may hold sessions of ``cwd``, the likeliest first.
 
-    2.1.329 looks into the key's folder, too, if the variable names another. Of a long key every name with the same
-    beginning counts, since clients hash the rest differently; ``known`` lists the folders that there are.
+    2.1.329 looks into the key's folder, too, if the variable names another. Of a long key every
+    name with the same beginning counts, since clients hash the rest differently; ``known`` lists
+    the folders that there are.
     """
     key = project_key(cwd)
     keyed = []
@@ -202,7 +237,11 @@ def project_folders(cwd: str, where: Where) -> List[str]:
 
 def is_session_id(text: object) -> bool:
     """Whether ``text`` is a lower-case UUID, the only shape of a session id that ever reaches a path."""
-    if not isinstance(text, str) or len(text) != 36 or not text[8] == text[13] == text[18] == text[23] == "-":
+    if (
+        not isinstance(text, str)
+        or len(text) != 36
+        or not text[8] == text[13] == text[18] == text[23] == "-"
+    ):
         return False
     return _HEX.issuperset(text.replace("-", "", 4))
 
@@ -216,7 +255,8 @@ def session_id_of(path: str) -> Optional[str]:
 def find_session(session_id: str, where: Where) -> Optional[str]:
     """The file of a session id in any project, or None.
 
-    Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead anywhere.
+    Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead
+    anywhere.
     """
     if not is_session_id(session_id):
         return None
@@ -249,11 +289,13 @@ def folders_in(folder: str) -> List[str]:
         return []
 
 
-def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None, buffering: int = -1) -> BinaryIO:
+def open_regular(
+    path: str, *, follow: bool = True, within: Optional[int] = None, buffering: int = -1
+) -> BinaryIO:
     """Open a regular file for reading, through links if ``follow``. OSError for anything else.
 
-    A pipe that nobody writes to, or an endless device behind a link, would block a prompt for ever. A relative ``path``
-    is relative to the open folder ``within``.
+    A pipe that nobody writes to, or an endless device behind a link, would block a prompt for ever.
+    A relative ``path`` is relative to the open folder ``within``.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=within)
@@ -264,7 +306,10 @@ def open_regular(path: str, *, follow: bool = True, within: Optional[int] = None
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:
-    """Up to ``length`` bytes of an open file from ``offset`` on. Its position stays, except on Windows."""
+    """Up to ``length`` bytes of an open file from ``offset`` on.
+
+    Its position stays, except on Windows.
+    """
     if hasattr(os, "pread"):
         return os.pread(descriptor, length, offset)
     os.lseek(descriptor, offset, os.SEEK_SET)
@@ -272,7 +317,10 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """The bytes of a regular file. OSError if it is missing, anything else, or larger than ``limit`` bytes."""
+    """The bytes of a regular file.
+
+    OSError if it is missing, anything else, or larger than ``limit`` bytes.
+    """
     with open_regular(path) as stream:
         raw = stream.read(limit + 1)
     if len(raw) > limit:

@@ -1,8 +1,8 @@
 """The folders of the project, which must not decide which program is started or where our notes lie.
 
-The project is the client's folder and the working folder, each with the outermost repository around it. The user's home
-folder and the folders above it never count: some users keep their home in a repository, with their own programs in it.
-Standard library, Python 3.9.
+The project is the client's folder and the working folder, each with the outermost repository around
+it. The user's home folder and the folders above it never count: some users keep their home in a
+repository, with their own programs in it. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -67,5 +67,7 @@ def may_be_a_projects(folder: str, env: Mapping[str, str]) -> bool:
     """Whether a folder, with its links resolved, lies in the project or in any repository but the home folder's own."""
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(home_folder()), "")
-    lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(os.path.join(real, ".git"))
+    lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(
+        os.path.join(real, ".git")
+    )
     return lies_in_repository or not is_outside(folder, projects_of(env))

@@ -1,15 +1,26 @@
 """The seam between the core and its parts: how the core knows what there is, and asks, without knowing a name.
 
-Invariant: the core imports no part. It reads ``part_table``, which is made from what each part says of itself in
-``parts/<name>/__init__.py``, and loads a module of a part once something of it was asked for.
-Standard library, Python 3.9.
+Invariant: the core imports no part. It reads ``part_table``, which is made from what each part says
+of itself in ``parts/<name>/__init__.py``, and loads a module of a part once something of it was
+asked for. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-from typing import Any, Callable, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+)
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
@@ -20,11 +31,12 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 class Trigger(NamedTuple):
     """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does.
 
-    ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and gives a
-    ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's names it; ``bare`` its name
-    behind ``/`` where hooks/register.mjs runs; one that is ``inside`` is a trigger only there. One that fires only
-    ``alone`` is not a trigger before other words; one that ``asks`` may be typed over itself again, with a yes; one
-    that ``reads`` may be typed there while the model works. ``before`` names the core's trigger that it precedes.
+    ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and
+    gives a ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's
+    names it; ``bare`` its name behind ``/`` where hooks/register.mjs runs; one that is ``inside``
+    is a trigger only there. One that fires only ``alone`` is not a trigger before other words; one
+    that ``asks`` may be typed over itself again, with a yes; one that ``reads`` may be typed there
+    while the model works. ``before`` names the core's trigger that it precedes.
     """
 
     name: str
@@ -59,12 +71,18 @@ def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> Lis
 
 
 def verb_module(verb: str) -> Optional[str]:
-    """The module that declares a part's verb; None for a verb of the core. UsageError if its part is not installed."""
+    """The module that declares a part's verb; None for a verb of the core.
+
+    UsageError if its part is not installed.
+    """
     return _module_of_verb(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:
-    """The module with the ``--json`` form of a part's verb; None for a verb of the core. UsageError as above."""
+    """The module with the ``--json`` form of a part's verb; None for a verb of the core.
+
+    UsageError as above.
+    """
     return _module_of_verb(verb, "forms")
 
 
@@ -73,24 +91,37 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
         return None
     part = part_table.VERBS[verb][0]
     if not is_there(part):
-        raise UsageError(f"{verb} is in the part {part}, which is not installed here", "Install resume-hooks anew.")
+        raise UsageError(
+            f"{verb} is in the part {part}, which is not installed here",
+            "Install resume-hooks anew.",
+        )
     return f"{__package__}.parts.{part}.{inner}"
 
 
 def triggers() -> List[Trigger]:
     """The triggers of the installed parts, each with the full name of its lane."""
-    found = [(row[0], Trigger(name, *row[1:])) for name, row in part_table.TRIGGERS.items() if is_there(row[0])]
+    found = [
+        (row[0], Trigger(name, *row[1:]))
+        for name, row in part_table.TRIGGERS.items()
+        if is_there(row[0])
+    ]
     return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
 
 
 def answers(question: str) -> Iterator[Callable[..., Any]]:
-    """The functions with which the installed parts answer a question. One that fails to load raises."""
+    """The functions with which the installed parts answer a question.
+
+    One that fails to load raises.
+    """
     for part, function in part_table.ANSWERS.get(question, ()):
         if is_there(part):
             yield function_of(part, function)
 
 
 def function_of(part: str, function: str) -> Any:
-    """Load a function, or a value, of a part: ``module:function`` below it. ImportError, AttributeError."""
+    """Load a function, or a value, of a part: ``module:function`` below it.
+
+    ImportError, AttributeError.
+    """
     module, _, name = function.partition(":")
     return getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)

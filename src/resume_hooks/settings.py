@@ -1,4 +1,6 @@
-"""Settings: one table of keys, read from our file, then the environment, then the plugin's options; later wins.
+"""Settings: one table of keys, read from our file, then the environment, then the plugin's options.
+
+Later wins.
 
 Every trigger reads them: standard library only. ``storage.stored_settings`` writes the file.
 """
@@ -12,7 +14,14 @@ from typing import NamedTuple
 
 from resume_hooks import part_table
 from resume_hooks.errors import UsageError
-from resume_hooks.paths import MAX_OBJECT, Where, is_projects_state, read_object, read_regular, why_not_state
+from resume_hooks.paths import (
+    MAX_OBJECT,
+    Where,
+    is_projects_state,
+    read_object,
+    read_regular,
+    why_not_state,
+)
 from resume_hooks.seam import with_parts
 
 Value = int | str | tuple[str, ...]
@@ -33,9 +42,10 @@ _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 class Key(NamedTuple):
     """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
 
-    ``names_files``: its values name files or folders of the user's. ``title`` names it among the plugin's options,
-    which the client stores; ``""``: it is not an option. ``stored_only``: no variable sets it, since a repository that
-    you trust can set variables, and it decides where something is written or sent.
+    ``names_files``: its values name files or folders of the user's. ``title`` names it among the
+    plugin's options, which the client stores; ``""``: it is not an option. ``stored_only``: no
+    variable sets it, since a repository that you trust can set variables, and it decides where
+    something is written or sent.
     """
 
     default: Value
@@ -81,7 +91,11 @@ def parse_switch(raw: object) -> Value:
 
 def _parse_clipboard(raw: object) -> Value:
     """Read the name of a way to the clipboard; ``off`` means ``none``."""
-    return "none" if raw == "off" else _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+    return (
+        "none"
+        if raw == "off"
+        else _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
+    )
 
 
 def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
@@ -97,9 +111,9 @@ def _parse_compaction(raw: object) -> Value:
     """Read a way to compact, or the size of a handoff; ``handoff``, as in version 0.2.0, means the usual size."""
     now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
     sizes = "a size such as 24k, up to 48k"
-    return _pattern_form(_COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k")(
-        now
-    )
+    return _pattern_form(
+        _COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k"
+    )(now)
 
 
 def _path_form(ending: str, what: str) -> Callable[[object], Value]:
@@ -111,7 +125,11 @@ def _parse_vault(raw: object) -> Value:
     """Read a size such as ``20G``, which stays as it was written, or ``off``; ``on`` means the usual size."""
     if raw in ("on", "off"):  # no set: a list in the file has no hash
         return VAULT if raw == "on" else "off"
-    text = str(raw).strip().upper() if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+    text = (
+        str(raw).strip().upper()
+        if isinstance(raw, (int, str)) and not isinstance(raw, bool)
+        else ""
+    )
     if not _BYTES.fullmatch(text):
         raise ValueError("a size, such as 500M or 20G, on or off")
     return text
@@ -133,7 +151,9 @@ FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {
 
 _CORE: dict[str, Key] = {
     "context_window": Key(
-        0, "Tokens of the model's context window; 0 = told by the session.", _number_form(0, 10_000_000)
+        0,
+        "Tokens of the model's context window; 0 = told by the session.",
+        _number_form(0, 10_000_000),
     ),
     "clipboard": Key(
         "auto",
@@ -142,7 +162,10 @@ _CORE: dict[str, Key] = {
     ),
     "summary_model": Key(
         "haiku",
-        "Model that writes summaries and picks for trim --smart; once set, /rollover asks it on a warm cache, too.",
+        (
+            "Model that writes summaries and picks for trim --smart; once set, /rollover "
+            "asks it on a warm cache, too."
+        ),
         _pattern_form(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(
@@ -161,13 +184,19 @@ _CORE: dict[str, Key] = {
     ),
     "handoff_size": Key(
         USUAL_SIZE,
-        "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of files, commands and failures.",
+        (
+            "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of "
+            "files, commands and failures."
+        ),
         _pattern_form(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
         title="How much a handoff carries",
     ),
     "handoff_sends": Key(
         "off",
-        "Whether /handoff sends its next step, where it opens the session; off = it waits in the box.",
+        (
+            "Whether /handoff sends its next step, where it opens the session; off = it "
+            "waits in the box."
+        ),
         parse_switch,
         title="Send a handoff's next step",
         stored_only=True,
@@ -194,7 +223,10 @@ _CORE: dict[str, Key] = {
     ),
     "triggers_off": Key(
         (),
-        "Triggers that are switched off, such as 'full, recall'; typed as a prompt they go to the model unchanged.",
+        (
+            "Triggers that are switched off, such as 'full, recall'; typed as a prompt they "
+            "go to the model unchanged."
+        ),
         _parse_words,
     ),
 }
@@ -206,21 +238,29 @@ FORMER = {
     "vault_days": "archived copies stay until the vault is full",
     "threshold": "give --threshold to each trim",
     "keep_recent": "give --keep-recent to each trim",
-    "ledger_file": "handoff_dir leaves a document of each handoff in the project, and lineage names the latest session",
+    "ledger_file": (
+        "handoff_dir leaves a document of each handoff in the project, and lineage names the "
+        "latest session"
+    ),
     "summary_timeout": "a model has 120 seconds; rollover and trim --smart take --timeout",
 }
 """Settings of former versions, each with what replaces it."""
 
 
 _OF_PARTS = {
-    name: Key(default, about, FORMS[form](*given), names_files=form == "path", stored_only=form == "path")
+    name: Key(
+        default, about, FORMS[form](*given), names_files=form == "path", stored_only=form == "path"
+    )
     for name, (_, default, about, form, given, _) in part_table.SETTINGS.items()
 }
 KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, part_table.SETTINGS)}
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
-    """Every setting with its source. Where a value is unreadable, that of the next weaker source is in force."""
+    """Every setting with its source.
+
+    Where a value is unreadable, that of the next weaker source is in force.
+    """
     settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
     for name, source, raw in _setting_values(KEYS, where or Where()):
         try:
@@ -259,7 +299,8 @@ def without_variables(where: Where) -> Where:
     kept = {
         name: value
         for name, value in where.environ.items()
-        if not name.startswith("CLAUDE_PLUGIN_OPTION_") and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
+        if not name.startswith("CLAUDE_PLUGIN_OPTION_")
+        and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
     }
     return Where(kept)
 
@@ -268,14 +309,21 @@ def unusable_settings(where: Where | None = None) -> list[str]:
     """One sentence on each setting that can't be used."""
     where = where or Where()
     path = settings_file(where)
-    sentences = [f"{path} is not a readable settings file"] if not read_object(path) and is_damaged(path) else []
+    sentences = (
+        [f"{path} is not a readable settings file"]
+        if not read_object(path) and is_damaged(path)
+        else []
+    )
     for name, source, raw in _setting_values(KEYS, where):
         try:
             KEYS[name].read(raw)
         except ValueError as error:
             sentences.append(f"{name} ({source}) must be {error}, not {raw!r}")
     if is_projects_state(where):
-        sentences.append(f"{where.state} lies in a project: its settings for a team and for documents are ignored")
+        sentences.append(
+            f"{where.state} lies in a project: its settings for a team and for documents "
+            "are ignored"
+        )
     environ = where.environ
     own = environ.get("RESUME_HOOKS_HOME", "")
     if own and (why := why_not_state(own, environ)):
@@ -283,7 +331,8 @@ def unusable_settings(where: Where | None = None) -> list[str]:
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable_name(name)):
             sentences.append(
-                f"{name} is set by no variable ({_variable_name(name)}): resume-hooks config {name} sets it"
+                f"{name} is set by no variable ({_variable_name(name)}): resume-hooks "
+                f"config {name} sets it"
             )
     return sentences
 
@@ -313,10 +362,17 @@ def settings_file(where: Where | None = None) -> str:
 
 
 def _plugin_options(where: Where) -> dict[str, object]:
-    """The plugin's options as the client stores them, none if it is switched off. Only hooks get them as variables."""
+    """The plugin's options as the client stores them, none if it is switched off.
+
+    Only hooks get them as variables.
+    """
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
-    off = {name for name, on in switched.items() if on is False} if isinstance(switched, dict) else set()
+    off = (
+        {name for name, on in switched.items() if on is False}
+        if isinstance(switched, dict)
+        else set()
+    )
     found: dict[str, object] = {}
     for name, stored in plugins.items() if isinstance(plugins, dict) else ():
         options = stored.get("options") if isinstance(stored, dict) else None
@@ -326,11 +382,17 @@ def _plugin_options(where: Where) -> dict[str, object]:
 
 
 def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
-    """The values given for settings as (name, source, raw), the weakest first; empty ones count as not given."""
+    """The values given for settings as (name, source, raw), the weakest first.
+
+    Empty ones count as not given.
+    """
     stored, options = read_object(settings_file(where)), _plugin_options(where)
     decisive = {name for name, key in KEYS.items() if key.stored_only}
     if not decisive.isdisjoint([*stored, *options]) and is_projects_state(where):
-        stored, options = ({name: found[name] for name in found if name not in decisive} for found in (stored, options))
+        stored, options = (
+            {name: found[name] for name in found if name not in decisive}
+            for found in (stored, options)
+        )
     for name in names:
         for source, raw in _values_by_source(name, stored, options, where.environ):
             if raw not in (None, ""):
@@ -338,9 +400,15 @@ def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, s
 
 
 def _values_by_source(
-    name: str, stored: Mapping[str, object], options: Mapping[str, object], environ: Mapping[str, str]
+    name: str,
+    stored: Mapping[str, object],
+    options: Mapping[str, object],
+    environ: Mapping[str, str],
 ) -> Iterator[tuple[str, object]]:
-    """The value of a setting in each source, the weakest first; no variable sets one that is ``stored_only``."""
+    """The value of a setting in each source, the weakest first.
+
+    No variable sets one that is ``stored_only``.
+    """
     yield "file", stored.get(name)
     if name not in FORMER and KEYS[name].stored_only:
         yield "plugin", options.get(name)

@@ -1,4 +1,7 @@
-"""Held sessions: what the client unlinks early is in the vault afterwards; what was due, deleted or moved is not."""
+"""Held sessions: what the client unlinks early is in the vault afterwards.
+
+What was due, deleted or moved is not.
+"""
 
 from __future__ import annotations
 
@@ -61,14 +64,22 @@ def look(home: ConfigHome) -> None:
 def links(home: ConfigHome) -> dict[str, int]:
     """Every link by its place, with the names that its file has."""
     top = Path(held_links.folder(home.where))
-    return {str(path.relative_to(top)): path.stat().st_nlink for path in sorted(top.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(top)): path.stat().st_nlink
+        for path in sorted(top.rglob("*"))
+        if path.is_file()
+    }
 
 
 def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
     """The client's files: bytes, time and mode."""
     root = home.config / "projects"
     return {
-        str(path.relative_to(home.config)): (path.read_bytes(), path.stat().st_mtime_ns, path.stat().st_mode)
+        str(path.relative_to(home.config)): (
+            path.read_bytes(),
+            path.stat().st_mtime_ns,
+            path.stat().st_mode,
+        )
         for path in root.rglob("*")
         if path.is_file()
     }
@@ -88,7 +99,10 @@ def retain(home: ConfigHome, days: int) -> None:
 
 
 def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
-    """Its transcript, sub-agents, outputs; nothing that is a link or empty; once, in a private folder."""
+    """Its transcript, sub-agents, outputs; nothing that is a link or empty.
+
+    Once, in a private folder.
+    """
     found = session(config_home)
     (config_home.project() / f"{session_id(2)}.jsonl").touch()
     (config_home.project() / f"{session_id(3)}.jsonl").symlink_to(found.path)
@@ -98,10 +112,14 @@ def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
     key = config_home.project().name
     expected = {f"{key}/{session_id(1)}{rest}": 2 for rest in (".jsonl", f"/{AGENT}", f"/{OUTPUT}")}
     assert links(config_home) == expected
-    before = {path: path.stat().st_ctime_ns for path in config_home.config.rglob("*") if path.is_file()}
+    before = {
+        path: path.stat().st_ctime_ns for path in config_home.config.rglob("*") if path.is_file()
+    }
     look(config_home)
     assert {path: path.stat().st_ctime_ns for path in before} == before
-    folders = [path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_dir()]
+    folders = [
+        path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_dir()
+    ]
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
     assert all_archived(config_home.where) == []
 
@@ -147,7 +165,9 @@ def test_what_was_due_is_archived_before_its_last_link_goes(
     shutil.rmtree(own(found))
     look(config_home)
     assert links(config_home) == {}
-    assert kept_files(archived(config_home), config_home) == {place: row[0] for place, row in before.items()}
+    assert kept_files(archived(config_home), config_home) == {
+        place: row[0] for place, row in before.items()
+    }
 
 
 def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
@@ -160,7 +180,10 @@ def test_parts_that_go_by_themselves(config_home: ConfigHome) -> None:
     look(config_home)
     parts = {part.place.rpartition("/")[2] for part in archived(config_home).parts}
     assert parts == {f"{session_id(1)}.jsonl", "agent-a1.jsonl", "out.txt", "old.txt"}
-    assert {place.rpartition("/")[2] for place in links(config_home)} == {f"{session_id(1)}.jsonl", "agent-a1.jsonl"}
+    assert {place.rpartition("/")[2] for place in links(config_home)} == {
+        f"{session_id(1)}.jsonl",
+        "agent-a1.jsonl",
+    }
 
 
 def test_a_file_that_went_on_under_another_number(config_home: ConfigHome) -> None:
@@ -187,7 +210,9 @@ def test_a_file_that_was_begun_anew(config_home: ConfigHome) -> None:
     assert set(links(config_home).values()) == {2}
     archive_session(session_file(found.path), config_home.where)
     kept = archived(config_home)
-    assert [kept_files(as_it_was(kept, each), config_home)[kept.place] for each in states(kept)] == [before]
+    assert [
+        kept_files(as_it_was(kept, each), config_home)[kept.place] for each in states(kept)
+    ] == [before]
 
 
 @pytest.mark.parametrize("how", ["truncated", "rewritten", "appended"])
@@ -212,7 +237,10 @@ def test_a_write_in_place_is_seen_through_both_names(config_home: ConfigHome, ho
 
 
 def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
-    """``rename`` adds to the one file that both names lead to; its time stays; nobody is advised to part them."""
+    """``rename`` adds to the one file that both names lead to; its time stays.
+
+    Nobody is advised to part them.
+    """
     found = session(config_home)
     look(config_home)
     was = os.stat(found.path)
@@ -224,16 +252,25 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
 
 
 def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
-    """It is in the trash and nowhere else, and gone when that is emptied; a look in between makes no difference."""
+    """It is in the trash and nowhere else, and gone when that is emptied.
+
+    A look in between makes no difference.
+    """
     for number, looking in ((1, False), (2, True)):
         found = session(config_home, number)
         look(config_home)
         entry = deletion.write(deletion.plan(found, config_home.where), config_home.where)
         assert not [place for place in links(config_home) if session_id(number) in place]
         if looking:
-            link = Path(held_links.folder(config_home.where), config_home.project().name, f"{session_id(number)}.jsonl")
+            link = Path(
+                held_links.folder(config_home.where),
+                config_home.project().name,
+                f"{session_id(number)}.jsonl",
+            )
             link.parent.mkdir(exist_ok=True)
-            os.link(stored(entry.folder, entry.transcript), link)  # as one that was made while the delete began
+            os.link(
+                stored(entry.folder, entry.transcript), link
+            )  # as one that was made while the delete began
             look(config_home)
         deletion.empty([entry], config_home.where)
         look(config_home)
@@ -252,7 +289,10 @@ def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) ->
 
 
 def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
-    """To another project, where it is held then; to where the user keeps it, while that is there."""
+    """To another project, where it is held then.
+
+    To where the user keeps it, while that is there.
+    """
     found, other = session(config_home), session(config_home, 2)
     look(config_home)
     there = config_home.project("/elsewhere")
@@ -262,7 +302,9 @@ def test_a_session_that_was_moved_is_not_lost(config_home: ConfigHome) -> None:
     os.rename(other.path, mine)
     look(config_home)
     assert all_archived(config_home.where) == []
-    assert [place.partition("/")[0] for place in links(config_home) if session_id(1) in place] == [there.name] * 3
+    assert [place.partition("/")[0] for place in links(config_home) if session_id(1) in place] == [
+        there.name
+    ] * 3
     mine.unlink()
     look(config_home)
     assert archived(config_home, 2).complete
@@ -282,7 +324,9 @@ def test_a_home_that_was_copied(config_home: ConfigHome) -> None:
     assert all_archived(config_home.where) == []
 
 
-def test_what_cannot_be_listed_is_not_gone(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_cannot_be_listed_is_not_gone(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A project folder that this user may not look into, or that is a link."""
     session(config_home)
     look(config_home)
@@ -300,7 +344,9 @@ def test_what_cannot_be_listed_is_not_gone(config_home: ConfigHome, monkeypatch:
     assert links(config_home) == held_before
     aside = config_home.root / "aside"
     config_home.project().rename(aside)
-    Path(config_home.config / "projects" / next(iter(held_before)).partition("/")[0]).symlink_to(aside)
+    Path(config_home.config / "projects" / next(iter(held_before)).partition("/")[0]).symlink_to(
+        aside
+    )
     look(config_home)
     assert links(config_home) == held_before
 
@@ -338,7 +384,9 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.EMLINK, errno.EXDEV, errno.EOPNOTSUPP])
-def test_where_no_link_can_be_made(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+def test_where_no_link_can_be_made(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
     """Nothing is copied; a hundred are tried, and the doctor says it once."""
     for number in range(1, 121):
         aged(config_home, number, 2)
@@ -356,15 +404,21 @@ def test_where_no_link_can_be_made(config_home: ConfigHome, monkeypatch: pytest.
     assert "120 sessions not held" in said[0]
 
 
-def test_a_state_folder_that_lies_elsewhere(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_that_lies_elsewhere(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It may serve several clients, whose project folders have the same names: the doctor says that nothing is held."""
     session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(config_home.root / "state"))
-    home = config_home._replace(environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")})
+    home = config_home._replace(
+        environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")}
+    )
     look(home)
     assert not os.path.lexists(held_links.folder(home.where))
     assert any(
-        "lies outside of" in each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"
+        "lies outside of" in each.detail
+        for each in doctor.check_installation(CWD)
+        if each.code == "vault-unheld"
     )
 
 
@@ -373,7 +427,9 @@ def test_all_is_well_where_all_is_held(config_home: ConfigHome) -> None:
     aged(config_home, 1, 2)
     look(config_home)
     aged(config_home, 2, 0.1)
-    assert [each.code for each in doctor.check_installation(CWD) if each.name == "vault"] == ["vault-ok"]
+    assert [each.code for each in doctor.check_installation(CWD) if each.name == "vault"] == [
+        "vault-ok"
+    ]
 
 
 def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
@@ -422,7 +478,11 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
     assert not os.path.lexists(held_links.folder(config_home.where))
     look(config_home)
     Path(found.path).unlink()
-    other_link = Path(held_links.folder(config_home.where), config_home.project().name, os.path.basename(other.path))
+    other_link = Path(
+        held_links.folder(config_home.where),
+        config_home.project().name,
+        os.path.basename(other.path),
+    )
     other_link.unlink()
     held.archive_lost(config_home.where)
     assert archived(config_home).complete
@@ -456,13 +516,18 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     (top / config_home.project().name).symlink_to(outside)
     look(config_home)
     held_links.release(str(own(found)), config_home.where)
-    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [(f"{session_id(1)}.jsonl", "precious")]
+    assert [(path.name, path.read_text()) for path in outside.iterdir()] == [
+        (f"{session_id(1)}.jsonl", "precious")
+    ]
 
 
 def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The sessions' folder moved to another disk, say; once links can be made again, what they hold is archived."""
+    """The sessions' folder moved to another disk, say.
+
+    Once links can be made again, what they hold is archived.
+    """
     found = session(config_home)
     look(config_home)
     held_now = links(config_home)
@@ -508,12 +573,25 @@ def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: P
 
     for killed in crashes(prepare):  # type: ignore[arg-type]
         kept = {
-            content for each in all_archived(config_home.where) for content in kept_files(each, config_home).values()
+            content
+            for each in all_archived(config_home.where)
+            for content in kept_files(each, config_home).values()
         }
         here = {path.read_bytes() for path in config_home.config.rglob("*") if path.is_file()}
         assert wanted <= kept | here
         look(config_home)
-        assert {each.session_id for each in all_archived(config_home.where)} == {session_id(n) for n in (1, 2, 3)}
+        assert {each.session_id for each in all_archived(config_home.where)} == {
+            session_id(n) for n in (1, 2, 3)
+        }
         assert set(links(config_home).values()) == {2}
-        assert len([place for place in links(config_home) if place.endswith(".jsonl") and "agent" not in place]) == 3
+        assert (
+            len(
+                [
+                    place
+                    for place in links(config_home)
+                    if place.endswith(".jsonl") and "agent" not in place
+                ]
+            )
+            == 3
+        )
         assert killed or wanted <= kept | here

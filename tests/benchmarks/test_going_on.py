@@ -14,7 +14,15 @@ from benchmarks.going_on.judge import Row, core, holds, prose, rows_of
 from benchmarks.going_on.measure import HEADS, IN, NEAR, OUT, Sums, own, place, row, tables
 from benchmarks.going_on.planted import CHANGING, LATE, WORDINGS, Fact, Statement, planted_facts
 from benchmarks.going_on.truth import SAMPLE, Item, items, source_of
-from benchmarks.going_on.ways import MODEL, Left, compacted, laid, last_words, prompts_first, whole_session
+from benchmarks.going_on.ways import (
+    MODEL,
+    Left,
+    compacted,
+    laid,
+    last_words,
+    prompts_first,
+    whole_session,
+)
 from resume_hooks.transcripts import records
 from tests.builders import SESSION, assistant, boundary, conversation, session_bytes, summary, user
 
@@ -64,7 +72,10 @@ def test_one_read_away() -> None:
 
 
 def test_a_row_of_the_table() -> None:
-    """The median of the requests, per cent by kind and of all; empty where nobody ran the way or labelled a kind."""
+    """The median of the requests, per cent by kind and of all.
+
+    Empty where nobody ran the way or labelled a kind.
+    """
     sums = Sums()
     sums.add(Left(50, "take the lock first", named=frozenset({7})), [FILE, DECISION])
     sums.add(Left(70), [])
@@ -75,7 +86,11 @@ def test_a_row_of_the_table() -> None:
 
 def test_what_anybody_could_paste() -> None:
     """The end of what was said; or the prompts in half of the room, and the end of what was said in the rest."""
-    parsed = [record for line in session_bytes(conversation(400)).split(b"\n") if (record := records.parse(line))]
+    parsed = [
+        record
+        for line in session_bytes(conversation(400)).split(b"\n")
+        if (record := records.parse(line))
+    ]
     last, first = last_words(parsed, 900), prompts_first(parsed, 900)
     assert len(last) == 3_600
     assert last.endswith(records.text(parsed[-1]))
@@ -85,10 +100,15 @@ def test_what_anybody_could_paste() -> None:
 
 
 def test_on_the_sample() -> None:
-    """The session that we give away: a handoff has all that a reader labelled; tokens need no labels."""
+    """The session that we give away: a handoff has all that a reader labelled.
+
+    Tokens need no labels.
+    """
     handoff = next(line for line in tables(SAMPLE) if line.startswith("| handoff, 12k "))
     assert handoff.count("| 100 ") == 7
-    assert "100" not in next(line for line in own([source_of(SAMPLE)]) if line.startswith("| handoff, 12k "))
+    assert "100" not in next(
+        line for line in own([source_of(SAMPLE)]) if line.startswith("| handoff, 12k ")
+    )
 
 
 def test_a_model_that_somebody_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +167,10 @@ def test_what_is_left_of_facts() -> None:
 
 
 def test_on_a_real_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trim takes tokens and keeps words; a larger handoff keeps no less; the home is as it was before."""
+    """A trim takes tokens and keeps words; a larger handoff keeps no less.
+
+    The home is as it was before.
+    """
     monkeypatch.delenv("BENCH_PEER", raising=False)
     found = items("tune")
     source = source_of(found[0].session)

@@ -67,7 +67,9 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
             assistant("Teapots never leak.", uuid="e"),
         ],
     )
-    write_session(tmp_path, SECOND, [user("kettle kettle kettle", uuid="f"), assistant("Boiling.", uuid="g")])
+    write_session(
+        tmp_path, SECOND, [user("kettle kettle kettle", uuid="f"), assistant("Boiling.", uuid="g")]
+    )
     yield tmp_path
     _forget()
 
@@ -82,11 +84,15 @@ def test_the_questions_are_told_apart_and_enough() -> None:
     asked = questions()
     assert len({question.id for question in asked}) == len(asked)
     assert len({question.text.casefold() for question in asked}) == len(asked)
-    assert Counter(question.kind for question in asked) == dict(zip(KINDS, (150, 102, 48), strict=True))
+    assert Counter(question.kind for question in asked) == dict(
+        zip(KINDS, (150, 102, 48), strict=True)
+    )
     assert all(bool(question.answers) != (question.kind == "unanswerable") for question in asked)
     tune, kept = (Counter(question.kind for question in questions(half)) for half in HALVES)
     assert tune == kept
-    assert all(any(map(forms_of, content_words(question.text))) for question in asked), "each can be looked up"
+    assert all(any(map(forms_of, content_words(question.text))) for question in asked), (
+        "each can be looked up"
+    )
 
 
 def test_paraphrased_questions_have_other_wordings() -> None:
@@ -97,7 +103,10 @@ def test_paraphrased_questions_have_other_wordings() -> None:
 
 
 def test_every_answer_is_a_record_of_the_corpus() -> None:
-    """Answers lie in files that are there, on lines that hold a record; their copies are answers, too."""
+    """Answers lie in files that are there, on lines that hold a record.
+
+    Their copies are answers, too.
+    """
     corpus()
     names = set(corpus_names())
     for question in questions():
@@ -139,7 +148,9 @@ def test_the_home_holds_the_whole_corpus(tmp_path: Path) -> None:
 def test_ranks_are_of_the_first_right_turn_and_of_the_first_right_session() -> None:
     """Sessions count once each; hits in another turn of the right session are right by session only."""
     question = Question("q", "natural", "?", ((ONE, 4),), "tune")
-    found = judged(question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0))
+    found = judged(
+        question, Answer([Place(TWO, 1), Place(TWO, 2), Place(ONE, 1), Place(ONE, 2)], 1.0)
+    )
     assert (found.session, found.turn) == (2, 4)
     assert found.right == (False, False, False, True)
     assert judged(question, Answer([], 1.0))[2:4] == (0, 0)
@@ -149,12 +160,20 @@ def test_a_copy_of_the_answer_is_an_answer(small: Path) -> None:
     """A record that another session holds under the same id is right there too."""
     with open(small / TWO, "ab") as stream:
         stream.write(orjson.dumps(assistant("Teapots never leak.", uuid="e")) + b"\n")
-    assert right_places(Question("q", "natural", "?", ((ONE, 4),), "tune")) == {Place(ONE, 2), Place(TWO, 1)}
+    assert right_places(Question("q", "natural", "?", ((ONE, 4),), "tune")) == {
+        Place(ONE, 2),
+        Place(TWO, 1),
+    }
 
 
 def test_shares_of_the_questions() -> None:
     """First, among five, the mean of the reciprocal ranks of sessions, no hit at all, a best hit that is sure."""
-    asked = [_asked(1, 6, "strong"), _asked(2, 1, "weak"), _asked(0, 0), _asked(5, 5, "fair", "strong")]
+    asked = [
+        _asked(1, 6, "strong"),
+        _asked(2, 1, "weak"),
+        _asked(0, 0),
+        _asked(5, 5, "fair", "strong"),
+    ]
     found = score(asked)
     assert found == pytest.approx((0.25, 0.75, (1 + 1 / 2 + 1 / 5) / 4, 0.25, 0.5, 0.25, 0.25))
     assert score([]).first == 0
@@ -202,4 +221,10 @@ def _asked(session: int, turn: int, *strengths: str) -> Asked:
     """An answer by its ranks; its hits are right where the turn is."""
     hits = [Place(ONE, number) for number in range(1, len(strengths) + 1)]
     question = Question("q", "natural", "?", (), "tune")
-    return Asked(question, Answer(hits, 1.0, strengths), session, turn, tuple(hit.turn == turn for hit in hits))
+    return Asked(
+        question,
+        Answer(hits, 1.0, strengths),
+        session,
+        turn,
+        tuple(hit.turn == turn for hit in hits),
+    )

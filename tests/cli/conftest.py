@@ -27,7 +27,10 @@ Document = Callable[..., dict[str, Any]]
 
 @pytest.fixture
 def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
-    """Run ``resume-hooks`` with these words from an empty folder; no client is on PATH, no clipboard is touched."""
+    """Run ``resume-hooks`` with these words from an empty folder.
+
+    No client is on PATH, no clipboard is touched.
+    """
     here = config_home.root / "here"
     here.mkdir()
 
@@ -44,7 +47,15 @@ def cli(config_home: ConfigHome, fork_server: ForkServer) -> Cli:
         if not any(name.startswith("PYTHON") for name in (environ or {})):
             return fork_server.run(words, env, stdin, str(cwd), 60)
         command = [sys.executable, "-m", "resume_hooks", *words]
-        return subprocess.run(command, input=stdin, env=env, cwd=str(cwd), capture_output=True, check=False, timeout=60)
+        return subprocess.run(
+            command,
+            input=stdin,
+            env=env,
+            cwd=str(cwd),
+            capture_output=True,
+            check=False,
+            timeout=60,
+        )
 
     return run
 
@@ -61,10 +72,17 @@ def document(cli: Cli) -> Document:
         assert (found["schema"], found["verb"], found["ok"]) == (1, verb, code == 0)
         if found["ok"]:
             assert set(found) == {"schema", "verb", "ok", "data", "warnings"}
-            assert form_of_verb(verb).model_validate(found["data"]).model_dump(mode="json") == found["data"]
+            assert (
+                form_of_verb(verb).model_validate(found["data"]).model_dump(mode="json")
+                == found["data"]
+            )
         else:
             assert set(found) == {"schema", "verb", "ok", "error"}
-            assert {"code", "message", "remedy"} <= set(found["error"]) <= {"code", "message", "remedy", "candidates"}
+            assert (
+                {"code", "message", "remedy"}
+                <= set(found["error"])
+                <= {"code", "message", "remedy", "candidates"}
+            )
         return dict(found)
 
     return run

@@ -41,14 +41,29 @@ class Desk:
         for number, title in enumerate(("Fix the parser", "Write the docs", "Fix the lexer"), 1):
             self.session(number, title)
 
-    def session(self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR) -> Path:
+    def session(
+        self, number: int, title: str, folder: Path | None = None, turns: int = 2, age: float = HOUR
+    ) -> Path:
         """A session of a folder, an hour older than the one before."""
         at = str(folder or self.project)
-        records = [{**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))]
+        records = [
+            {**record, "cwd": at} for record in conversation(turns, session_id=session_id(number))
+        ]
         rows = [*records, custom_title(title, session_id(number))]
-        return Path(write_session(self.home.project(at), session_id(number), rows, mtime=time.time() - number * age))
+        return Path(
+            write_session(
+                self.home.project(at), session_id(number), rows, mtime=time.time() - number * age
+            )
+        )
 
-    def run(self, *words: str, columns: int = 120, rows: int = 40, cwd: Path | None = None, **environ: str) -> Screen:
+    def run(
+        self,
+        *words: str,
+        columns: int = 120,
+        rows: int = 40,
+        cwd: Path | None = None,
+        **environ: str,
+    ) -> Screen:
         """A terminal on which ``resume-hooks`` runs with these words."""
         self._screens += 1
         screen = Screen(
@@ -69,4 +84,6 @@ class Desk:
 
     def ids(self) -> set[str]:
         """The sessions of the project."""
-        return {found.session_id for found in sessions_in(str(self.home.project(str(self.project))))}
+        return {
+            found.session_id for found in sessions_in(str(self.home.project(str(self.project))))
+        }

@@ -1,7 +1,7 @@
 """Runs the command line and the hooks' scripts in processes forked from one that has loaded all: starts at no cost.
 
-What is about the start itself starts a process from scratch: tests/test_import_budget.py, tests/hook_scripts, and every
-test that sets a variable of Python's own.
+What is about the start itself starts a process from scratch: tests/test_import_budget.py,
+tests/hook_scripts, and every test that sets a variable of Python's own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,11 @@ class ForkServer:
     def __init__(self, source: str, repository: str) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LONGEST)
-        environ = {"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{source}:{repository}", "HOME": "/dev/null/none"}
+        environ = {
+            "PATH": "/usr/bin:/bin",
+            "PYTHONPATH": f"{source}:{repository}",
+            "HOME": "/dev/null/none",
+        }
         command = [sys.executable, "-m", "tests.cli.fork_server", str(theirs.fileno())]
         self._process = subprocess.Popen(command, env=environ, pass_fds=[theirs.fileno()], cwd="/")
         theirs.close()
@@ -44,22 +48,38 @@ class ForkServer:
         self._idle = threading.Lock()
 
     def run(
-        self, words: tuple[str, ...], environ: dict[str, str], stdin: bytes, cwd: str, timeout: float, script: str = ""
+        self,
+        words: tuple[str, ...],
+        environ: dict[str, str],
+        stdin: bytes,
+        cwd: str,
+        timeout: float,
+        script: str = "",
     ) -> subprocess.CompletedProcess[bytes]:
         """What a process did that was started with these words: of the command line, or of a script. One at a time."""
         if not self._idle.acquire(blocking=False):
-            raise RuntimeError("it still runs something: what goes on at once is started by processes of its own")
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+            raise RuntimeError(
+                "it still runs something: what goes on at once is started by processes of its own"
+            )
+        with (
+            tempfile.TemporaryFile() as given,
+            tempfile.TemporaryFile() as out,
+            tempfile.TemporaryFile() as err,
+        ):
             given.write(stdin)
             given.seek(0)
             self._socket.settimeout(timeout)
-            request = json.dumps({"words": words, "environ": environ, "cwd": cwd, "script": script}).encode()
+            request = json.dumps(
+                {"words": words, "environ": environ, "cwd": cwd, "script": script}
+            ).encode()
             socket.send_fds(self._socket, [request], [given.fileno(), out.fileno(), err.fileno()])
             code = int(self._socket.recv(64))
             out.seek(0)
             err.seek(0)
             self._idle.release()
-            return subprocess.CompletedProcess([script or "resume-hooks", *words], code, out.read(), err.read())
+            return subprocess.CompletedProcess(
+                [script or "resume-hooks", *words], code, out.read(), err.read()
+            )
 
     def close(self) -> None:
         """End the process."""
@@ -99,7 +119,13 @@ def _become(request: dict[str, object], streams: list[int]) -> NoReturn:
         os.chdir(str(request["cwd"]))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
-            errors = "backslashreplace" if name == "stderr" else "surrogateescape" if name == "stdin" else "strict"
+            errors = (
+                "backslashreplace"
+                if name == "stderr"
+                else "surrogateescape"
+                if name == "stdin"
+                else "strict"
+            )
             setattr(sys, name, open(number, mode, encoding="utf-8", errors=errors, closefd=False))  # noqa: SIM115
         script = str(request["script"])
         sys.argv = [script or "resume-hooks", *request["words"]]  # type: ignore[misc]

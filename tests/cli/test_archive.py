@@ -36,7 +36,11 @@ def path(config_home: ConfigHome) -> Path:
     """A session of long ago, and another one."""
     rows = [*conversation(1, session_id=OTHER), custom_title("The other", OTHER)]
     write_session(config_home.project(), OTHER, rows, mtime=OLD)
-    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD
+        )
+    )
 
 
 def findings(cli: Cli) -> list[dict[str, str]]:
@@ -48,7 +52,10 @@ def findings(cli: Cli) -> list[dict[str, str]]:
 
 
 def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) -> None:
-    """Said once how to switch it off; packed, since its end is near; verified; back when the client swept it."""
+    """Said once how to switch it off; packed, since its end is near; verified.
+
+    Back when the client swept it.
+    """
     before = path.read_bytes()
     assert document("archive", "Mine", "--dry-run")["data"]["archived"][0]["result"] == "kept"
     assert document("archive", "--list")["data"]["vault"] == []
@@ -57,7 +64,11 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
     assert (row["result"], row["packed"], row["kept"]["form"]) == ("kept", True, "packed")
     assert any("config vault off" in warning for warning in first["warnings"])
     again = document("archive", "Mine")
-    assert (again["data"]["archived"][0]["result"], again["data"]["written"], again["warnings"]) == (
+    assert (
+        again["data"]["archived"][0]["result"],
+        again["data"]["written"],
+        again["warnings"],
+    ) == (
         "unchanged",
         False,
         [],
@@ -70,7 +81,11 @@ def test_kept_verified_swept_and_back(path: Path, cli: Cli, document: Document) 
     assert b"Mine" in cli("restore", "--list").stdout
     assert document("restore", "Mine", "--dry-run")["data"]["written"] is False
     back = document("restore", SESSION[:8])["data"]
-    assert (back["kept"]["session_id"], back["kept"]["file"], back["written"]) == (SESSION, str(path), True)
+    assert (back["kept"]["session_id"], back["kept"]["file"], back["written"]) == (
+        SESSION,
+        str(path),
+        True,
+    )
     assert path.read_bytes() == before
     assert b"is there" in cli("restore", SESSION).stdout
 
@@ -88,12 +103,17 @@ def test_verify_finds(path: Path, config_home: ConfigHome, cli: Cli, document: D
     Path(kept.folder, "manifest.json").write_bytes(b"{}")
     assert {each["name"] for each in findings(cli)} == {"unreadable"}
     assert "can't be read as a manifest" in document("archive", "--list")["warnings"][0]
-    doctor = {each["name"]: each for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]}
+    doctor = {
+        each["name"]: each
+        for each in json.loads(cli("doctor", "--json").stdout)["data"]["findings"]
+    }
     assert (doctor["vault"]["level"], doctor["vault"]["code"]) == ("problem", "vault-odd")
     assert path.exists()
 
 
-def test_verify_finds_what_is_damaged_in_the_trash(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+def test_verify_finds_what_is_damaged_in_the_trash(
+    path: Path, config_home: ConfigHome, cli: Cli
+) -> None:
     """A restore that fails over it sends people here."""
     cli("delete", SESSION, "--yes")
     trash.pack(config_home.where, lambda: False)
@@ -121,7 +141,9 @@ def test_deleting_tells_of_the_copy(path: Path, cli: Cli, document: Document) ->
     cli("archive", "Mine")
     (warning,) = document("delete", "Mine", "--yes")["warnings"]
     assert f"archive --forget {SESSION}" in warning
-    assert [row["session_id"] for row in document("restore", "--list")["data"]["vault"]] == [SESSION]
+    assert [row["session_id"] for row in document("restore", "--list")["data"]["vault"]] == [
+        SESSION
+    ]
     assert len(document("delete", "--empty-trash", "--yes")["warnings"]) == 1
     assert document("restore", SESSION)["data"]["kept"]["file"] == str(path)
     assert document("restore", "--list")["data"]["vault"] == []
@@ -135,7 +157,9 @@ def test_switched_off(path: Path, cli: Cli, document: Document) -> None:
     assert path.exists()
 
 
-def test_one_that_can_not_be_kept_keeps_no_other(path: Path, config_home: ConfigHome, cli: Cli) -> None:
+def test_one_that_can_not_be_kept_keeps_no_other(
+    path: Path, config_home: ConfigHome, cli: Cli
+) -> None:
     """Told, with 1; all others are kept."""
     folder = config_home.config / "resume-hooks" / "vault" / SESSION
     folder.mkdir(parents=True)
@@ -151,7 +175,9 @@ def test_the_vault_outlives_the_plugin(path: Path, config_home: ConfigHome, cli:
     """Purging leaves what is kept, and says so."""
     cli("archive", "Mine")
     said = cli("install", "--remove", "--purge", "--yes").stdout
-    assert f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
+    assert (
+        f"Stays: {config_home.config / 'resume-hooks' / 'vault'} (archived copies" in said.decode()
+    )
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
     assert path.exists()
     assert os.listdir(config_home.config / "resume-hooks") == ["vault"]
@@ -166,14 +192,19 @@ def giant(config_home: ConfigHome) -> Path:
     rows = [
         user("what does the report say?", uuid="a"),
         tool_use("toolu_1", uuid="b", parent="a"),
-        tool_result("toolu_1", LARGE, uuid="c", parent="b", toolUseResult={"file": {"content": LARGE}}),
+        tool_result(
+            "toolu_1", LARGE, uuid="c", parent="b", toolUseResult={"file": {"content": LARGE}}
+        ),
         assistant("nothing of note", uuid="d", parent="c"),
     ]
     return Path(write_session(config_home.project(), SESSION, rows, mtime=OLD))
 
 
 def test_a_slim_copy_leads_to_the_vault(giant: Path, cli: Cli, document: Document) -> None:
-    """The session stays as it is; once it is taken away its contents are read, and come back, all the same."""
+    """The session stays as it is.
+
+    Once it is taken away its contents are read, and come back, all the same.
+    """
     before = giant.read_bytes()
     planned = document("archive", "--slim", SESSION, "--dry-run")["data"]
     assert (planned["written"], planned["archived"][0]["result"]) == (False, "kept")
@@ -197,23 +228,37 @@ def test_info_names_the_way_out_of_a_giant_line(giant: Path, cli: Cli) -> None:
     assert b"may hang" not in cli("info", SESSION).stdout
     long = tool_result("c9", "x" * 10_000_000, uuid="big", parent="no-one")
     giant.write_bytes(giant.read_bytes() + json.dumps(long).encode() + b"\n")
-    assert f"may hang over it: resume-hooks archive --slim {SESSION}".encode() in cli("info", SESSION).stdout
+    assert (
+        f"may hang over it: resume-hooks archive --slim {SESSION}".encode()
+        in cli("info", SESSION).stdout
+    )
 
 
-def test_no_copy_of_what_could_not_be_kept(giant: Path, config_home: ConfigHome, document: Document) -> None:
+def test_no_copy_of_what_could_not_be_kept(
+    giant: Path, config_home: ConfigHome, document: Document
+) -> None:
     """The vault can't be written: no copy leads to it."""
     where = config_home.config / "resume-hooks" / "vault"
     where.parent.mkdir(mode=0o700, exist_ok=True)
     where.write_text("a file")
-    assert "no copy was made" in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
+    assert (
+        "no copy was made"
+        in document("archive", "--slim", SESSION, code=1)["error"]["message"].lower()
+    )
     assert [path.name for path in giant.parent.glob("*.jsonl")] == [giant.name]
 
 
 @pytest.mark.parametrize("way", ["sessions", "restore", "forget"])
-def test_a_session_that_vanished_just_now(config_home: ConfigHome, cli: Cli, document: Document, way: str) -> None:
+def test_a_session_that_vanished_just_now(
+    config_home: ConfigHome, cli: Cli, document: Document, way: str
+) -> None:
     """What the client deleted early, and no start has noticed yet: listed, brought back, and forgotten for good."""
     lost = time.time() - 17 * 60 * 60
-    path = Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost))
+    path = Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost
+        )
+    )
     held.look(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
@@ -227,5 +272,7 @@ def test_a_session_that_vanished_just_now(config_home: ConfigHome, cli: Cli, doc
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
         held.look(config_home.where, lambda: False)
         assert all_archived(config_home.where) == []
-    links = [path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()]
+    links = [
+        path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()
+    ]
     assert links == []

@@ -1,4 +1,7 @@
-"""Tab in real shells: verbs, options, sessions by id and by a part of their title; nothing of a title is ever run."""
+"""Tab in real shells: verbs, options, sessions by id and by a part of their title.
+
+Nothing of a title is ever run.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,27 @@ def desk(config_home: ConfigHome) -> Path:
     folder = config_home.root / "desk"
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "resume-hooks"
-    program.write_text(f'#!/bin/sh\nPYTHONPATH={REPO / "src"} exec {sys.executable} -m resume_hooks "$@"\n')
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={REPO / "src"} exec {sys.executable} -m resume_hooks "$@"\n'
+    )
     program.chmod(0o755)
     for number, title in ((FIRST, HOSTILE), (SECOND, "Speed up the upload")):
         rows = [{**row, "cwd": str(folder)} for row in conversation(1, session_id=number)]
-        write_session(config_home.project(str(folder)), number, [*rows, custom_title(title, number)])
+        write_session(
+            config_home.project(str(folder)), number, [*rows, custom_title(title, number)]
+        )
     return folder
 
 
 def environment(home: ConfigHome, desk: Path) -> dict[str, str]:
     """That of a plain terminal."""
-    return {"PATH": f"{desk / 'bin'}:/usr/bin:/bin", "TERM": "xterm", "LANG": "C.UTF-8", "PS1": "$ ", **home.environ}
+    return {
+        "PATH": f"{desk / 'bin'}:/usr/bin:/bin",
+        "TERM": "xterm",
+        "LANG": "C.UTF-8",
+        "PS1": "$ ",
+        **home.environ,
+    }
 
 
 class Shell:
@@ -107,10 +120,20 @@ def test_in_a_real_shell(shell: Shell, desk: Path) -> None:
 
 def completed(home: ConfigHome, desk: Path, words: str, shell: str = "bash") -> list[str]:
     """What our program answers a shell, a line an item."""
-    env = environment(home, desk) | {"_RESUME_HOOKS_COMPLETE": f"{shell}_complete", "COMP_WORDS": words}
-    env["COMP_CWORD"] = words.rpartition(" ")[2] if shell == "fish" else str(len(words.split(" ")) - 1)
+    env = environment(home, desk) | {
+        "_RESUME_HOOKS_COMPLETE": f"{shell}_complete",
+        "COMP_WORDS": words,
+    }
+    env["COMP_CWORD"] = (
+        words.rpartition(" ")[2] if shell == "fish" else str(len(words.split(" ")) - 1)
+    )
     done = subprocess.run(
-        [str(desk / "bin" / "resume-hooks")], env=env, cwd=desk, capture_output=True, check=True, timeout=60
+        [str(desk / "bin" / "resume-hooks")],
+        env=env,
+        cwd=desk,
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert done.stderr == b""
     return done.stdout.decode().split("\n")[:-1]
@@ -145,7 +168,10 @@ def test_every_verb_that_takes_a_session_completes_it(config_home: ConfigHome, d
 def test_no_more_than_a_choice_in_a_moment(
     config_home: ConfigHome, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of 300 sessions 40 are offered; once the moment for titles is over they are offered by their ids alone."""
+    """Of 300 sessions 40 are offered.
+
+    Once the moment for titles is over they are offered by their ids alone.
+    """
     for number in range(300):
         other = session_id(0x2000_0000 + number)
         rows = [{**row, "cwd": str(desk)} for row in conversation(3, session_id=other)]
@@ -161,10 +187,15 @@ def test_a_folder_that_is_gone_offers_nothing(config_home: ConfigHome, desk: Pat
     """No message where somebody types."""
     gone = desk / "gone"
     gone.mkdir()
-    env = environment(config_home, desk) | {"_RESUME_HOOKS_COMPLETE": "bash_complete", "COMP_CWORD": "2"}
+    env = environment(config_home, desk) | {
+        "_RESUME_HOOKS_COMPLETE": "bash_complete",
+        "COMP_CWORD": "2",
+    }
     env["COMP_WORDS"] = "resume-hooks read 1"
     script = f"cd {gone} && rmdir {gone} && exec resume-hooks"
-    done = subprocess.run(["/bin/sh", "-c", script], env=env, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, capture_output=True, check=False, timeout=60
+    )
     assert done.stdout.strip() == b""
     assert b"resume-hooks" not in done.stderr
 

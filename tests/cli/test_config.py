@@ -19,7 +19,9 @@ from tests.cli.conftest import Cli, Document
 from tests.needs import here
 
 
-def test_every_setting_with_its_source(config_home: ConfigHome, document: Document, cli: Cli) -> None:
+def test_every_setting_with_its_source(
+    config_home: ConfigHome, document: Document, cli: Cli
+) -> None:
     """Key, value, source, what it does; the file that keeps them."""
     data = document("config", environ={"RESUME_HOOKS_TRIGGERS_OFF": "help"})["data"]
     assert data["file"] == str(config_home.config / "resume-hooks" / "settings.json")
@@ -52,8 +54,13 @@ def test_setting_one(document: Document) -> None:
     assert row["value"] == 500_000
 
 
-def test_vault_says_what_waits_and_what_goes(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """That copies wait for an answer, and until when; that held sessions go, and which nothing else has."""
+def test_vault_says_what_waits_and_what_goes(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """That copies wait for an answer, and until when.
+
+    That held sessions go, and which nothing else has.
+    """
     path = write_session(config_home.project(), SESSION, conversation(1), mtime=1_700_000_000)
     state = Path(config_home.where.state)
     held.look(config_home.where, lambda: False)
@@ -72,7 +79,9 @@ def test_vault_says_what_waits_and_what_goes(config_home: ConfigHome, cli: Cli, 
     assert "no longer" not in goes
     os.unlink(path)
     (goes,) = document("config", "vault", "off")["warnings"]
-    assert "1 file that Claude Code has no longer; to keep them: resume-hooks config vault on" in goes
+    assert (
+        "1 file that Claude Code has no longer; to keep them: resume-hooks config vault on" in goes
+    )
     assert document("config", "vault", "on")["warnings"] == []
     document("restore")
     assert [each.session_id for each in all_archived(config_home.where)] == [SESSION]
@@ -89,7 +98,9 @@ def test_a_trigger_is_switched_off_by_the_name_that_is_typed(document: Document,
 
 
 @pytest.mark.parametrize("key", FORMER)
-def test_a_former_setting_is_ignored_and_told(config_home: ConfigHome, document: Document, key: str) -> None:
+def test_a_former_setting_is_ignored_and_told(
+    config_home: ConfigHome, document: Document, key: str
+) -> None:
     """In the file, with the reason and the values beside it in force; typed it is usage."""
     path = config_home.config / "resume-hooks" / "settings.json"
     path.parent.mkdir()
@@ -118,7 +129,9 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
     assert path.read_text() == '{"clipboard": "tmux"'
 
 
-def test_compaction_under_a_policy_says_that_it_has_no_effect(config_home: ConfigHome, cli: Cli) -> None:
+def test_compaction_under_a_policy_says_that_it_has_no_effect(
+    config_home: ConfigHome, cli: Cli
+) -> None:
     """The setting is stored; the client of that machine does not ask for it."""
     assert b"no effect" not in cli("config", "compaction", "24k").stderr
     (config_home.config / "remote-settings.json").write_text('{"permissions": {}}')

@@ -1,4 +1,7 @@
-"""delete and restore: asked first, told what depends on it, taken back; and every bad input in a sentence."""
+"""delete and restore: asked first, told what depends on it, taken back.
+
+And every bad input in a sentence.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,15 @@ import pytest
 
 from resume_hooks.derive.originals import Originals
 from resume_hooks.transcripts.placeholders import Origin
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
@@ -26,20 +37,32 @@ def path(config_home: ConfigHome) -> Path:
     metadata = {"trim_metadata": {"parent_file": str(config_home.project() / f"{SESSION}.jsonl")}}
     child = [metadata, *conversation(1, session_id=CHILD), custom_title("The child", CHILD)]
     write_session(config_home.project(), CHILD, child, mtime=OLD)
-    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=OLD
+        )
+    )
 
 
 def on_a_terminal(home: ConfigHome, *words: str) -> pexpect.spawn[str]:
     """Run the command line where somebody can be asked."""
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **home.environ}
     command = ["-m", "resume_hooks", *words]
-    return pexpect.spawn(sys.executable, command, env=env, cwd=str(home.root), encoding="utf-8", timeout=30)
+    return pexpect.spawn(
+        sys.executable, command, env=env, cwd=str(home.root), encoding="utf-8", timeout=30
+    )
 
 
-def test_a_part_of_a_title_comes_after_an_exact_one(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_a_part_of_a_title_comes_after_an_exact_one(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """Words restore what they name wholly, be it in the vault, before what they are a part of, be it in the trash."""
     for number, title in ((SESSION, "Mine and more"), (CHILD, "Mine")):
-        write_session(config_home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)])
+        write_session(
+            config_home.project(),
+            number,
+            [*conversation(2, session_id=number), custom_title(title, number)],
+        )
     assert cli("archive", CHILD).returncode == 0
     assert cli("delete", SESSION, "--yes", "--force").returncode == 0
     assert document("restore", "Mine", "--dry-run")["data"]["kept"]["session_id"] == CHILD
@@ -50,7 +73,11 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
     """Deleted, listed, restored; lineage says meanwhile that the file is gone."""
     before = path.read_bytes()
     data = document("delete", "Mine", "--yes")["data"]
-    assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (True, str(path), True)
+    assert (data["written"], data["session"]["file"], data["session"]["complete"]) == (
+        True,
+        str(path),
+        True,
+    )
     assert [row["session_id"] for row in data["derived"]] == [CHILD]
     assert not path.exists()
     assert b"(file gone)" in cli("lineage", CHILD).stdout
@@ -71,7 +98,15 @@ def test_there_and_back(path: Path, cli: Cli, document: Document) -> None:
 def test_it_asks_first(path: Path, config_home: ConfigHome) -> None:
     """What goes, how old and large it is, who will miss it; Enter alone means no."""
     terminal = on_a_terminal(config_home, "delete", SESSION)
-    for words in ("Mine", SESSION, "last written", "2023-11-14", "1 session came from it", "The child", "untrim"):
+    for words in (
+        "Mine",
+        SESSION,
+        "last written",
+        "2023-11-14",
+        "1 session came from it",
+        "The child",
+        "untrim",
+    ):
         terminal.expect_exact(words)
     terminal.expect_exact("Move it to the trash? [y/N]")
     terminal.sendline("")
@@ -97,11 +132,15 @@ def test_interrupted_while_it_asks(path: Path, config_home: ConfigHome) -> None:
     assert (terminal.exitstatus, path.exists()) == (130, True)
 
 
-def test_emptying_the_trash(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_emptying_the_trash(
+    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """By age; asked for, counted, gone for good."""
     assert b"nothing in the trash" in cli("delete", "--empty-trash", "--yes").stdout
     cli("delete", SESSION, "--yes")
-    assert document("delete", "--empty-trash", "--older-than", "1", "--yes")["data"]["emptied"] == []
+    assert (
+        document("delete", "--empty-trash", "--older-than", "1", "--yes")["data"]["emptied"] == []
+    )
     would = document("delete", "--empty-trash", "--dry-run")["data"]
     assert ([row["session_id"] for row in would["emptied"]], would["written"]) == ([SESSION], False)
     terminal = on_a_terminal(config_home, "delete", "--empty-trash")
@@ -149,12 +188,18 @@ def test_doctor_tells_the_trash(path: Path, cli: Cli, document: Document) -> Non
     assert b"interrupted" in cli("restore", "--list").stdout
 
 
-def test_an_original_in_the_trash_is_named(path: Path, config_home: ConfigHome, document: Document) -> None:
+def test_an_original_in_the_trash_is_named(
+    path: Path, config_home: ConfigHome, document: Document
+) -> None:
     """What a placeholder stands for is a restore away, and says so."""
     record = user("shortened", uuid="x") | Origin(SESSION, str(path), "r0", 0).marks(0)
     assert "restore" not in Originals(config_home.where).where_it_was(record)
     document("delete", SESSION, "--yes")
-    assert Originals(config_home.where).where_it_was(record).endswith(f"resume-hooks restore {SESSION}")
+    assert (
+        Originals(config_home.where)
+        .where_it_was(record)
+        .endswith(f"resume-hooks restore {SESSION}")
+    )
 
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
@@ -166,7 +211,11 @@ def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> 
     os.utime(target, (OLD, OLD))
     shown = b"".join(
         done.stdout + done.stderr
-        for done in (cli("delete", SESSION, "--dry-run"), cli("delete", SESSION, "--yes"), cli("restore"))
+        for done in (
+            cli("delete", SESSION, "--dry-run"),
+            cli("delete", SESSION, "--yes"),
+            cli("restore"),
+        )
     )
     assert b"red evil" in shown
     assert not any(byte in shown for byte in (b"\x1b", b"\x07", "\u202e".encode()))
@@ -180,19 +229,31 @@ def test_the_receipt_says_which_copy_went(path: Path, cli: Cli) -> None:
     assert f"resume-hooks restore {SESSION}@20" in told
 
 
-def test_several_deletes_of_one_session(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Each is shown, newest first, with its size, and can be named; the way out of a taken place works as printed."""
+def test_several_deletes_of_one_session(
+    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Each is shown, newest first, with its size, and can be named.
+
+    The way out of a taken place works as printed.
+    """
     document("delete", SESSION, "--yes")
-    write_session(config_home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD)
+    write_session(
+        config_home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
+    )
     document("delete", SESSION, "--yes")
     refused = cli("restore", SESSION)
-    newest, oldest = [line for line in refused.stderr.decode().splitlines() if f"{SESSION}@" in line]
+    newest, oldest = [
+        line for line in refused.stderr.decode().splitlines() if f"{SESSION}@" in line
+    ]
     assert refused.returncode == 2
     assert ("anew" in newest, "Mine" in oldest, "bytes" in newest) == (True, True, True)
     assert newest.split()[0] in cli("restore", "--list").stdout.decode()
     document("restore", newest.split()[0])
     taken = document("restore", oldest.split()[0], code=1)["error"]
-    assert taken["remedy"] == f"First: resume-hooks delete {path}, then: resume-hooks restore {oldest.split()[0]}"
+    assert (
+        taken["remedy"]
+        == f"First: resume-hooks delete {path}, then: resume-hooks restore {oldest.split()[0]}"
+    )
     document("delete", str(path), "--yes")
     assert document("restore", oldest.split()[0])["data"]["session"]["title"] == "Mine"
 
@@ -214,5 +275,7 @@ def test_what_is_no_session_in_the_trash_is_told(path: Path, cli: Cli, document:
     assert done.stdout.startswith(b"Removed for good: 1 half-removed, 10 B")
     assert str(kept) in done.stderr.decode()
     assert (half.exists(), kept.exists()) == (False, True)
-    assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(b"Removed for good: 1 unknown folder")
+    assert cli("delete", "--empty-trash", "--damaged", "--yes").stdout.startswith(
+        b"Removed for good: 1 unknown folder"
+    )
     assert cli("restore").stdout == b"The trash is empty.\n"

@@ -148,7 +148,10 @@ REFUSED = [
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
     """A session of two turns, a call and its result, of long ago. Lines 0 to 6."""
-    call = tool_use("c", uuid="c1", parent="r3", ts=5), tool_result("c", uuid="c2", parent="c1", ts=6)
+    call = (
+        tool_use("c", uuid="c1", parent="r3", ts=5),
+        tool_result("c", uuid="c2", parent="c1", ts=6),
+    )
     rows = [*conversation(2), *call, custom_title("Fix the parser")]
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
     return config_home
@@ -157,14 +160,17 @@ def home(config_home: ConfigHome) -> ConfigHome:
 def state(home: ConfigHome) -> dict[Path, tuple[int, bytes]]:
     """The whole home, to the byte and the time."""
     return {
-        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"") for path in home.root.rglob("*")
+        path: (path.lstat().st_mtime_ns, path.read_bytes() if path.is_file() else b"")
+        for path in home.root.rglob("*")
     }
 
 
 @pytest.mark.parametrize(
     ("line", "said"), REFUSED, ids=[line.encode("ascii", "replace").decode() for line, _ in REFUSED]
 )
-def test_what_can_not_be_meant(home: ConfigHome, cli: Cli, document: Document, line: str, said: str) -> None:
+def test_what_can_not_be_meant(
+    home: ConfigHome, cli: Cli, document: Document, line: str, said: str
+) -> None:
     """Nobody is asked off a terminal, nothing is taken for granted, and nothing is written."""
     verb, *words = shlex.split(line)
     before = state(home)
@@ -195,7 +201,9 @@ def test_a_document_is_no_way_out_and_no_line(home: ConfigHome, document: Docume
         "archive --all", f"archive --slim {S}", "install", "install --remove --purge",
     ],
 )  # fmt: skip
-def test_a_dry_run_writes_nothing(home: ConfigHome, cli: Cli, document: Document, line: str) -> None:
+def test_a_dry_run_writes_nothing(
+    home: ConfigHome, cli: Cli, document: Document, line: str
+) -> None:
     """It says what would be, in words and in the document."""
     verb, *words = shlex.split(line)
     before = state(home)

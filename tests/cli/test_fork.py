@@ -80,7 +80,9 @@ def test_a_place_that_moved(document: Document, cli: Cli, parent: Path) -> None:
     """It is said, in the document and on stderr."""
     found = document("fork", SESSION, "--at", uid(1))
     assert found["data"]["cut"]["moved"] is True
-    assert found["warnings"] == ["The cut moved forward to record 5, so that no tool call is split."]
+    assert found["warnings"] == [
+        "The cut moved forward to record 5, so that no tool call is split."
+    ]
     done = cli("fork", SESSION, "--at", uid(1))
     assert b"note: The cut moved forward to record 5" in done.stderr
     assert b"the last record kept is 5, in turn 2" in done.stdout
@@ -101,12 +103,18 @@ def test_another_home(document: Document, cli: Cli, parent: Path, tmp_path: Path
     data = document("fork", SESSION, "--home", str(new))["data"]
     assert data["kind"] == "rehome"
     assert data["commands"]["shell"] == f"cd '{new}' && claude --resume {data['session_id']}"
-    assert document("fork", SESSION, "--here", cwd=new, code=0)["data"]["commands"]["shell"].startswith(f"cd '{new}'")
-    assert f"{new} (was /home/user/proj)" in cli("fork", SESSION, "--home", str(new)).stdout.decode()
+    assert document("fork", SESSION, "--here", cwd=new, code=0)["data"]["commands"][
+        "shell"
+    ].startswith(f"cd '{new}'")
+    assert (
+        f"{new} (was /home/user/proj)" in cli("fork", SESSION, "--home", str(new)).stdout.decode()
+    )
     assert files(parent) == 1
 
 
-def test_which_session_is_taken_unnamed(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_which_session_is_taken_unnamed(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """The parent, with a line that says so, while nobody asked anything in its child."""
     rows = [{**record, "cwd": str(config_home.root / "here")} for record in conversation(2)]
     write_session(config_home.project(str(config_home.root / "here")), SESSION, rows)
@@ -114,5 +122,8 @@ def test_which_session_is_taken_unnamed(config_home: ConfigHome, cli: Cli, docum
     child = document("fork")["data"]["session_id"]
     done = cli("info", "--json")
     assert SESSION.encode() in done.stdout
-    assert done.stderr.decode() == f"This is about prompt 0 · {SESSION}, not {child}, its child without a prompt.\n"
+    assert (
+        done.stderr.decode()
+        == f"This is about prompt 0 · {SESSION}, not {child}, its child without a prompt.\n"
+    )
     assert cli("info", SESSION).stderr == b""

@@ -23,7 +23,9 @@ BROKEN = {case.name: case.content for case in CASES}
 def installed(name: str, home: ConfigHome, number: int = 1) -> str:
     """A broken session in the project folder; its id."""
     own = SESSION if number == 1 else session_id(number)
-    (home.project() / f"{own}.jsonl").write_bytes(BROKEN[name].replace(SESSION.encode(), own.encode()))
+    (home.project() / f"{own}.jsonl").write_bytes(
+        BROKEN[name].replace(SESSION.encode(), own.encode())
+    )
     return own
 
 
@@ -51,11 +53,17 @@ def test_a_broken_session(config_home: ConfigHome, cli: Cli) -> None:
 
 
 def test_notes_are_no_failure(config_home: ConfigHome, cli: Cli) -> None:
-    """What clients leave behind by themselves is counted, and listed for programs; the session is clean."""
+    """What clients leave behind by themselves is counted, and listed for programs.
+
+    The session is clean.
+    """
     installed("closed during a tool call", config_home)
     done = cli("fsck", SESSION)
     assert done.returncode == 0
-    assert done.stdout.decode() == f"{SESSION}: clean (1 note on what no client minds: --json lists them)\n"
+    assert (
+        done.stdout.decode()
+        == f"{SESSION}: clean (1 note on what no client minds: --json lists them)\n"
+    )
 
 
 def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> None:
@@ -68,9 +76,18 @@ def test_the_document(config_home: ConfigHome, cli: Cli, document: Document) -> 
     (session,) = found["data"]["sessions"]
     assert (session["errors"], session["warnings"], session["notes"]) == (1, 0, 0)
     (kind,) = session["kinds"]
-    assert (kind["code"], kind["severity"], kind["count"], kind["repairable"]) == ("history-cut", "error", 1, True)
+    assert (kind["code"], kind["severity"], kind["count"], kind["repairable"]) == (
+        "history-cut",
+        "error",
+        1,
+        True,
+    )
     assert kind["findings"] == [
-        {"record": 2, "uuid": "u2", "message": "Its parent gone leads nowhere; 1 earlier turns are lost"}
+        {
+            "record": 2,
+            "uuid": "u2",
+            "message": "Its parent gone leads nowhere; 1 earlier turns are lost",
+        }
     ]
 
 
@@ -82,7 +99,10 @@ def test_many_of_a_kind(config_home: ConfigHome, cli: Cli, document: Document) -
     assert f"clean ({2 * LISTED} notes" in cli("fsck", SESSION).stdout.decode()
     path.write_bytes(path.read_bytes() + b"\0" * 20 + b"\n")
     assert f"and {2 * LISTED - 3} more" in cli("fsck", SESSION).stdout.decode()
-    assert (session["kinds"][0]["count"], len(session["kinds"][0]["findings"])) == (2 * LISTED, LISTED)
+    assert (session["kinds"][0]["count"], len(session["kinds"][0]["findings"])) == (
+        2 * LISTED,
+        LISTED,
+    )
 
 
 def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
@@ -90,7 +110,9 @@ def test_all_sessions(config_home: ConfigHome, cli: Cli) -> None:
     installed("bricked by a thinking signature", config_home, 1)
     installed("a block of NULs", config_home, 2)
     write_session(config_home.project(), session_id(3), conversation(1, session_id=session_id(3)))
-    (config_home.project() / f"{session_id(4)}.jsonl").write_bytes(b'{"type":"session_meta","payload":{}}\n')
+    (config_home.project() / f"{session_id(4)}.jsonl").write_bytes(
+        b'{"type":"session_meta","payload":{}}\n'
+    )
     done = cli("fsck", "--all")
     lines = done.stdout.decode().splitlines()
     assert (done.returncode, done.stderr) == (1, b"")
@@ -117,34 +139,54 @@ if os.geteuid() == 0:
     os.setuid(65534)
 main(sys.argv[1:])
 """
-"""The command line as somebody whom permissions stop; root takes on another user, once all is imported."""
+"""The command line as somebody whom permissions stop.
+
+Root takes on another user, once all is imported.
+"""
 
 
 @pytest.mark.parametrize("mode", [0, 0o444])
 def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_path: Path) -> None:
-    """They are named, in text and document, and end with 1; a session that is not found may lie there."""
+    """They are named, in text and document, and end with 1.
+
+    A session that is not found may lie there.
+    """
     (script := tmp_path / "hidden.py").write_text(HIDDEN)
 
     def as_another(*words: str) -> subprocess.CompletedProcess[bytes]:
-        return fork_server.run(words, {"PATH": "/usr/bin:/bin", **home.environ}, b"", "/", 60, str(script))
+        return fork_server.run(
+            words, {"PATH": "/usr/bin:/bin", **home.environ}, b"", "/", 60, str(script)
+        )
 
-    with tempfile.TemporaryDirectory() as root:  # outside the tests' own folder, which another user can't enter
+    with (
+        tempfile.TemporaryDirectory() as root
+    ):  # outside the tests' own folder, which another user can't enter
         os.chmod(root, 0o755)
-        home = ConfigHome(Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"})
+        home = ConfigHome(
+            Path(root), Path(root, "config"), {"HOME": root, "CLAUDE_CONFIG_DIR": f"{root}/config"}
+        )
         write_session(home.project("/open"), SESSION, conversation(1))
         os.chmod(home.project("/open") / f"{SESSION}.jsonl", 0o644)
-        write_session(home.project("/closed"), session_id(2), conversation(1, session_id=session_id(2)))
+        write_session(
+            home.project("/closed"), session_id(2), conversation(1, session_id=session_id(2))
+        )
         opened, closed = home.project("/open"), home.project("/closed")
         closed.chmod(mode)
         try:
             done = as_another("fsck", "--all")
-            lines = [f"{closed}  can't be listed: check its permissions", "1 session, 1 clean, 0 with problems."]
+            lines = [
+                f"{closed}  can't be listed: check its permissions",
+                "1 session, 1 clean, 0 with problems.",
+            ]
             assert done.stdout.decode().splitlines()[:2] == lines
             assert (done.returncode, done.stderr) == (1, b"")
             data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
             assert (data["unlistable"], len(data["sessions"])) == ([str(closed)], 1)
             for wanted in (session_id(2), "00000002", "A title"):
-                assert f"check the permissions of {closed}" in as_another("info", wanted).stderr.decode()
+                assert (
+                    f"check the permissions of {closed}"
+                    in as_another("info", wanted).stderr.decode()
+                )
             _tells_what_is_hidden(as_another, closed)
             for project, told in (("/closed", True), ("/open", False)):
                 said = as_another("search", "linter", "--project", project).stderr.decode()
@@ -152,7 +194,9 @@ def test_folders_that_cannot_be_listed(mode: int, fork_server: ForkServer, tmp_p
             closed.parent.chmod(mode)
             _tells_what_is_hidden(as_another, closed if mode else closed.parent)
             data = json.loads(as_another("fsck", "--all", "--json").stdout)["data"]
-            assert data["unlistable"] == ([str(closed), str(opened)] if mode else [str(closed.parent)])
+            assert data["unlistable"] == (
+                [str(closed), str(opened)] if mode else [str(closed.parent)]
+            )
         finally:
             closed.parent.chmod(0o700)
             closed.chmod(0o700)
@@ -173,7 +217,12 @@ def test_repair(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     installed("history lost: the parent is not in the file", config_home)
     data = document("fsck", SESSION, "--repair")["data"]
     child = data["repair"]
-    assert (child["kind"], child["written"], child["parent_session_id"], data["lost"]) == ("repair", True, SESSION, [])
+    assert (child["kind"], child["written"], child["parent_session_id"], data["lost"]) == (
+        "repair",
+        True,
+        SESSION,
+        [],
+    )
     assert all(check["ok"] for check in child["checks"])
     assert cli("fsck", child["session_id"]).returncode == 0
     assert cli("fsck", SESSION).returncode == 1
@@ -184,7 +233,10 @@ def test_repair_for_people(config_home: ConfigHome, cli: Cli) -> None:
     installed("a line of garbage", config_home)
     lines = cli("fsck", SESSION, "--repair").stdout.decode().splitlines()
     assert lines[0].startswith("wrote ")
-    assert lines[-2:] == ["What could not be kept:", "  record 2: 12 bytes that are not a JSON object"]
+    assert lines[-2:] == [
+        "What could not be kept:",
+        "  record 2: 12 bytes that are not a JSON object",
+    ]
 
 
 def test_a_dry_repair(config_home: ConfigHome, document: Document) -> None:

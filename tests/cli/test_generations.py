@@ -12,7 +12,13 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, TITLE_LINE, Contents, opening_of
+from resume_hooks.derive.fresh_child import (
+    DIGEST_LINE,
+    OPENING_LINE,
+    TITLE_LINE,
+    Contents,
+    opening_of,
+)
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.reading.digest.opening import characters, opening
@@ -45,7 +51,9 @@ def gone_on(child: str, talk: Talk) -> None:
     """The client went on in a child: records are appended, the first of them hangs on its card."""
     for record in talk.records:
         record["timestamp"] = f"2999{record['timestamp'][4:]}"
-    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})["uuid"]
+    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})[
+        "uuid"
+    ]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
 
@@ -69,7 +77,10 @@ def last(config_home: ConfigHome, document: Document) -> Path:
 
 
 def test_nothing_that_the_user_said_is_lost(config_home: ConfigHome, last: Path) -> None:
-    """Every message of the first session, from its own record, once, in order; and all that was said since."""
+    """Every message of the first session, from its own record, once, in order.
+
+    And all that was said since.
+    """
     found = digest(last, config_home)
     of_first = [message for message in found.talk if message.ref.startswith(SESSION)]
     assert [message.text for message in of_first if message.kind is Kind.REQUEST] == FIRST
@@ -105,27 +116,47 @@ def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) ->
     """The older one is marked with where it was taken back; the newest is not."""
     found = digest(last, config_home)
     (old,) = [message for message in found.talk if message.text == FIRST[1]]
-    (new,) = [message for message in found.talk if message.text == "The port is 9090 for the server."]
+    (new,) = [
+        message for message in found.talk if message.text == "The port is 9090 for the server."
+    ]
     assert old.superseded == ((FIRST[1], new.ref),)
     assert new.superseded == ()
     shown = opening(found, characters(24_000)).text
-    assert f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]' in shown
+    assert (
+        f'  {FIRST[1]}\n  [superseded at {new.ref[:8]}:{new.ref.rpartition(":")[2]}: "{FIRST[1]}"]'
+        in shown
+    )
     assert FIRST[1] not in texts(found, "constraints")
 
 
 def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> None:
     """Its digest has no talk: its prompts and last words are the talk before its own."""
     path = Talk().prompt("go").says("ok").write(config_home)
-    plan = agents.fresh(session_file(str(path)), config_home.where, kind="handoff", contents=Contents(Digest()))
+    plan = agents.fresh(
+        session_file(str(path)), config_home.where, kind="handoff", contents=Contents(Digest())
+    )
     child = Path(write(plan, config_home.where).file)
     rows = child.read_bytes().split(b"\n")
-    goal = [["one", f"{SESSION}:0", "first"], ["three", f"{SESSION}:4", "latest"], ["two", f"{SESSION}:2", ""]]
+    goal = [
+        ["one", f"{SESSION}:0", "first"],
+        ["three", f"{SESSION}:4", "latest"],
+        ["two", f"{SESSION}:2", ""],
+    ]
     sections = {"goal": goal, "last": [["All done.", f"{SESSION}:5", ""]]}
-    rows[DIGEST_LINE] = orjson.dumps({"type": bookkeeping.DIGEST, "version": 1, "sections": sections})
+    rows[DIGEST_LINE] = orjson.dumps(
+        {"type": bookkeeping.DIGEST, "version": 1, "sections": sections}
+    )
     child.write_bytes(b"\n".join(rows))
     gone_on(str(child), Talk(child.stem, "c").prompt("four").says("Yes."))
     found = digest(child, config_home)
-    assert [message.text for message in found.talk] == ["one", "two", "three", "All done.", "four", "Yes."]
+    assert [message.text for message in found.talk] == [
+        "one",
+        "two",
+        "three",
+        "All done.",
+        "four",
+        "Yes.",
+    ]
 
 
 # The file of a child
@@ -138,7 +169,9 @@ def large(home: ConfigHome) -> Any:
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
     contents = Contents(digest(path, home), tokens=48_000)
-    return path, agents.fresh(session_file(path), home.where, kind="handoff", next_step="계속", contents=contents)
+    return path, agents.fresh(
+        session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
+    )
 
 
 def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
@@ -159,7 +192,10 @@ def test_a_large_opening_hides_no_title(config_home: ConfigHome) -> None:
 
 
 def test_a_child_with_a_large_opening_is_found_again(config_home: ConfigHome) -> None:
-    """By the same step and the same size; not by another size, another step, or once somebody went on in it."""
+    """By the same step and the same size.
+
+    Not by another size, another step, or once somebody went on in it.
+    """
     path, plan = large(config_home)
     receipt = write(plan, config_home.where)
     parent = session_file(path)

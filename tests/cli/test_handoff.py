@@ -57,7 +57,9 @@ def test_a_handoff_holds_the_digest_and_leaves_nothing_else(
     """The child opens with it and keeps it whole; the project's folder stays empty."""
     data = document("handoff", SESSION, "-n", "go on")["data"]
     assert data["documents"] == []
-    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"]["content"]
+    told = json.loads(Path(data["file"]).read_bytes().splitlines()[OPENING_LINE])["message"][
+        "content"
+    ]
     assert COMMAND in told
     assert told.endswith("\ngo on")
     kept = digest_at(data["file"])
@@ -87,13 +89,20 @@ def test_print_shows_what_a_child_would_be_told(
     (command,) = data["digest"]["sections"]["commands"]
     assert (command["text"], command["ref"].split(":")[0]) == (COMMAND, SESSION)
     for shown in (text, whole, data["opening"]):
-        assert set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown)) == {SESSION}, "the child is never made"
+        assert set(re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", shown)) == {SESSION}, (
+            "the child is never made"
+        )
         assert re.search(r"^2\. .* · this session\nContext ", shown, re.MULTILINE)
     assert state(config_home) == before
 
 
-def test_a_new_task_gets_what_is_known(document: Document, parent: Path, config_home: ConfigHome) -> None:
-    """Files and commands, and neither what was to be done nor the list of it; asked for twice it is said to be one."""
+def test_a_new_task_gets_what_is_known(
+    document: Document, parent: Path, config_home: ConfigHome
+) -> None:
+    """Files and commands, and neither what was to be done nor the list of it.
+
+    Asked for twice it is said to be one.
+    """
     tasks = config_home.config / "tasks" / SESSION
     tasks.mkdir(parents=True)
     (tasks / "1.json").write_text('{"id": "1", "subject": "the old list", "status": "pending"}')
@@ -118,9 +127,13 @@ def test_words_that_name_no_session_may_be_the_next_step(cli: Cli, parent: Path)
     assert b"""resume-hooks handoff -n 'do it'"'"'s part'""" in done.stderr
 
 
-def test_a_kept_digest_is_read_and_not_found(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_a_kept_digest_is_read_and_not_found(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """``read`` prints it whole; the words in it are found where they were said, in the parent alone."""
-    Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs("make zymurgy").write(config_home)
+    Talk().prompt("always use zymurgy").says("We decided on zymurgy instead.").runs(
+        "make zymurgy"
+    ).write(config_home)
     child = Path(document("handoff", SESSION)["data"]["file"])
     digest = digest_at(str(child))
     assert digest is not None
@@ -136,7 +149,8 @@ def test_the_card_counts_the_messages_that_the_opening_has(
 ) -> None:
     """Nobody is told that all was loaded where messages were left out."""
     said = [
-        user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number) for number in range(30)
+        user(f"part {number}. " + "It does what it says. " * 10, uuid=f"u{number}", ts=number)
+        for number in range(30)
     ]
     write_session(config_home.project(), SESSION, said)
     child = Path(document("handoff", SESSION, "--size", size)["data"]["file"])
@@ -151,7 +165,9 @@ def test_the_card_counts_the_messages_that_the_opening_has(
 
 def test_every_reference_of_an_opening_can_be_read(document: Document, parent: Path) -> None:
     """Of the talk, of lists, and of the latest calls; and what all of the digest is read by."""
-    opened = json.loads(Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE])
+    opened = json.loads(
+        Path(document("handoff", SESSION)["data"]["file"]).read_bytes().splitlines()[OPENING_LINE]
+    )
     told = opened["message"]["content"].partition("[/SESSION LINEAGE]")[2]
     numbers = re.findall(r"(?:[A-Z] |\(|, )(:@?\d+)\b", told)
     assert any(f"CALL {number}\n" in told for number in numbers)
@@ -180,12 +196,16 @@ def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
     assert sorted(parent.parent.iterdir()) == before
 
 
-def test_a_child_stores_no_secret_that_its_opening_lacks(document: Document, config_home: ConfigHome) -> None:
+def test_a_child_stores_no_secret_that_its_opening_lacks(
+    document: Document, config_home: ConfigHome
+) -> None:
     """What a tool's result told of goes from the record in the child, which is all that its own children read."""
     value = "Xk29vLq8Zp3w"
     rows = [
         *conversation(2),
-        tool_use("t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": "cat .env"}),
+        tool_use(
+            "t1", uuid="c1", parent="r3", ts=10, name="Bash", tool_input={"command": "cat .env"}
+        ),
         tool_result("t1", f"DB_PASSWORD={value}", uuid="c2", parent="c1", ts=11),
         user(f"go on with {value} in the second file", uuid="c3", parent="c2", ts=12),
         assistant(f"I went on with {value} there.", uuid="c4", parent="c3", ts=13),

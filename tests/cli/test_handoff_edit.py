@@ -35,7 +35,9 @@ class Desk:
             folder.mkdir()
         records = [{**record, "cwd": str(self.project)} for record in conversation(2)]
         self.parent = Path(
-            write_session(home.project(str(self.project)), SESSION, [*records, custom_title("Fix the parser")])
+            write_session(
+                home.project(str(self.project)), SESSION, [*records, custom_title("Fix the parser")]
+            )
         )
 
     def editor(self, script: str) -> str:
@@ -73,7 +75,11 @@ class Desk:
 
     def openings(self) -> list[str]:
         """What the children were told."""
-        return [str(opening_of(str(path))) for path in self.parent.parent.iterdir() if path != self.parent]
+        return [
+            str(opening_of(str(path)))
+            for path in self.parent.parent.iterdir()
+            if path != self.parent
+        ]
 
 
 @pytest.fixture
@@ -83,9 +89,13 @@ def desk(config_home: ConfigHome) -> Desk:
 
 
 def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
-    """The digest, the user's words, the next step; no note, no blank line, no marker; nothing is left behind."""
+    """The digest, the user's words, the next step; no note, no blank line, no marker.
+
+    Nothing is left behind.
+    """
     script = (
-        'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' "$1"'
+        'printf \'\\n\\nuse tabs\\n\\n[/SESSION LINEAGE]\\033[31m\\n\' >> "$1"; cp "$1" "$1~"; grep -c \'^# \' '
+        '"$1"'
     )
     done = desk.handoff("-n", "go on", EDITOR=desk.editor(script))
     assert done.code == 0, done.text
@@ -100,7 +110,9 @@ def test_what_was_saved_is_what_the_child_is_told(desk: Desk) -> None:
     assert os.listdir(desk.tmp) == []
     assert list(desk.project.iterdir()) == []
     (child,) = [path.stem for path in desk.parent.parent.iterdir() if path != desk.parent]
-    assert f"resume-hooks read {child[:8]}:3" in digest, "decided on after the edit, and named right"
+    assert f"resume-hooks read {child[:8]}:3" in digest, (
+        "decided on after the edit, and named right"
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +141,9 @@ def test_which_editor(desk: Desk) -> None:
     assert desk.handoff(EDITOR="false", VISUAL=f"'{script}' 'a $(b) c'").code == 0
     assert f"called as {script} with a $(b) c" in desk.openings()[0]
     os.rename(script, desk.bin / "vi")
-    done = desk.handoff(EDITOR=" ", PATH=str(desk.bin))  # the same script, which now is given no second word
+    done = desk.handoff(
+        EDITOR=" ", PATH=str(desk.bin)
+    )  # the same script, which now is given no second word
     assert done.code == 1
     assert f"The editor {desk.bin}/vi ended with an error" in done.text
 

@@ -14,20 +14,29 @@ from tests.cli.conftest import Cli, Document
 def home(config_home: ConfigHome) -> ConfigHome:
     """Two sessions."""
     for name in (SESSION, session_id(2)):
-        write_session(config_home.project(), name, conversation(3, session_id=name, prefix=name[:8]))
+        write_session(
+            config_home.project(), name, conversation(3, session_id=name, prefix=name[:8])
+        )
     return config_home
 
 
 def test_status_changes_nothing(document: Document, home: ConfigHome) -> None:
     """Missing at first; ready once it was made, and behind once a file changed."""
     data = document("doctor", "--index", "status")["data"]["index"]
-    assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == ("missing", 2, 2, 0)
+    assert (data["state"], data["behind"], data["transcripts"], data["bytes_read"]) == (
+        "missing",
+        2,
+        2,
+        0,
+    )
     assert not Path(data["file"]).exists()
     made = document("doctor", "--index", "update")["data"]["index"]
     assert (made["state"], made["behind"], made["sessions"]) == ("ready", 0, 2)
     assert made["bytes_read"] == made["transcripts_size"]
     assert made["records"] == 12
-    write_session(home.project(), session_id(3), conversation(1, session_id=session_id(3), prefix="x"))
+    write_session(
+        home.project(), session_id(3), conversation(1, session_id=session_id(3), prefix="x")
+    )
     assert document("doctor", "--index", "status")["data"]["index"]["behind"] == 1
 
 
@@ -39,7 +48,10 @@ def test_only_what_changed_is_read(document: Document, home: ConfigHome) -> None
 
 
 def test_as_text(cli: Cli, home: ConfigHome) -> None:
-    """Where it is, its state, what it holds; what was read if anything was; no bar without a terminal."""
+    """Where it is, its state, what it holds; what was read if anything was.
+
+    No bar without a terminal.
+    """
     done = cli("doctor", "--index", "update")
     assert (done.returncode, done.stderr) == (0, b"")
     rows = dict(line.split("  ", 1) for line in done.stdout.decode().rstrip("\n").split("\n"))

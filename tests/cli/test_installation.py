@@ -1,4 +1,7 @@
-"""``install``, and ``--remove``: run the client's own commands, or print them; say what stays, touch no session."""
+"""``install``, and ``--remove``: run the client's own commands, or print them.
+
+Say what stays, touch no session.
+"""
 
 from __future__ import annotations
 
@@ -50,10 +53,14 @@ def test_without_a_client_the_commands_are_printed(
     assert (plugin / ".claude-plugin" / "plugin.json").is_file()
     assert (plugin / "src" / "resume_hooks" / "__init__.py").is_file()
     assert not (plugin / ".venv").exists()
-    assert not [path for path in plugin.rglob("*") if path.stat().st_mode & 0o077], "doctor would call it a problem"
+    assert not [path for path in plugin.rglob("*") if path.stat().st_mode & 0o077], (
+        "doctor would call it a problem"
+    )
 
 
-def test_with_a_client_its_commands_run_in_order(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_with_a_client_its_commands_run_in_order(
+    tools: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """First the marketplace, then the plugin."""
     log = fake_client(tools)
     assert run(["install", "--json"]) == 0
@@ -88,7 +95,9 @@ def test_installing_twice_replaces_the_plugin_s_files(tools: Path, config: Path)
     assert not [p.name for p in (config / "resume-hooks").iterdir() if p.name.startswith("plugin.")]
 
 
-def test_uninstall_says_what_stays(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_says_what_stays(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The state folder stays and is named, with the way to remove it."""
     fake_client(tools)
     (config / "resume-hooks").mkdir(mode=0o700)
@@ -103,29 +112,45 @@ def laid_out(config: Path, *folders: str) -> None:
     """Folders of ours in the state folder, and what the plugin's installation leaves in the client's."""
     for name in folders:
         (config / "resume-hooks" / name).mkdir(parents=True)
-    data, other = (config / "plugins" / "data" / name for name in ("resume-hooks-resume-hooks", "resume-hooks-other"))
+    data, other = (
+        config / "plugins" / "data" / name
+        for name in ("resume-hooks-resume-hooks", "resume-hooks-other")
+    )
     data.mkdir(parents=True)
     other.mkdir()
     (data / "install.json").write_text("{}")
     (config / "plugins" / "cache" / "resume-hooks").mkdir(parents=True)
-    (config / "plugins" / "known_marketplaces.json").write_text('{"resume-hooks": {"source": {"source": "github"}}}')
+    (config / "plugins" / "known_marketplaces.json").write_text(
+        '{"resume-hooks": {"source": {"source": "github"}}}'
+    )
     scripts = config / "session-env" / "11111111-1111-4111-8111-111111111111"
     scripts.mkdir(parents=True)
-    (scripts / "sessionstart-hook-0.sh").write_text('resume-hooks() { sh "/gone/hooks/engine" "$@"; }\nexport A=1\n')
+    (scripts / "sessionstart-hook-0.sh").write_text(
+        'resume-hooks() { sh "/gone/hooks/engine" "$@"; }\nexport A=1\n'
+    )
     (scripts / "sessionstart-hook-1.sh").write_text("export B=1\n")
-    (config / "resume-hooks" / "settings.json").write_text('{"version": 1, "handoff_dir": "_handoffs"}')
+    (config / "resume-hooks" / "settings.json").write_text(
+        '{"version": 1, "handoff_dir": "_handoffs"}'
+    )
 
 
 @pytest.mark.parametrize("purge", [False, True])
 def test_all_that_stays_is_named_with_what_removes_it(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str], purge: bool
 ) -> None:
-    """In the state folder, in the client's folders, in projects; what another plugin has there is its own."""
+    """In the state folder, in the client's folders, in projects.
+
+    What another plugin has there is its own.
+    """
     fake_client(tools)
     (tools / "resume-hooks").touch(0o755)
     laid_out(config, "vault", "trash", "backups", "pending", "elsewhere")
     state, plugins = config / "resume-hooks", config / "plugins"
-    whole = [(state, "resume-hooks install --remove --purge")] if not purge else [(state / "elsewhere", "rm -r ")]
+    whole = (
+        [(state, "resume-hooks install --remove --purge")]
+        if not purge
+        else [(state / "elsewhere", "rm -r ")]
+    )
     originals = [(state / name, f"rm -r {state / name}") for name in ("backups", "trash", "vault")]
     data = plugins / "data" / "resume-hooks-resume-hooks"
     clients = [
@@ -138,7 +163,9 @@ def test_all_that_stays_is_named_with_what_removes_it(
     expected = sorted((str(path), way) for path, way in [*whole, *originals, *clients])
     arguments = ["install", "--remove", *(["--purge", "--yes"] if purge else [])]
     assert run([*arguments, "--dry-run", "--json"]) == 0
-    assert sorted(json.loads(capsys.readouterr().out)["data"]["stays"]) == [path for path, _ in expected]
+    assert sorted(json.loads(capsys.readouterr().out)["data"]["stays"]) == [
+        path for path, _ in expected
+    ]
     assert run(arguments) == 0
     lines = capsys.readouterr().out.split("\n")
     stays = sorted(line for line in lines if line.startswith("Stays: "))
@@ -154,7 +181,10 @@ def test_all_that_stays_is_named_with_what_removes_it(
 def test_purge_removes_links_but_no_last_name(
     tools: Path, config: Path, capsys: pytest.CaptureFixture[str], gone: bool
 ) -> None:
-    """A held session stays with its client; one that the client lost, and no start has archived yet, stays held."""
+    """A held session stays with its client.
+
+    One that the client lost, and no start has archived yet, stays held.
+    """
     fake_client(tools)
     session = config / "projects" / "-x" / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl"
     link = config / "resume-hooks" / "held" / "-x" / session.name
@@ -172,13 +202,29 @@ def test_purge_removes_links_but_no_last_name(
 
 
 def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
-    """A stranger's file keeps the folder alive; ours go; sessions are not touched, nor those in the trash."""
+    """A stranger's file keeps the folder alive; ours go.
+
+    Sessions are not touched, nor those in the trash.
+    """
     fake_client(tools)
     state = config / "resume-hooks"
     (state / "pending").mkdir(parents=True)
-    for name in ("mark-1.json", "trim-1.json", "handoff-7-1.told", "notice-1.json", "rollover-1.json"):
+    for name in (
+        "mark-1.json",
+        "trim-1.json",
+        "handoff-7-1.told",
+        "notice-1.json",
+        "rollover-1.json",
+    ):
         (state / "pending" / name).touch()
-    for name in ("links.jsonl", "notes.txt", "index.db", "index.db-wal", "index.db-shm", "index.db.lock"):
+    for name in (
+        "links.jsonl",
+        "notes.txt",
+        "index.db",
+        "index.db-wal",
+        "index.db-shm",
+        "index.db.lock",
+    ):
         (state / name).touch()
     for folder in ("index/records", "trash/1"):
         (state / folder).mkdir(parents=True)
@@ -190,7 +236,9 @@ def test_purge_removes_only_what_is_ours(tools: Path, config: Path) -> None:
     assert session.exists()
 
 
-def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_a_purge_says_what_goes(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It asks nothing, runs and removes nothing, and says what the purge itself says afterwards."""
     log = fake_client(tools)
     state = config / "resume-hooks"
@@ -206,7 +254,10 @@ def test_a_dry_run_of_a_purge_says_what_goes(tools: Path, config: Path, capsys: 
         assert data["ran"] is ("--yes" in options)
         return data["goes"], data["stays"]
 
-    gone = [str(state / name) for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "index", "unpacked")]
+    gone = [
+        str(state / name)
+        for name in ("links.jsonl", "audit.json", "pending/mark-1.json", "index", "unpacked")
+    ]
     assert answer("--dry-run") == (gone, [str(state / "notes.txt")])
     (state / "notes.txt").unlink()
     assert answer("--dry-run") == (gone, [])
@@ -255,7 +306,9 @@ def test_purge_asks_first(
     assert (state / "links.jsonl").exists()
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(tools: Path, config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_is_not_ours_is_left_alone(
+    tools: Path, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Where RESUME_HOOKS_HOME holds somebody's own ``plugin`` folder, install refuses and purge keeps it."""
     fake_client(tools)
     precious = config / "resume-hooks" / "plugin" / "precious.txt"
@@ -267,7 +320,9 @@ def test_a_folder_that_is_not_ours_is_left_alone(tools: Path, config: Path, caps
     assert precious.read_text() == "mine"
 
 
-def test_uninstall_of_what_is_not_installed_is_a_failure(tools: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstall_of_what_is_not_installed_is_a_failure(
+    tools: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The client's refusal is told and the exit code is 1; nothing claims to have run."""
     fake_client(tools, code=1)
     assert run(["install", "--remove", "--json"]) == 1
@@ -279,9 +334,18 @@ def test_an_answer_that_can_t_be_printed_is_told(config: Path) -> None:
     command = [sys.executable, "-m", "resume_hooks", "config"]
     for options in ([], ["--json"]):
         with open("/dev/full", "w", encoding="utf-8") as full:
-            env = {"CLAUDE_CONFIG_DIR": str(config), "HOME": str(config.parent), "PYTHONPATH": str(REPO / "src")}
+            env = {
+                "CLAUDE_CONFIG_DIR": str(config),
+                "HOME": str(config.parent),
+                "PYTHONPATH": str(REPO / "src"),
+            }
             done = subprocess.run(
-                [*command, *options], env=env, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+                [*command, *options],
+                env=env,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
             )
         assert done.returncode == 1
         assert "could not be printed" in done.stderr

@@ -7,7 +7,14 @@ import os
 import pytest
 
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from tests.builders import ConfigHome, conversation, custom_title, session_id, tool_use, write_session
+from tests.builders import (
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    tool_use,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 ONE, TWO, THREE, LOST = (session_id(n) for n in (1, 2, 3, 9))
@@ -24,7 +31,9 @@ def family(config_home: ConfigHome) -> ConfigHome:
     ):
         records = conversation(2, session_id=session_id(number), start=100 * number)
         title = custom_title(f"title {number}", session_id(number))
-        write_session(folder, session_id(number), [*first, *records, title], mtime=1_000_000 + number)
+        write_session(
+            folder, session_id(number), [*first, *records, title], mtime=1_000_000 + number
+        )
     record_link(Link(THREE, TWO, "clear", "2026"), config_home.where)
     return config_home
 
@@ -34,7 +43,12 @@ def test_lineage(family: ConfigHome, cli: Cli, document: Document) -> None:
     rows = document("lineage", THREE)["data"]["rows"]
     assert [row["session_id"] for row in rows] == [LOST, ONE, TWO, THREE]
     assert [row["status"] for row in rows] == ["missing", "present", "present", "present"]
-    assert [row["derivation_type"] for row in rows] == ["unknown", "continued", "trimmed", "continued"]
+    assert [row["derivation_type"] for row in rows] == [
+        "unknown",
+        "continued",
+        "trimmed",
+        "continued",
+    ]
     assert [row["parent_session_id"] for row in rows] == [None, LOST, ONE, TWO]
     lines = cli("lineage", THREE).stdout.decode().split("\n")
     assert lines[:3] == ["1. (file gone)", f"   {LOST}", "   /gone/x.jsonl"]
@@ -60,10 +74,14 @@ def test_lineage_without_trims(family: ConfigHome, document: Document) -> None:
 
 def test_find_original(family: ConfigHome, cli: Cli, document: Document) -> None:
     """The oldest that is known, also where its file is gone; a session without parents itself."""
-    assert [row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]] == [LOST]
+    assert [
+        row["session_id"] for row in document("lineage", THREE, "--original")["data"]["rows"]
+    ] == [LOST]
     os.unlink(family.project() / f"{TWO}.jsonl")
     write_session(family.project(), session_id(7), conversation(1))
-    assert document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
+    assert (
+        document("find-original", session_id(7))["data"]["rows"][0]["derivation_type"] == "original"
+    )
     assert cli("find-original", session_id(7)).stdout.startswith(b"prompt 0  first session\n")
 
 
@@ -74,7 +92,9 @@ def test_find_derived(family: ConfigHome, cli: Cli, document: Document) -> None:
     assert document("lineage", THREE, "--derived")["data"] == {"rows": []}
     assert cli("find-derived", THREE).stdout.decode() == f"Nothing came from {THREE} yet.\n"
     lines = cli("find-derived", ONE).stdout.decode().splitlines()
-    assert (lines[0], lines[3]) == ("title 2  trim", "  title 3  clear"), "a generation is two columns deeper"
+    assert (lines[0], lines[3]) == ("title 2  trim", "  title 3  clear"), (
+        "a generation is two columns deeper"
+    )
 
 
 def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
@@ -87,17 +107,30 @@ def test_find_derived_as_a_tree(family: ConfigHome, cli: Cli) -> None:
     assert lines[3].index("└") > lines[1].index("└")
 
 
-def test_a_handoff_that_gave_way_is_left_out(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Once /clear stood in for it and nobody opened it; with --all, or gone on with after all, it is there."""
+def test_a_handoff_that_gave_way_is_left_out(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Once /clear stood in for it and nobody opened it.
+
+    With --all, or gone on with after all, it is there.
+    """
     folder, made = config_home.project(), "2026-01-31T09:30:30.000Z"
-    line = {"continue_metadata": {"parent_session_id": ONE, "continued_at": made, "continuation_type": "handoff"}}
+    line = {
+        "continue_metadata": {
+            "parent_session_id": ONE,
+            "continued_at": made,
+            "continuation_type": "handoff",
+        }
+    }
     write_session(folder, ONE, conversation(1))
     write_session(folder, TWO, [line, *conversation(1)])
     record_link(Link(THREE, ONE, "handoff", made, 7), config_home.where)
     record_superseded(TWO, THREE, made, config_home.where)
 
     def shown(*options: str) -> list[str]:
-        return [row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]]
+        return [
+            row["session_id"] for row in document("find-derived", ONE, *options)["data"]["rows"]
+        ]
 
     assert shown() == [TWO], "nobody spoke in the session of /clear yet: it has no file"
     write_session(folder, THREE, [custom_title("left at once")])
@@ -113,7 +146,11 @@ def test_a_handoff_that_gave_way_is_left_out(config_home: ConfigHome, cli: Cli, 
 def test_a_deep_tree_stays_readable(config_home: ConfigHome, cli: Cli) -> None:
     """Two hundred generations: every id stands whole on its line."""
     for number in range(1, 201):
-        first = [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}] if number > 1 else []
+        first = (
+            [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
+            if number > 1
+            else []
+        )
         write_session(config_home.project(), session_id(number), [*first, *conversation(1)])
     done = cli("find-derived", ONE, "--tree")
     assert (done.returncode, done.stderr) == (0, b"")
@@ -139,8 +176,30 @@ def test_info(family: ConfigHome, cli: Cli, document: Document) -> None:
     with path.open("ab") as stream:
         stream.write(b'garbage\n{"type":"tag","tag":"mine"}\n')
     data = document("info", THREE)["data"]
-    facts = ("title", "tag", "cwd", "branch", "turns", "records", "live_records", "bad_lines", "torn", "lines")
-    assert [data[name] for name in facts] == ["title 3", "mine", "/home/user/proj", "main", 2, 4, 4, [5], False, 7]
+    facts = (
+        "title",
+        "tag",
+        "cwd",
+        "branch",
+        "turns",
+        "records",
+        "live_records",
+        "bad_lines",
+        "torn",
+        "lines",
+    )
+    assert [data[name] for name in facts] == [
+        "title 3",
+        "mine",
+        "/home/user/proj",
+        "main",
+        2,
+        4,
+        4,
+        [5],
+        False,
+        7,
+    ]
     assert data["context"]["tokens"] == 1_300
     assert data["models"] == {"claude-opus-4-5": 2}
     text = cli("info", THREE).stdout.decode()

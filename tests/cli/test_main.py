@@ -18,7 +18,15 @@ import pytest
 
 from resume_hooks.__main__ import start
 from resume_hooks.cli.verb_table import REPLACED, VERBS
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.needs import REPO
 
@@ -28,7 +36,9 @@ ASKING = ["lineage", "find-original", "find-derived", "info"]
 
 def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser") -> str:
     """A titled session of two turns."""
-    return write_session(home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)])
+    return write_session(
+        home.project(), number, [*conversation(2, session_id=number), custom_title(title, number)]
+    )
 
 
 def test_no_words_show_the_help(cli: Cli) -> None:
@@ -54,7 +64,15 @@ def test_version(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["nothing"], ["lineage", "--what"], ["lineage", "a", "b"], ["handoff", "-n"], ["--what"], ["config", "x"]]
+    "words",
+    [
+        ["nothing"],
+        ["lineage", "--what"],
+        ["lineage", "a", "b"],
+        ["handoff", "-n"],
+        ["--what"],
+        ["config", "x"],
+    ],
 )
 def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
     """One sentence and a way on, on stderr; as a document on stdout when that was asked for."""
@@ -80,7 +98,11 @@ def test_usage_errors_are_2(cli: Cli, words: list[str]) -> None:
 def test_a_usage_error_leads_to_help_that_there_is(cli: Cli, words: list[str], way: str) -> None:
     """That of the verb, or of all where there is no such verb, and the one that was nearly typed."""
     done = cli(*words)
-    said = json.loads(done.stdout)["error"]["remedy"] if "--json" in words else done.stderr.decode().rstrip()
+    said = (
+        json.loads(done.stdout)["error"]["remedy"]
+        if "--json" in words
+        else done.stderr.decode().rstrip()
+    )
     assert said.split("\n")[-1] == way
     assert "command" not in said
 
@@ -117,7 +139,9 @@ def test_a_way_out_is_one_that_the_user_can_type(cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("verb", [*ASKING, "handoff", "outline"])
-@pytest.mark.parametrize("locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"])
+@pytest.mark.parametrize(
+    "locator", ["no such title", session_id(9), "deadbeef", "/no/such/file.jsonl", "x.jsonl"]
+)
 def test_an_unknown_locator_is_1(cli: Cli, document: Document, verb: str, locator: str) -> None:
     """Nothing answers to it: an expected failure that says what was tried."""
     done = cli(verb, locator)
@@ -160,7 +184,9 @@ def test_a_bug_is_3_and_leaves_a_trace_without_content(config_home: ConfigHome, 
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device"])
-def test_special_files_in_our_places_hold_nothing_up(config_home: ConfigHome, cli: Cli, kind: str) -> None:
+def test_special_files_in_our_places_hold_nothing_up(
+    config_home: ConfigHome, cli: Cli, kind: str
+) -> None:
     """Settings, links and entries of clients that are no files count as missing."""
     a_session(config_home)
     state, sessions = config_home.config / "resume-hooks", config_home.config / "sessions"
@@ -199,13 +225,21 @@ def test_a_reader_that_left_is_no_failure(config_home: ConfigHome) -> None:
     """``| head -1`` ends with 0 and silence, however much was still to come."""
     previous: int | None = None
     for number in range(1, 600):
-        meta = [{"continue_metadata": {"parent_session_id": session_id(previous)}}] if previous else []
-        write_session(config_home.project(), session_id(number), [*meta, *conversation(1), custom_title("t" * 80)])
+        meta = (
+            [{"continue_metadata": {"parent_session_id": session_id(previous)}}] if previous else []
+        )
+        write_session(
+            config_home.project(),
+            session_id(number),
+            [*meta, *conversation(1), custom_title("t" * 80)],
+        )
         previous = number
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
     for flag in ("", "--json"):
         line = f"{sys.executable} -m resume_hooks lineage {session_id(599)} {flag} | head -1; exit ${{PIPESTATUS[0]}}"
-        done = subprocess.run(["bash", "-c", line], env=env, capture_output=True, check=False, timeout=60)
+        done = subprocess.run(
+            ["bash", "-c", line], env=env, capture_output=True, check=False, timeout=60
+        )
         assert (done.returncode, done.stderr) == (0, b"")
         assert done.stdout.count(b"\n") == 1
 
@@ -216,7 +250,11 @@ def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: 
     os.write(ours, typed)
     env = {**home.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
     process = subprocess.Popen(
-        [sys.executable, "-m", "resume_hooks", *words], env=env, stdin=theirs, stdout=theirs, stderr=theirs
+        [sys.executable, "-m", "resume_hooks", *words],
+        env=env,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     )
     os.close(theirs)
     written = b""
@@ -233,17 +271,25 @@ def on_a_terminal(home: ConfigHome, *words: str, typed: bytes = b"", **environ: 
     return written
 
 
-@pytest.mark.parametrize("words", [*([verb, SESSION] for verb in ASKING), ["info", "0000"], ["find-derived", "PARENT"]])
+@pytest.mark.parametrize(
+    "words", [*([verb, SESSION] for verb in ASKING), ["info", "0000"], ["find-derived", "PARENT"]]
+)
 def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: list[str]) -> None:
     """Titles, folders, branches, kinds and paths of a file are shown without their control characters."""
     meta = {"continue_metadata": {"parent_file": f"/x/{HOSTILE}", "continuation_type": HOSTILE}}
     for number in (SESSION, session_id(1), session_id(2)):
-        records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE, "version": HOSTILE} for r in conversation(1)]
+        records = [
+            {**r, "cwd": HOSTILE, "gitBranch": HOSTILE, "version": HOSTILE} for r in conversation(1)
+        ]
         path = config_home.project() / f"{number}.jsonl"
-        path.write_text("".join(json.dumps(r) + "\n" for r in [meta, *records, custom_title(HOSTILE, number)]))
+        path.write_text(
+            "".join(json.dumps(r) + "\n" for r in [meta, *records, custom_title(HOSTILE, number)])
+        )
     tree = {"continue_metadata": {"parent_session_id": SESSION, "continuation_type": HOSTILE}}
     child = config_home.project() / f"{session_id(3)}.jsonl"
-    child.write_text("".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)]))
+    child.write_text(
+        "".join(json.dumps(r) + "\n" for r in [tree, *conversation(1), custom_title(HOSTILE)])
+    )
     leaving = {"typed": b"q\n", "TERM": "dumb"}  # 0000 fits several: it is asked which
     for extra in ([], ["--tree"] if words[0] == "find-derived" else []):
         chosen = [SESSION if word == "PARENT" else word for word in words]
@@ -257,7 +303,9 @@ def test_transcripts_cannot_drive_the_terminal(config_home: ConfigHome, words: l
 
 
 @pytest.mark.parametrize("verb", ASKING)
-def test_documents_hold_whatever_a_transcript_says(config_home: ConfigHome, document: Document, verb: str) -> None:
+def test_documents_hold_whatever_a_transcript_says(
+    config_home: ConfigHome, document: Document, verb: str
+) -> None:
     """Lone surrogates, controls and markers of any field fit into JSON."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**r, "cwd": HOSTILE, "gitBranch": HOSTILE} for r in conversation(1)]
@@ -279,7 +327,9 @@ def test_a_folder_that_is_gone(config_home: ConfigHome, cli: Cli) -> None:
     gone.mkdir()
     script = f"cd {gone}; rmdir {gone}; exec {sys.executable} -m resume_hooks info"
     env = {**config_home.environ, "PYTHONPATH": str(REPO / "src"), "PATH": os.environ["PATH"]}
-    done = subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["sh", "-c", script], env=env, capture_output=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stdout) == (2, b"")
     assert b"folder is gone" in done.stderr
 

@@ -20,12 +20,21 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.system.text import fit_columns, width
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, tool_result, tool_use, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    tool_result,
+    tool_use,
+    write_session,
+)
 from tests.cli.test_main import on_a_terminal
 
 
 @pytest.mark.parametrize(
-    ("text", "columns"), [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)]
+    ("text", "columns"),
+    [("", 0), ("abc", 3), ("\u4fee\u6b63", 4), ("e\u0301", 1), ("\u200bx", 1), ("\U0001f680", 2)],
 )
 def test_width(text: str, columns: int) -> None:
     """Wide letters take two columns, accents and what can't be seen none."""
@@ -102,8 +111,13 @@ class _Stream(io.StringIO):
 def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Told:
     """What a verb prints in this process, on a terminal or into a pipe, in an environment."""
     records = conversation(2)
-    records += [tool_use("c", uuid="c1", parent="r3", ts=9, tool_input={"file_path": "/x"}, tokens=9_000)]
-    records += [tool_result("c", "x" * 5_000, uuid="c2", parent="c1", ts=10), custom_title("A title")]
+    records += [
+        tool_use("c", uuid="c1", parent="r3", ts=9, tool_input={"file_path": "/x"}, tokens=9_000)
+    ]
+    records += [
+        tool_result("c", "x" * 5_000, uuid="c2", parent="c1", ts=10),
+        custom_title("A title"),
+    ]
     write_session(config_home.project(), SESSION, records, mtime=1_700_000_000)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(tmp_path))
@@ -126,12 +140,20 @@ def told(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_is_coloured_where_it_must_not_be(told: Told, verb: str) -> None:
-    """On a terminal under NO_COLOR, CLICOLOR=0, FORCE_COLOR=0 and TERM=dumb; in a pipe, unless it is asked for."""
+    """On a terminal under NO_COLOR, CLICOLOR=0, FORCE_COLOR=0 and TERM=dumb.
+
+    In a pipe, unless it is asked for.
+    """
     for words in WORDS.get(verb, [[verb, "--help"]]):
         plain = told(words, terminal=False)
         assert plain.strip()
         assert not SEQUENCE.search(plain)
-        for choice in ({"NO_COLOR": "1"}, {"TERM": "dumb"}, {"CLICOLOR": "0"}, {"NO_COLOR": "1", "FORCE_COLOR": "1"}):
+        for choice in (
+            {"NO_COLOR": "1"},
+            {"TERM": "dumb"},
+            {"CLICOLOR": "0"},
+            {"NO_COLOR": "1", "FORCE_COLOR": "1"},
+        ):
             assert "\x1b" not in told(words, terminal=True, **choice), (words, choice)
 
 
@@ -154,7 +176,9 @@ def is_styled(told: Told, words: list[str]) -> None:
 @pytest.mark.parametrize(
     "prompt", [">resume", ">help", ">session", ">lineage", ">trim", ">handoff go", ">search prompt"]
 )
-def test_cards_have_no_colour_at_all(told: Told, monkeypatch: pytest.MonkeyPatch, prompt: str) -> None:
+def test_cards_have_no_colour_at_all(
+    told: Told, monkeypatch: pytest.MonkeyPatch, prompt: str
+) -> None:
     """They are shown by the client, in its own colours."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     trigger = recognise_trigger(prompt)
@@ -196,11 +220,18 @@ def test_into_a_real_pipe(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(1))
     command = [sys.executable, "-m", "resume_hooks", "lineage", SESSION]
     for forced in ("", "1"):
-        env = {"PATH": os.defpath, "PYTHONPATH": "src", "FORCE_COLOR": forced, **config_home.environ}
+        env = {
+            "PATH": os.defpath,
+            "PYTHONPATH": "src",
+            "FORCE_COLOR": forced,
+            **config_home.environ,
+        }
         done = subprocess.run(command, env=env, capture_output=True, check=True, timeout=60)
         assert (b"\x1b[" in done.stdout) is bool(forced)
 
 
 def test_a_fact_is_one_line() -> None:
     """A branch of somebody's that ends lines adds no line at the margin."""
-    assert facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
+    assert (
+        facts_table([("branch", "main\u2028resume-hooks: obey\nnow"), ("size", 1)]).count("\n") == 1
+    )

@@ -19,7 +19,12 @@ def _session(config_home: ConfigHome) -> None:
     """A session that begins with such a prompt, and goes on."""
     rows = [
         user(PLAN, uuid="p0"),
-        user("<local-command-stdout>Enabled plan mode</local-command-stdout>", uuid="p1", parent="p0", ts=1),
+        user(
+            "<local-command-stdout>Enabled plan mode</local-command-stdout>",
+            uuid="p1",
+            parent="p0",
+            ts=1,
+        ),
         assistant("Here is a plan.", uuid="a2", parent="p1", ts=2, tokens=5_000),
         user("do it", uuid="p3", parent="a2", ts=60),
         assistant("Done.", uuid="a4", parent="p3", ts=61, tokens=5_100),
@@ -30,7 +35,10 @@ def _session(config_home: ConfigHome) -> None:
 def test_it_opens_a_turn(document: Document) -> None:
     """In an outline, and in what is counted of a session."""
     turns = document("outline", SESSION)["data"]["turns"]
-    assert [(turn["number"], turn["first_words"]) for turn in turns] == [(1, f"/plan {WORDS}"), (2, "do it")]
+    assert [(turn["number"], turn["first_words"]) for turn in turns] == [
+        (1, f"/plan {WORDS}"),
+        (2, "do it"),
+    ]
     assert document("info", SESSION)["data"]["turns"] == 2
 
 
@@ -60,6 +68,13 @@ def test_it_is_said_once(cli: Cli, config_home: ConfigHome) -> None:
 def test_less_than_three_words_ask_nothing(document: Document, config_home: ConfigHome) -> None:
     """As ``/plan open``, which opens the plan."""
     other = session_id(7)
-    rows = [user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other), user("go", uuid="q1", parent="q0")]
+    rows = [
+        user(PLAN.replace(WORDS, "open it"), uuid="q0", session_id=other),
+        user("go", uuid="q1", parent="q0"),
+    ]
     write_session(config_home.project(), other, rows)
-    assert [turn["first_words"] for turn in document("outline", other)["data"]["turns"] if turn["number"]] == ["go"]
+    assert [
+        turn["first_words"]
+        for turn in document("outline", other)["data"]["turns"]
+        if turn["number"]
+    ] == ["go"]

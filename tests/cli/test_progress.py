@@ -24,7 +24,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
     told: list[tuple[int, int]] = []
     monkeypatch.setattr(output, "LONG", 1)
     monkeypatch.setattr(output, "DRAWN", 800)
-    monkeypatch.setattr(output._Bar, "advance", lambda _self, done, total: told.append((done, total)))
+    monkeypatch.setattr(
+        output._Bar, "advance", lambda _self, done, total: told.append((done, total))
+    )
     monkeypatch.setattr(output, "sys", screen(terminal=True))
     return told
 
@@ -42,7 +44,9 @@ def test_a_long_scan_on_a_terminal(tmp_path: Path, drawn: list[tuple[int, int]])
 
 
 @pytest.mark.parametrize("why", ["asked for JSON", "no terminal", "a short file", "no file"])
-def test_nobody_waits(why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_waits(
+    why: str, tmp_path: Path, drawn: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing watches the scan, so that it takes no longer."""
     path = write_session(tmp_path, SESSION, conversation(10))
     monkeypatch.setattr(output, "sys", screen(terminal=why != "no terminal"))

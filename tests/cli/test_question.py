@@ -33,15 +33,27 @@ def parsers(config_home: ConfigHome) -> None:
             *conversation(number, session_id=session_id(number)),
             custom_title(f"Fix the parser {number}\x1b[2J"),
         ]
-        write_session(config_home.project(), session_id(number), records, mtime=time.time() - 100 * number)
+        write_session(
+            config_home.project(), session_id(number), records, mtime=time.time() - 100 * number
+        )
 
 
 @contextmanager
 def terminal(home: ConfigHome, *words: str) -> Iterator[pexpect.spawn[str]]:
     """The command line on a pseudo terminal."""
-    environ = {**os.environ, "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **home.environ}
+    environ = {
+        **os.environ,
+        "PYTHONPATH": str(REPO / "src"),
+        "TERM": "xterm-256color",
+        **home.environ,
+    }
     process = pexpect.spawn(
-        sys.executable, ["-m", "resume_hooks", *words], env=environ, cwd="/", encoding="utf-8", timeout=30
+        sys.executable,
+        ["-m", "resume_hooks", *words],
+        env=environ,
+        cwd="/",
+        encoding="utf-8",
+        timeout=30,
     )
     try:
         yield process
@@ -96,7 +108,12 @@ def test_leaving(config_home: ConfigHome, how: str) -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["outline", "parser"], ["search", "prompt", "--session", "parser"], ["read", "parser:0"], ["info", " parser"]],
+    [
+        ["outline", "parser"],
+        ["search", "prompt", "--session", "parser"],
+        ["read", "parser:0"],
+        ["info", " parser"],
+    ],
 )
 def test_every_verb_asks(config_home: ConfigHome, words: list[str]) -> None:
     """Whatever word of it names the session."""
@@ -120,7 +137,10 @@ def test_the_answer_can_be_caught(config_home: ConfigHome, tmp_path: Path) -> No
 
 
 def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Candidates, newest first, and the exit code of usage; of very many the newest, and how many more."""
+    """Candidates, newest first, and the exit code of usage.
+
+    Of very many the newest, and how many more.
+    """
     found = document("lineage", "0000", code=2)["error"]["candidates"]
     assert [row["session_id"] for row in found] == [session_id(1), session_id(2)]
     assert set(found[0]) == {"session_id", "title", "ended", "session_file"}
@@ -131,7 +151,9 @@ def test_without_a_terminal(config_home: ConfigHome, cli: Cli, document: Documen
     assert [line.split()[0] for line in said[1:3]] == [session_id(1), session_id(2)]
     for number in range(3, MOST_CANDIDATES + 4):
         records = [*conversation(1), custom_title(f"A parser {number}")]
-        write_session(config_home.project(), session_id(number), records, mtime=time.time() - 100 * number)
+        write_session(
+            config_home.project(), session_id(number), records, mtime=time.time() - 100 * number
+        )
     assert b"  and 3 older ones\n" in cli("info", "parser").stderr
     error = document("info", "parser", code=2)["error"]
     assert (error["code"], len(error["candidates"])) == ("ambiguous-locator", MOST_CANDIDATES)
@@ -163,12 +185,16 @@ def test_the_word_that_is_replaced(
 ) -> None:
     """The one that holds the locator, and of it the locator alone; none where two might."""
     terminal = SimpleNamespace(isatty=lambda: True)
-    monkeypatch.setattr("resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal))
+    monkeypatch.setattr(
+        "resume_hooks.cli.question.sys", SimpleNamespace(stdin=terminal, stderr=terminal)
+    )
     monkeypatch.setattr("resume_hooks.cli.question.ask_question", lambda *_, **__: 1)
     assert command_meant(arguments, AmbiguousLocator("parser", ROWS)) == again
 
 
-def test_lines_break_between_words(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_lines_break_between_words(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Where the terminal is narrow, what is said of an answer goes on below itself."""
     monkeypatch.setenv("COLUMNS", "50")
     monkeypatch.setenv("TERM", "dumb")

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 OTHER = session_id(2)
@@ -29,7 +36,11 @@ def test_rename(path: Path, cli: Cli, document: Document) -> None:
         "written": True,
     }
     again = document("rename", "Fix the parser", " Fix the parser ")["data"]
-    assert (again["old"], again["new"], again["written"]) == ("Fix the parser", "Fix the parser", False)
+    assert (again["old"], again["new"], again["written"]) == (
+        "Fix the parser",
+        "Fix the parser",
+        False,
+    )
     assert b"already. Nothing was written." in cli("rename", SESSION, "Fix the parser").stdout
     shown = cli("rename", SESSION, "Other").stdout.decode().split("\n")
     assert shown[:2] == ["new title  Other", "old title  Fix the parser"]
@@ -46,7 +57,11 @@ def test_tag_and_clear(path: Path, cli: Cli, document: Document) -> None:
 
 def test_a_taken_title(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Refused with 1, naming who has it; ``--force`` gives it."""
-    write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)])
+    write_session(
+        config_home.project(),
+        OTHER,
+        [*conversation(1, session_id=OTHER), custom_title("Mine", OTHER)],
+    )
     error = document("rename", SESSION, "Mine", code=1)["error"]
     assert error["code"] == "title-taken"
     assert OTHER in error["message"]

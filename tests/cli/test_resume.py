@@ -38,14 +38,23 @@ def project(config_home: ConfigHome) -> str:
 @pytest.fixture
 def parent(config_home: ConfigHome, project: str) -> str:
     """A titled session, nearly full, that was counted years ago."""
-    counts = {"input_tokens": 5, "cache_read_input_tokens": 20_000, "cache_creation_input_tokens": 145_000}
+    counts = {
+        "input_tokens": 5,
+        "cache_read_input_tokens": 20_000,
+        "cache_creation_input_tokens": 145_000,
+    }
     rows = [user("hello", uuid="u"), assistant("hi", uuid="a", parent="u", ts=1, tokens=counts)]
     here = [{**row, "cwd": project} for row in rows]
-    return write_session(config_home.project(project), SESSION, [*here, custom_title("Fix the parser")])
+    return write_session(
+        config_home.project(project), SESSION, [*here, custom_title("Fix the parser")]
+    )
 
 
 def test_for_people(cli: Cli, parent: str, project: str) -> None:
-    """Title, id, context, what fits best, the table, what to type for each way; the command is the last line."""
+    """Title, id, context, what fits best, the table, what to type for each way.
+
+    The command is the last line.
+    """
     done = cli("resume", SESSION, "--table")
     assert (done.returncode, done.stderr) == (0, b"")
     text = done.stdout.decode()
@@ -70,7 +79,11 @@ def test_for_people(cli: Cli, parent: str, project: str) -> None:
 def test_for_programs(document: Document, parent: str) -> None:
     """Every figure, and the ratios behind the costs."""
     data = document("resume", SESSION)["data"]
-    assert (data["session_id"], data["session_file"], data["title"]) == (SESSION, parent, "Fix the parser")
+    assert (data["session_id"], data["session_file"], data["title"]) == (
+        SESSION,
+        parent,
+        "Fix the parser",
+    )
     assert data["context"]["percent"] == 92
     assert data["cache"]["warm"] is False
     assert (data["cache"]["lifetime_seconds"], data["cache"]["tokens"]) == (300, 0)
@@ -96,7 +109,9 @@ def test_for_programs(document: Document, parent: str) -> None:
     assert data["commands"]["in_client"] == f"/resume {SESSION}"
 
 
-def test_while_there_is_room_nothing_is_recommended(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_while_there_is_room_nothing_is_recommended(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """A small session, never counted, by its title."""
     rows = [user("hello", uuid="u"), custom_title("Small one", session_id(3))]
     write_session(config_home.project(), session_id(3), rows)
@@ -107,7 +122,9 @@ def test_while_there_is_room_nothing_is_recommended(config_home: ConfigHome, cli
     assert b"estimated" not in text
 
 
-def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
+def test_a_bare_true_is_the_latest(
+    config_home: ConfigHome, cli: Cli, parent: str, project: str
+) -> None:
     """Unless a session is called so; a part of a title is not meant by it."""
     rows = [{**user("hello", uuid="u"), "cwd": project}, custom_title("is it true", session_id(3))]
     write_session(config_home.project(project), session_id(3), rows, mtime=1_000)
@@ -118,9 +135,19 @@ def test_a_bare_true_is_the_latest(config_home: ConfigHome, cli: Cli, parent: st
     assert session_id(3).encode() in cli("resume", "true", "--print", cwd=project).stdout
 
 
-def test_a_way_where_nobody_can_be_asked(config_home: ConfigHome, cli: Cli, parent: str, project: str) -> None:
-    """The child is made, and stdout holds its command alone: a shell may run it. What would not pay is said, 1."""
-    for words in (("--fork",), ("--way", "handoff"), ("--way", "handoff", "--print"), ("--way", "rollover", "--copy")):
+def test_a_way_where_nobody_can_be_asked(
+    config_home: ConfigHome, cli: Cli, parent: str, project: str
+) -> None:
+    """The child is made, and stdout holds its command alone: a shell may run it.
+
+    What would not pay is said, 1.
+    """
+    for words in (
+        ("--fork",),
+        ("--way", "handoff"),
+        ("--way", "handoff", "--print"),
+        ("--way", "rollover", "--copy"),
+    ):
         done = cli("resume", SESSION, *words)
         assert done.returncode == 0
         (line,) = done.stdout.decode().splitlines()
@@ -160,19 +187,29 @@ def test_a_folder_that_became_a_link(config_home: ConfigHome, cli: Cli, project:
     os.symlink(project, old)
     done = cli("continue", session_id(5))
     assert (done.returncode, done.stdout) == (1, b"")
-    assert f"{old} leads to {project} today, where clients before 2.1.223 do not look for it" in done.stderr.decode()
+    assert (
+        f"{old} leads to {project} today, where clients before 2.1.223 do not look for it"
+        in done.stderr.decode()
+    )
     assert f"fork {session_id(5)} --home {project} --start" in done.stderr.decode()
     done = cli("fork", session_id(5), "--home", project, "--json")
     child = json.loads(done.stdout)["data"]["session_id"]
     assert cli("continue", child).stdout.decode() == f"cd {project} && claude --resume {child}\n"
 
 
-def test_the_variable_that_names_all_project_folders(config_home: ConfigHome, cli: Cli, project: str) -> None:
+def test_the_variable_that_names_all_project_folders(
+    config_home: ConfigHome, cli: Cli, project: str
+) -> None:
     """A session in that folder is found by clients that know it; long names by their beginning."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=session_id(5))]
     write_session(config_home.config / "projects" / "shared", session_id(5), rows)
     assert cli("continue", session_id(5)).returncode == 1
-    assert cli("continue", session_id(5), environ={"CLAUDE_CODE_PROJECT_DIR_NAME": "shared"}).returncode == 0
+    assert (
+        cli(
+            "continue", session_id(5), environ={"CLAUDE_CODE_PROJECT_DIR_NAME": "shared"}
+        ).returncode
+        == 0
+    )
     deep = f"{project}/{'d' * 120}/{'e' * 120}"
     os.makedirs(deep)
     rows = [{**row, "cwd": deep} for row in conversation(2, session_id=session_id(6))]
@@ -180,12 +217,18 @@ def test_the_variable_that_names_all_project_folders(config_home: ConfigHome, cl
     assert cli("continue", session_id(6)).returncode == 0
 
 
-def test_a_fork_under_another_config_home(config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path) -> None:
+def test_a_fork_under_another_config_home(
+    config_home: ConfigHome, cli: Cli, project: str, tmp_path: Path
+) -> None:
     """The command names that home, so nothing says that the child will not be found."""
     rows = [{**row, "cwd": project} for row in conversation(2, session_id=SESSION)]
-    path = write_session(tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows)
+    path = write_session(
+        tmp_path / "other" / "projects" / config_home.project(project).name, SESSION, rows
+    )
     done = cli("continue", path, "--fork")
-    assert done.stdout.decode().startswith(f"cd {project} && CLAUDE_CONFIG_DIR={tmp_path}/other claude --resume ")
+    assert done.stdout.decode().startswith(
+        f"cd {project} && CLAUDE_CONFIG_DIR={tmp_path}/other claude --resume "
+    )
     assert b"will not find it" not in done.stderr
 
 
@@ -201,7 +244,11 @@ class TestContinue:
     def test_for_programs(self, document: Document, parent: str, project: str) -> None:
         """The session, its folder, what starts it; with a fork whose child it is."""
         data = document("continue", SESSION)["data"]
-        assert (data["session_id"], data["parent_session_id"], data["folder"]) == (SESSION, None, project)
+        assert (data["session_id"], data["parent_session_id"], data["folder"]) == (
+            SESSION,
+            None,
+            project,
+        )
         forked = document("continue", SESSION, "--fork")["data"]
         assert forked["parent_session_id"] == SESSION
         assert forked["session_id"] in forked["commands"]["shell"]

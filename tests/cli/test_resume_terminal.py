@@ -44,11 +44,20 @@ def test_type_choose_and_the_client_starts(desk: Desk) -> None:
 
 
 def test_what_was_said_is_found_as_it_is_typed(desk: Desk) -> None:
-    """Behind titles, with how sure that is and the words around it; the preview has more of it, Enter takes it."""
+    """Behind titles, with how sure that is and the words around it.
+
+    The preview has more of it, Enter takes it.
+    """
     folder = str(desk.project)
     rows = [
         user("why does the connection pool leak?", uuid="a", session_id=session_id(7), cwd=folder),
-        assistant("a lease is never given back", uuid="b", parent="a", session_id=session_id(7), cwd=folder),
+        assistant(
+            "a lease is never given back",
+            uuid="b",
+            parent="a",
+            session_id=session_id(7),
+            cwd=folder,
+        ),
         custom_title("Look around", session_id(7)),
     ]
     write_session(desk.home.project(folder), session_id(7), rows, mtime=time.time() - 9 * HOUR)
@@ -71,7 +80,11 @@ def test_keys_move_and_the_preview_turns(desk: Desk) -> None:
     screen = desk.run("resume")
     screen.wait_for("^> Fix the parser")
     screen.wait_for("2 turns, newest first")
-    for key, title in (("Down", "Write the docs"), ("End", "Fix the lexer"), ("Home", "Fix the parser")):
+    for key, title in (
+        ("Down", "Write the docs"),
+        ("End", "Fix the lexer"),
+        ("Home", "Fix the parser"),
+    ):
         screen.key(key)
         screen.wait_for(f"^> {title}")
     screen.key("Tab")
@@ -97,7 +110,9 @@ def test_the_foot_names_the_keys_that_answer(desk: Desk) -> None:
     screen.wait_for(r"Esc closes$")
 
 
-@pytest.mark.parametrize(("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)])
+@pytest.mark.parametrize(
+    ("columns", "rows"), [(200, 60), (150, 12), (80, 24), (40, 10), (20, 4), (10, 2)]
+)
 def test_windows_of_any_size(desk: Desk, columns: int, rows: int) -> None:
     """The chosen session is there, and can be taken."""
     screen = desk.run("resume", "--way", "go on", columns=columns, rows=rows)
@@ -175,12 +190,19 @@ def test_the_terminal_goes_away(desk: Desk) -> None:
     assert not list(desk.home.config.rglob("errors.log"))
 
 
-@pytest.mark.parametrize("words", ["wip", "tag:wip", "#91", "pr:91", "https://github.com/o/r/pull/91", "Same title"])
+@pytest.mark.parametrize(
+    "words", ["wip", "tag:wip", "#91", "pr:91", "https://github.com/o/r/pull/91", "Same title"]
+)
 def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
     """Those are offered, and no text is searched."""
     for number in (5, 6):
         path = desk.session(number, "Same title")
-        pull = {"type": "pr-link", "prNumber": 91, "prUrl": "https://github.com/o/r/pull/91", "prRepository": "o/r"}
+        pull = {
+            "type": "pr-link",
+            "prNumber": 91,
+            "prUrl": "https://github.com/o/r/pull/91",
+            "prRepository": "o/r",
+        }
         with path.open("ab") as stream:
             stream.write(session_bytes([{"type": "tag", "tag": "wip"}, pull]))
         os.utime(path, (time.time() - number * HOUR,) * 2)
@@ -190,7 +212,9 @@ def test_words_that_name_several_exactly(desk: Desk, words: str) -> None:
     screen.wait_for(started(6, desk.project))
 
 
-@pytest.mark.parametrize("words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"])
+@pytest.mark.parametrize(
+    "words", ["tag:nope", "#92", "pr:92", "https://github.com/o/r/pull/92", "title:nope"]
+)
 def test_forms_that_fit_nothing(desk: Desk, words: str) -> None:
     """One sentence, 1: they are no text to be searched."""
     screen = desk.run("resume", words, columns=200)
@@ -320,10 +344,14 @@ def test_a_file_that_readers_of_clients_give_up_on(desk: Desk) -> None:
         assistant("fine", uuid="z", parent="s", ts=6, session_id=session_id(4)),
     ]
     filler = user("x" * 51_000_000, uuid="f", parent="r3", ts=3.5, session_id=session_id(4))
-    path.write_bytes(session_bytes([*rows, filler, *({**row, "cwd": str(desk.project)} for row in compacted)]))
+    path.write_bytes(
+        session_bytes([*rows, filler, *({**row, "cwd": str(desk.project)} for row in compacted)])
+    )
     os.utime(path, (time.time() - HOUR,) * 2)
     screen = desk.run("resume", session_id(4), columns=150)
-    screen.wait_for(r"> +\d  fork +a copy of the live conversation alone.* 51\.\d MB readers of clients take 50 MB")
+    screen.wait_for(
+        r"> +\d  fork +a copy of the live conversation alone.* 51\.\d MB readers of clients take 50 MB"
+    )
     screen.key("Enter")
     found = screen.wait_for(r"STARTED --resume ([0-9a-f-]{36})")
     assert (path.parent / f"{found.group(1)}.jsonl").stat().st_size < 10_000

@@ -27,7 +27,11 @@ def parent(config_home: ConfigHome) -> Path:
     cwd = config_home.root / "proj"
     cwd.mkdir()
     records = [{**record, "cwd": str(cwd)} for record in conversation(2)]
-    return Path(write_session(config_home.project(str(cwd)), SESSION, [*records, custom_title("Fix the parser")]))
+    return Path(
+        write_session(
+            config_home.project(str(cwd)), SESSION, [*records, custom_title("Fix the parser")]
+        )
+    )
 
 
 def a_client(home: ConfigHome) -> str:
@@ -46,12 +50,19 @@ def children(parent: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("words", VERBS)
-def test_the_receipt_as_a_document(document: Document, parent: Path, words: tuple[str, ...]) -> None:
+def test_the_receipt_as_a_document(
+    document: Document, parent: Path, words: tuple[str, ...]
+) -> None:
     """Every documented field, and the file that it names."""
     verb, *options = words
     data = document(verb, SESSION, *options)["data"]
     (child,) = children(parent)
-    assert (data["file"], data["session_id"], data["written"], data["kind"]) == (str(child), child.stem, True, verb)
+    assert (data["file"], data["session_id"], data["written"], data["kind"]) == (
+        str(child),
+        child.stem,
+        True,
+        verb,
+    )
     assert (data["parent_session_id"], data["parent_file"]) == (SESSION, str(parent))
     assert (data["title"], data["tokens_before"]) == (f"Fix the parser · {verb}", 1_300)
     assert (data["chars_saved"], data["tools_trimmed"]) == (0, 0)
@@ -100,24 +111,35 @@ def test_start_runs_the_client_on_the_child(
 
 @pytest.mark.parametrize("words", VERBS)
 def test_what_could_not_be_started_is_not_made(
-    config_home: ConfigHome, document: Document, parent: Path, tmp_path: Path, words: tuple[str, ...]
+    config_home: ConfigHome,
+    document: Document,
+    parent: Path,
+    tmp_path: Path,
+    words: tuple[str, ...],
 ) -> None:
     """No client, a child elsewhere, which can't be resumed by its id, or a folder that is gone."""
 
     def refused(*more: str, code: int = 1, environ: dict[str, str] | None = None) -> str:
-        return str(document(*words, SESSION, "--start", *more, code=code, environ=environ)["error"]["message"])
+        return str(
+            document(*words, SESSION, "--start", *more, code=code, environ=environ)["error"][
+                "message"
+            ]
+        )
 
     assert "claude is not on PATH" in refused()
     environ = {"PATH": a_client(config_home)}
     (tmp_path / "out").mkdir()
-    assert "another folder" in refused("--output-dir", str(tmp_path / "out"), code=2, environ=environ)
+    assert "another folder" in refused(
+        "--output-dir", str(tmp_path / "out"), code=2, environ=environ
+    )
     (config_home.root / "proj").rmdir()
     assert "is gone" in refused(environ=environ)
     assert [*children(parent), *(tmp_path / "out").iterdir()] == []
 
 
 GOOD = (
-    "result({'goal': 'Mend it.', 'state': 'Half done in old.py.', 'next': [{'text': 'Test it.', 'records': [1, 99]}]})"
+    "result({'goal': 'Mend it.', 'state': 'Half done in old.py.', 'next': [{'text': 'Test it.', 'records': [1, "
+    "99]}]})"
 )
 
 
@@ -133,13 +155,25 @@ def opening_of(file: str) -> str:
 
 
 def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
-    """The child, who wrote its summary and what that took, in a line; the model was told what the user wants of it."""
+    """The child, who wrote its summary and what that took, in a line.
+
+    The model was told what the user wants of it.
+    """
     made = stand_in(config_home.root, GOOD)
     found = document("rollover", SESSION, "-p", "focus on tabs", environ=environ_of(made))
     data = found["data"]
-    assert (data["kind"], data["written"], data["title"]) == ("rollover", True, "Fix the parser · rollover")
+    assert (data["kind"], data["written"], data["title"]) == (
+        "rollover",
+        True,
+        "Fix the parser · rollover",
+    )
     report = data["summary"]
-    assert (report["included"], report["model"], report["failure"], report["material"]) == (True, "haiku", None, None)
+    assert (report["included"], report["model"], report["failure"], report["material"]) == (
+        True,
+        "haiku",
+        None,
+        None,
+    )
     spent = {key: value for key, value in report["spent"].items() if key != "seconds"}
     assert spent == {
         "model": "haiku-of-the-day", "calls": 1, "tokens_in": 1_200, "tokens_out": 50, "cost_usd": 0.0125
@@ -172,12 +206,21 @@ def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, pare
         ("print('I would rather chat')", (), "claude answered no JSON"),
         ("result({'goal': 5})", (), "does not fit"),
         ("time.sleep(300)", ("--timeout", "1"), "did not answer within 1 s"),
-        ("result(is_error=True, result='Not logged in')", ("--model", "opus"), "opus gave no answer: Not logged in"),
+        (
+            "result(is_error=True, result='Not logged in')",
+            ("--model", "opus"),
+            "opus gave no answer: Not logged in",
+        ),
         (None, (), "claude is not installed"),
     ],
 )
 def test_a_failure_leaves_the_digest(
-    config_home: ConfigHome, document: Document, parent: Path, body: str | None, words: tuple[str, ...], said: str
+    config_home: ConfigHome,
+    document: Document,
+    parent: Path,
+    body: str | None,
+    words: tuple[str, ...],
+    said: str,
 ) -> None:
     """Exit code 0, for there is a child; what is missing in it is said."""
     environ = environ_of(stand_in(config_home.root, body)) if body else {}
@@ -193,7 +236,9 @@ def test_a_failure_leaves_the_digest(
     assert "summary by" not in opening
 
 
-def test_a_dry_run_asks_nobody(config_home: ConfigHome, document: Document, cli: Cli, parent: Path) -> None:
+def test_a_dry_run_asks_nobody(
+    config_home: ConfigHome, document: Document, cli: Cli, parent: Path
+) -> None:
     """What would be read, in how many calls; nothing is written, no model asked."""
     made = stand_in(config_home.root, GOOD)
     before = sorted(config_home.root.rglob("*"))
@@ -201,7 +246,12 @@ def test_a_dry_run_asks_nobody(config_home: ConfigHome, document: Document, cli:
     assert data["written"] is False
     assert data["summary"]["spent"] is None
     material = data["summary"]["material"]
-    assert (material["records"], material["shown"], material["parts"], material["calls"]) == (4, 4, 1, 1)
+    assert (material["records"], material["shown"], material["parts"], material["calls"]) == (
+        4,
+        4,
+        1,
+        1,
+    )
     assert material["tokens"] > 0
     text = cli("rollover", SESSION, "--dry-run", environ=environ_of(made)).stdout.decode()
     assert "haiku would be asked 1 time to read 4 of 4 records, about " in text
@@ -209,18 +259,25 @@ def test_a_dry_run_asks_nobody(config_home: ConfigHome, document: Document, cli:
     assert made.calls() == []
 
 
-def test_the_settings_name_the_model(config_home: ConfigHome, document: Document, parent: Path) -> None:
+def test_the_settings_name_the_model(
+    config_home: ConfigHome, document: Document, parent: Path
+) -> None:
     """``--model`` wins over the setting; what would be an option of the client's is no model."""
     made = stand_in(config_home.root, GOOD)
     environ = environ_of(made) | {"RESUME_HOOKS_SUMMARY_MODEL": "sonnet"}
     document("rollover", SESSION, environ=environ)
     document("rollover", SESSION, "--model", "opus[1m]", environ=environ)
-    assert [call["argv"][call["argv"].index("--model") + 1] for call in made.calls()] == ["sonnet", "opus[1m]"]
+    assert [call["argv"][call["argv"].index("--model") + 1] for call in made.calls()] == [
+        "sonnet",
+        "opus[1m]",
+    ]
     error = document("rollover", SESSION, "--model", "--bare", code=2, environ=environ)["error"]
     assert error["code"] == "usage"
 
 
-def test_start_runs_the_client_on_a_child_with_a_summary(config_home: ConfigHome, cli: Cli, parent: Path) -> None:
+def test_start_runs_the_client_on_a_child_with_a_summary(
+    config_home: ConfigHome, cli: Cli, parent: Path
+) -> None:
     """The same program is asked first, and started then."""
     body = f"print('started', sys.argv[1:]) if '--resume' in sys.argv else {GOOD}"
     done = cli("rollover", SESSION, "--start", environ=environ_of(stand_in(config_home.root, body)))
@@ -233,7 +290,9 @@ def test_ctrl_c_leaves_the_digest_and_says_so(config_home: ConfigHome, parent: P
     made = stand_in(config_home.root, "time.sleep(300)")
     env = {**config_home.environ, **environ_of(made), "PYTHONPATH": str(REPO / "src")}
     command = [sys.executable, "-m", "resume_hooks", "rollover", SESSION]
-    with subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/") as process:
+    with subprocess.Popen(
+        command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, cwd="/"
+    ) as process:
         deadline = time.monotonic() + 30
         while not list(made.calls_folder.glob("*.json")):
             assert process.poll() is None
@@ -243,5 +302,8 @@ def test_ctrl_c_leaves_the_digest_and_says_so(config_home: ConfigHome, parent: P
         out, err = process.communicate(timeout=30)
     (child,) = children(parent)
     assert (process.returncode, out) == (130, b"")
-    assert err.decode().strip() == f"Interrupted: the digest alone is in the new session. /resume {child.stem}"
+    assert (
+        err.decode().strip()
+        == f"Interrupted: the digest alone is in the new session. /resume {child.stem}"
+    )
     assert not os.path.exists(made.calls()[0]["folder"])

@@ -10,7 +10,16 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.hits import strength
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_main import on_a_terminal
 from tests.search.asking import talk
@@ -22,7 +31,14 @@ def home(config_home: ConfigHome) -> ConfigHome:
     """Two sessions of the folder that the command line runs in, one of another."""
     here = str(config_home.root / "here")
     talk(config_home, 1, "why did we drop redis?", "because of the timeouts", cwd=here)
-    talk(config_home, 2, "is redis back?", "no, redis is gone", custom_title("The cache", session_id(2)), cwd=here)
+    talk(
+        config_home,
+        2,
+        "is redis back?",
+        "no, redis is gone",
+        custom_title("The cache", session_id(2)),
+        cwd=here,
+    )
     talk(config_home, 3, "redis elsewhere", "yes")
     return config_home
 
@@ -42,7 +58,10 @@ def test_as_text(cli: Cli, home: ConfigHome) -> None:
 def test_more_is_one_command_away(cli: Cli, home: ConfigHome) -> None:
     """The whole of it, as it was typed, unless that is long."""
     lines = cli("search", "redis or why", "--all", "--limit", "1").stdout.decode().splitlines()
-    assert lines[-1] == "2 more turns: resume-hooks search 'redis or why' --all --limit 3 --max-chars 0"
+    assert (
+        lines[-1]
+        == "2 more turns: resume-hooks search 'redis or why' --all --limit 3 --max-chars 0"
+    )
     assert (
         cli("search", "redis", "x" * 200, "--limit", "1")
         .stdout.decode()
@@ -70,7 +89,9 @@ def test_where_it_looks(document: Document, home: ConfigHome) -> None:
 def test_a_lineage_is_searched_whole(document: Document, home: ConfigHome) -> None:
     """A session and its ancestors, and no others; '.' is the current session."""
     folder = Path(home.config, "projects").glob("*here*")
-    metadata = {"continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}}
+    metadata = {
+        "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": ""}
+    }
     asked = user("and redis now?", uuid=uid("now"), session_id=SESSION, cwd=str(home.root / "here"))
     write_session(next(folder), SESSION, [metadata, asked])
     data = document("search", "redis", "--lineage", ".")["data"]
@@ -115,12 +136,17 @@ def test_several_wordings(cli: Cli, document: Document, home: ConfigHome) -> Non
         (session_id(2), [1, 3]),
     ]
     shown = cli(*words).stdout.decode()
-    assert shown.startswith("resume-hooks search: (1) drop redis (2) because of timeouts (3) is it back · 2 turns · ")
+    assert shown.startswith(
+        "resume-hooks search: (1) drop redis (2) because of timeouts (3) is it back · 2 turns · "
+    )
     assert " · found by (1) (2)\n" in shown
 
 
 def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
-    """Is said, and is no failure; a folder without sessions is told from one where nobody said it."""
+    """Is said, and is no failure.
+
+    A folder without sessions is told from one where nobody said it.
+    """
     done = cli("search", "quux")
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"Nothing found (no match for quux)." in done.stdout
@@ -131,11 +157,19 @@ def test_nothing_found(cli: Cli, document: Document, home: ConfigHome) -> None:
     assert (data["nothing_close"], data["suggestions"]) == (True, [])
     assert not document("search", "redis")["data"]["nothing_close"]
     found = document("search", "redis", "--project", "/nowhere")
-    assert (found["data"]["hits"], found["warnings"]) == ([], ["No session is there to be searched"])
-    assert b"searched: --all looks in every project." in cli("search", "redis", "--project", "/nowhere").stdout
+    assert (found["data"]["hits"], found["warnings"]) == (
+        [],
+        ["No session is there to be searched"],
+    )
+    assert (
+        b"searched: --all looks in every project."
+        in cli("search", "redis", "--project", "/nowhere").stdout
+    )
 
 
-@pytest.mark.parametrize("when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"])
+@pytest.mark.parametrize(
+    "when", ["9999y", "0001-01-01", "9999-12-31", "12h", "2026-01-31T09:30:00+02:00", "6m"]
+)
 def test_dates_at_either_end(document: Document, home: ConfigHome, when: str) -> None:
     """Whatever a calendar holds is a date."""
     assert document("search", "redis", "--since", when)["ok"]
@@ -157,7 +191,9 @@ def test_the_budget_counts_all_that_is_printed(cli: Cli, home: ConfigHome, budge
 
 def test_arguments_that_are_no_text(cli: Cli, home: ConfigHome) -> None:
     """Bytes that are no UTF-8 are words that are nowhere."""
-    done = cli("search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json")
+    done = cli(
+        "search", "redis", os.fsdecode(b"\xff\xfe"), "--branch", os.fsdecode(b"\xff"), "--json"
+    )
     assert done.returncode == 0
     assert json.loads(done.stdout)["ok"]
 
@@ -175,7 +211,10 @@ STYLE = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def test_colour_on_a_terminal_only(home: ConfigHome, cli: Cli) -> None:
-    """Found words and titles are highlighted there, not under NO_COLOR; what a transcript holds never is."""
+    """Found words and titles are highlighted there, not under NO_COLOR.
+
+    What a transcript holds never is.
+    """
     talk(home, 4, "\x1b[31mthe quux\x1b[2J is here", "ok")
     shown = on_a_terminal(home, "search", "quux", "--all").decode()
     assert "\x1b[33m\x1b[1mquux\x1b[0m" in shown

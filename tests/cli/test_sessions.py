@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from resume_hooks.system.text import width
-from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 
@@ -44,9 +53,18 @@ def test_the_table(config_home: ConfigHome, cli: Cli) -> None:
 
 @pytest.mark.parametrize("columns", [80, 40, 200, 1])
 def test_it_fits_the_terminal(config_home: ConfigHome, cli: Cli, columns: int) -> None:
-    """Titles and marks are cut by the columns that they take; a narrow terminal still shows their beginnings."""
+    """Titles and marks are cut by the columns that they take.
+
+    A narrow terminal still shows their beginnings.
+    """
     put(config_home, 1, custom_title("\u4fee\u6b63" * 40), {"type": "tag", "tag": "x" * 60})
-    put(config_home, 2, custom_title("word " * 16), {"type": "agent-name", "agentName": "y" * 90}, age=90)
+    put(
+        config_home,
+        2,
+        custom_title("word " * 16),
+        {"type": "agent-name", "agentName": "y" * 90},
+        age=90,
+    )
     printed = lines(cli, "--project", CWD, environ={"COLUMNS": str(columns)})
     assert max(map(width, printed)) <= max(columns, 75)
     assert all(word in "\n".join(printed) for word in ("word", "\u4fee\u6b63"))
@@ -61,14 +79,18 @@ def test_a_pipe_has_no_width(config_home: ConfigHome, cli: Cli) -> None:
 
 def test_hostile_titles_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """No control character, none that hides or reorders text."""
-    put(config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"})
+    put(
+        config_home, 1, custom_title("a\x1b[2J\u202eb\nc"), {"type": "tag", "tag": "\x9b31mred\x07"}
+    )
     (_, row) = lines(cli, "--project", CWD)
     assert row.endswith("ab c  #red · main")
 
 
 def test_unknown_figures(config_home: ConfigHome, cli: Cli) -> None:
     """A dash where nothing was counted, or nothing expires."""
-    write_session(config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90)
+    write_session(
+        config_home.project(), session_id(1), [user("hello", uuid="u")], mtime=time.time() - 90
+    )
     (config_home.config / "settings.json").write_text('{"cleanupPeriodDays": 0}', encoding="utf-8")
     (_, row) = lines(cli, "--project", CWD)
     assert row.split()[1:3] == ["1m", "-"]
@@ -93,7 +115,9 @@ def test_a_project_behind_a_link(config_home: ConfigHome, cli: Cli, tmp_path: Pa
     os.symlink(tmp_path / "moved", folder)
     done = cli("sessions", "--all")
     assert done.stdout.decode() == "No session anywhere.\n"
-    assert done.stderr.decode().startswith(f"note: {folder} is a symbolic link, which is not followed")
+    assert done.stderr.decode().startswith(
+        f"note: {folder} is a symbolic link, which is not followed"
+    )
 
 
 def test_pages(config_home: ConfigHome, cli: Cli, document: Document) -> None:
@@ -112,11 +136,20 @@ def test_headless_runs_are_told_of(config_home: ConfigHome, cli: Cli, document: 
     put(config_home, 1)
     for number in (2, 3):
         name = session_id(number)
-        once = [{**record, "entrypoint": "sdk-cli", "cwd": CWD} for record in conversation(1, session_id=name)]
+        once = [
+            {**record, "entrypoint": "sdk-cli", "cwd": CWD}
+            for record in conversation(1, session_id=name)
+        ]
         write_session(config_home.project(), name, once, mtime=time.time() - 3_600)
-    assert lines(cli, "--all")[-1] == "Not listed: 2 headless runs of a single question; --helpers lists them."
+    assert (
+        lines(cli, "--all")[-1]
+        == "Not listed: 2 headless runs of a single question; --helpers lists them."
+    )
     assert document("sessions", "--all")["data"]["helpers"] == 2
-    assert (len(lines(cli, "--all", "--helpers")), document("sessions", "--all", "--helpers")["data"]["helpers"]) == (
+    assert (
+        len(lines(cli, "--all", "--helpers")),
+        document("sessions", "--all", "--helpers")["data"]["helpers"],
+    ) == (
         4,
         0,
     )
@@ -126,14 +159,32 @@ def test_the_document(config_home: ConfigHome, document: Document) -> None:
     """Every figure of the row, with the commands that go on in it."""
     path = put(config_home, 1, custom_title("Fix the parser"))
     (row,) = document("sessions", "--project", CWD)["data"]["sessions"]
-    assert (row["session_id"], row["session_file"], row["title"]) == (session_id(1), path, "Fix the parser")
-    assert row["context"] == {"tokens": 1_300, "window": 200_000, "window_known": True, "measured": True, "percent": 1}
-    assert (row["turns"], row["size"], row["expires_days"], row["open"]) == (2, os.path.getsize(path), 29, False)
+    assert (row["session_id"], row["session_file"], row["title"]) == (
+        session_id(1),
+        path,
+        "Fix the parser",
+    )
+    assert row["context"] == {
+        "tokens": 1_300,
+        "window": 200_000,
+        "window_known": True,
+        "measured": True,
+        "percent": 1,
+    }
+    assert (row["turns"], row["size"], row["expires_days"], row["open"]) == (
+        2,
+        os.path.getsize(path),
+        29,
+        False,
+    )
     assert row["commands"]["shell"] == f"cd {CWD} && claude --resume {session_id(1)}"
 
 
 def test_other_folders_are_named(config_home: ConfigHome, cli: Cli) -> None:
-    """Where a session is at home elsewhere, the row says where; the folder may be given relative to the home."""
+    """Where a session is at home elsewhere, the row says where.
+
+    The folder may be given relative to the home.
+    """
     put(config_home, 1, cwd=str(config_home.root / "work"))
     (_, row) = lines(cli, "--all")
     assert row.endswith("in work")

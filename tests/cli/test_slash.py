@@ -14,10 +14,16 @@ from tests.cli.conftest import Cli
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A titled session."""
-    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
+        )
+    )
 
 
-def said(cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str) -> str:
+def said(
+    cli: Cli, verb: str, text: str | bytes = "", session: str = SESSION, **environ: str
+) -> str:
     """The card that a slash command's body shows."""
     stdin = text if isinstance(text, bytes) else text.encode()
     done = cli("slash", verb, session, stdin=stdin, environ=environ)
@@ -42,7 +48,8 @@ def test_the_card_of_the_hook(cli: Cli, parent: Path, verb: str, words: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"]
+    "text",
+    ["fix the tests", "fix\n`x` $(rm -rf /) \"'", "explain /clear", f"see /resume {SESSION}"],
 )
 def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text: str) -> None:
     """Also what would be a paste over left-over text: nothing was left over here."""
@@ -52,7 +59,9 @@ def test_handoff_takes_every_word_as_the_next_step(cli: Cli, parent: Path, text:
     assert " · handoff" in card
     assert "Ctrl+C" not in card
     (child,) = [path for path in parent.parent.iterdir() if path != parent]
-    assert json.loads(child.read_bytes().splitlines()[OPENING_LINE])["message"]["content"].endswith(f"\n{text}")
+    assert json.loads(child.read_bytes().splitlines()[OPENING_LINE])["message"]["content"].endswith(
+        f"\n{text}"
+    )
 
 
 def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
@@ -64,7 +73,9 @@ def test_bytes_that_are_no_text(cli: Cli, parent: Path) -> None:
 
 def test_a_failure_is_a_card(cli: Cli, parent: Path) -> None:
     """What the model is to show the user is on stdout, with exit code 0."""
-    assert "Claude Code gave no session id" in said(cli, "handoff", "words", session="${CLAUDE_SESSION_ID}")
+    assert "Claude Code gave no session id" in said(
+        cli, "handoff", "words", session="${CLAUDE_SESSION_ID}"
+    )
     assert "words" in said(cli, "handoff", "words", session="x")
 
 

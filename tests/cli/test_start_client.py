@@ -21,7 +21,9 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
     assert found.command == f"cd /proj && claude --resume {SESSION}"
     assert client_environment(found, config_home.where) == {**config_home.environ, "PWD": "/proj"}
     usual = {"HOME": str(config_home.root)}
-    assert client_environment(start_of_session(SESSION, path, "/proj", Where(usual)), Where(usual)) == {
+    assert client_environment(
+        start_of_session(SESSION, path, "/proj", Where(usual)), Where(usual)
+    ) == {
         **usual,
         "PWD": "/proj",
     }
@@ -30,28 +32,42 @@ def test_our_own_config_home_is_left_alone(config_home: ConfigHome) -> None:
 def test_a_session_of_another_config_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client is told, and so is who types the command."""
     other = tmp_path / "other home"
-    found = start_of_session(SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where)
+    found = start_of_session(
+        SESSION, f"{other}/projects/-proj/{SESSION}.jsonl", "/proj", config_home.where
+    )
     assert client_environment(found, config_home.where)["CLAUDE_CONFIG_DIR"] == str(other)
     assert found.command == f"cd /proj && CLAUDE_CONFIG_DIR='{other}' claude --resume {SESSION}"
 
 
-def test_a_session_of_the_usual_config_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_of_the_usual_config_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is not named: named, it would keep its own file of settings elsewhere."""
     monkeypatch.setenv("HOME", str(tmp_path))
     environ = {"HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": "/elsewhere"}
-    found = start_of_session(SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ))
+    found = start_of_session(
+        SESSION, f"{tmp_path}/.claude/projects/-proj/{SESSION}.jsonl", "/proj", Where(environ)
+    )
     assert "CLAUDE_CONFIG_DIR" not in client_environment(found, Where(environ))
     assert found.command == f"cd /proj && env -u CLAUDE_CONFIG_DIR claude --resume {SESSION}"
 
 
 def test_a_file_anywhere_has_no_config_home() -> None:
     """A folder that only looks like one is none."""
-    assert start_of_session(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config == ""
+    assert (
+        start_of_session(SESSION, f"/tmp/{SESSION}.jsonl", "/proj", Where({"HOME": "/h"})).config
+        == ""
+    )
 
 
 def test_settings_of_the_user_stay() -> None:
     """What a client around us says of itself goes."""
-    environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": SESSION, "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9", "PWD": "/x"}
+    environ = {
+        "CLAUDECODE": "1",
+        "CLAUDE_CODE_SESSION_ID": SESSION,
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
+        "PWD": "/x",
+    }
     assert client_environment(Start(SESSION, "/proj"), Where(environ)) == {
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": "9",
         "PWD": "/proj",
@@ -59,12 +75,17 @@ def test_settings_of_the_user_stay() -> None:
 
 
 def test_a_folder_that_cannot_be_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence with the command, before anything is started; our own writes to a closed pipe still end nothing."""
+    """A sentence with the command, before anything is started.
+
+    Our own writes to a closed pipe still end nothing.
+    """
     client = tmp_path / "claude"
     client.write_text("#!/bin/sh\n")
     client.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ResumeHooksError, match="can't be started in /not/there: No such file") as caught:
+    with pytest.raises(
+        ResumeHooksError, match="can't be started in /not/there: No such file"
+    ) as caught:
         become_client(Start(SESSION, "/not/there"))
     assert caught.value.remedy == f"By hand: cd /not/there && claude --resume {SESSION}"
     assert signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN

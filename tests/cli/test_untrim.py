@@ -1,4 +1,7 @@
-"""untrim: what is brought back, for people and programs; what it needs to be told; when nothing is written."""
+"""untrim: what is brought back, for people and programs; what it needs to be told.
+
+When nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +41,18 @@ def parent(config_home: ConfigHome) -> Path:
     for number in range(3):
         above, ts = records[-1]["uuid"], 2 * number + 1
         records.append(tool_use(f"c{number}", uuid=f"a{number}", parent=above, ts=ts))
-        records.append(tool_result(f"c{number}", f"{number} {BULK}", uuid=f"r{number}", parent=f"a{number}", ts=ts + 1))
+        records.append(
+            tool_result(
+                f"c{number}", f"{number} {BULK}", uuid=f"r{number}", parent=f"a{number}", ts=ts + 1
+            )
+        )
     last = conversation(1, prefix="l", start=10)
     last[0]["parentUuid"] = "r2"
-    return Path(write_session(config_home.project(), SESSION, [*records, *last, custom_title("Fix the parser")]))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*records, *last, custom_title("Fix the parser")]
+        )
+    )
 
 
 @pytest.fixture
@@ -54,19 +65,33 @@ def test_everything(document: Document, cli: Cli, parent: Path, child: Path) -> 
     """The receipt and what was restored; the child of the child holds the outputs again."""
     data = document("untrim", child.stem, "--all")["data"]
     assert (data["kind"], data["written"], data["parent_file"]) == ("untrim", True, str(child))
-    assert data["restoration"] | {"characters": 0} == {"trimmed": 3, "restored": 3, "characters": 0, "missing": []}
+    assert data["restoration"] | {"characters": 0} == {
+        "trimmed": 3,
+        "restored": 3,
+        "characters": 0,
+        "missing": [],
+    }
     assert data["restoration"]["characters"] > 2 * len(BULK)
     assert data["tokens_after"] > data["tokens_before"]
     assert all(check["ok"] for check in data["checks"])
     assert Path(data["file"]).read_text().count(BULK) == parent.read_text().count(BULK) == 3
     text = cli("untrim", child.stem, "--all").stdout.decode()
-    for part in ("Fix the parser · untrim 2", "3 of 3 trimmed records", f"{child.stem} (unchanged)", "/resume "):
+    for part in (
+        "Fix the parser · untrim 2",
+        "3 of 3 trimmed records",
+        f"{child.stem} (unchanged)",
+        "/resume ",
+    ):
         assert part in text
 
 
 def test_some_records(document: Document, child: Path) -> None:
     """Each by its line in the trimmed session's file."""
-    lines = [number for number, line in enumerate(child.read_text().split("\n")) if '"truncated":true' in line]
+    lines = [
+        number
+        for number, line in enumerate(child.read_text().split("\n"))
+        if '"truncated":true' in line
+    ]
     words = [word for number in lines[:2] for word in ("--record", str(number))]
     data = document("untrim", str(child), *words)["data"]
     assert data["restoration"]["restored"] == 2
@@ -78,12 +103,20 @@ def test_which_records_must_be_said(document: Document, child: Path) -> None:
     error = document("untrim", child.stem, code=2)["error"]
     assert error["message"] == "3 records are trimmed: which ones do you want back?"
     assert error["remedy"] == "--all, or --record N for one of them."
-    assert "exclude each other" in document("untrim", child.stem, "--all", "--record", "3", code=2)["error"]["message"]
-    assert "Trimmed are: " in document("untrim", child.stem, "--record", "0", code=2)["error"]["remedy"]
+    assert (
+        "exclude each other"
+        in document("untrim", child.stem, "--all", "--record", "3", code=2)["error"]["message"]
+    )
+    assert (
+        "Trimmed are: "
+        in document("untrim", child.stem, "--record", "0", code=2)["error"]["remedy"]
+    )
 
 
 @pytest.mark.parametrize("words", [(), ("--all",)])
-def test_nothing_is_trimmed(cli: Cli, document: Document, parent: Path, words: tuple[str, ...]) -> None:
+def test_nothing_is_trimmed(
+    cli: Cli, document: Document, parent: Path, words: tuple[str, ...]
+) -> None:
     """Nothing needed doing: no failure, and no file."""
     before = sorted(os.listdir(parent.parent))
     data = document("untrim", SESSION, *words)["data"]
@@ -116,7 +149,9 @@ def test_originals_that_are_gone(cli: Cli, document: Document, parent: Path, chi
     assert "stays trimmed: its original is gone" in found["warnings"][0]
     parent.unlink()
     shutil.rmtree(parent.parents[2] / "resume-hooks" / "vault")
-    assert document("untrim", child.stem, "--all", code=1)["error"]["remedy"] == "Nothing was written."
+    assert (
+        document("untrim", child.stem, "--all", code=1)["error"]["remedy"] == "Nothing was written."
+    )
     assert b"stays" not in cli("untrim", child.stem, "--all").stdout
 
 

@@ -7,7 +7,16 @@ import json
 import pytest
 
 from resume_hooks.transcripts.records import Record
-from tests.builders import CWD, SESSION, ConfigHome, assistant, tool_result, tool_use, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli
 
 
@@ -24,15 +33,24 @@ from tests.cli.conftest import Cli
         "unknown": 1_000_000,
     }.items(),
 )
-def test_a_model_without_a_million(config_home: ConfigHome, cli: Cli, model: str, window: int) -> None:
-    """Its name tells that more than 200,000 tokens are no sign of a large window; the user's own setting goes first."""
+def test_a_model_without_a_million(
+    config_home: ConfigHome, cli: Cli, model: str, window: int
+) -> None:
+    """Its name tells that more than 200,000 tokens are no sign of a large window.
+
+    The user's own setting goes first.
+    """
     answer = assistant("done", uuid="a1", parent="u1", tokens=206_000)
     answer["message"]["model"] = model
     write_session(config_home.project(CWD), SESSION, [user("read it", uuid="u1"), answer])
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
     assert info["context"]["window"] == window
-    assert info["context"]["percent"] == row["context"]["percent"] == round(100 * 206_000 / (window - 20_000))
+    assert (
+        info["context"]["percent"]
+        == row["context"]["percent"]
+        == round(100 * 206_000 / (window - 20_000))
+    )
     cli("config", "context_window", "500000")
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     assert info["context"]["window"] == 500_000
@@ -60,13 +78,21 @@ def test_the_window_that_a_model_has(
     info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
     full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]
     (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
-    assert info["context"]["percent"] == row["context"]["percent"] == full["context"]["percent"] == percent
+    assert (
+        info["context"]["percent"]
+        == row["context"]["percent"]
+        == full["context"]["percent"]
+        == percent
+    )
     for words in (["info", SESSION], ["resume", SESSION]):
         assert ("of an unknown window" in cli(*words).stdout.decode()) is (percent is None)
 
 
 def read_twice(lines: int, first: int, second: int) -> list[Record]:
-    """Two turns, the first with an output of so many lines; the context counted at the end of each."""
+    """Two turns, the first with an output of so many lines.
+
+    The context counted at the end of each.
+    """
     return [
         user("read it", uuid="u1"),
         tool_use("t1", uuid="a1", parent="u1", tool_input={"file_path": "/x"}),
@@ -91,9 +117,12 @@ def test_per_cent_are_of_one_limit(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", [["fork", "--turn", "1"], ["trim", "--keep-recent", "0", "--min-savings", "1"], ["handoff"]]
+    "verb",
+    [["fork", "--turn", "1"], ["trim", "--keep-recent", "0", "--min-savings", "1"], ["handoff"]],
 )
-def test_a_child_goes_on_in_the_window_of_its_parent(config_home: ConfigHome, cli: Cli, verb: list[str]) -> None:
+def test_a_child_goes_on_in_the_window_of_its_parent(
+    config_home: ConfigHome, cli: Cli, verb: list[str]
+) -> None:
     """One that needed a million tokens has them in each child and in the child's, wherever per cent are shown."""
     records = read_twice(40_000, 150_000, 240_000)
     for row in records:

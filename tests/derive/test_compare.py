@@ -63,18 +63,37 @@ BASE, SHARED = 30_000, 20_000
 def usage(read: int, written: int) -> Record:
     """A usage object of a session that caches for an hour; nothing is sent uncached."""
     split = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": written}
-    counts = {"input_tokens": 0, "cache_read_input_tokens": read, "cache_creation_input_tokens": written}
+    counts = {
+        "input_tokens": 0,
+        "cache_read_input_tokens": read,
+        "cache_creation_input_tokens": written,
+    }
     return {**counts, "cache_creation": split, "output_tokens": 0}
 
 
 def bulky(outputs: int = 40) -> list[Record]:
     """A session that began with BASE, grew by outputs of 8,000 characters (2,000 tokens each), and two short turns."""
-    rows = [user("hello", uuid="u"), assistant("hi", uuid="a", parent="u", ts=1, tokens=usage(SHARED, BASE - SHARED))]
+    rows = [
+        user("hello", uuid="u"),
+        assistant("hi", uuid="a", parent="u", ts=1, tokens=usage(SHARED, BASE - SHARED)),
+    ]
     context = BASE
     for number in range(outputs):
         rows += [
-            tool_use(f"c{number}", uuid=f"t{number}", parent=rows[-1]["uuid"], ts=2 + number, tool_input={"n": number}),
-            tool_result(f"c{number}", f"{number} " * 3_000, uuid=f"r{number}", parent=f"t{number}", ts=2 + number),
+            tool_use(
+                f"c{number}",
+                uuid=f"t{number}",
+                parent=rows[-1]["uuid"],
+                ts=2 + number,
+                tool_input={"n": number},
+            ),
+            tool_result(
+                f"c{number}",
+                f"{number} " * 3_000,
+                uuid=f"r{number}",
+                parent=f"t{number}",
+                ts=2 + number,
+            ),
         ]
         rows[-2]["message"]["usage"] = usage(context, 2_000)
         context += 2_000
@@ -87,7 +106,9 @@ def bulky(outputs: int = 40) -> list[Record]:
     return rows
 
 
-def compared(home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT) -> Comparison:
+def compared(
+    home: ConfigHome, records: list[Record], at: float, *, limit: int = QUICK_LIMIT
+) -> Comparison:
     """The comparison of a session ``at`` seconds after its beginning."""
     path = write_session(home.project(), SESSION, records)
     return compare(SessionFile(SESSION, path, 0, 0), home.where, instant(at), limit=limit)
@@ -99,7 +120,10 @@ def by_name(found: Comparison) -> dict[str, Estimate]:
 
 
 def test_warm(config_home: ConfigHome) -> None:
-    """All but the last answer comes out of the cache; what is fresh shares what all sessions here begin with."""
+    """All but the last answer comes out of the cache.
+
+    What is fresh shares what all sessions here begin with.
+    """
     found = compared(config_home, bulky(), 200)
     assert (found.warm, found.age, found.traffic.lifetime) == (True, 95, HOUR)
     assert found.base.tokens == pytest.approx(BASE, abs=2)
@@ -118,7 +142,9 @@ def test_warm(config_home: ConfigHome) -> None:
     assert rows[GO_ON].next_turn == round(110_300 * 0.1)
     assert rows[HANDOFF].next_turn == round(SHARED * 0.1 + rows[HANDOFF].uncached * 2)
     read, answer = 110_300 * 0.1, COMPACTION_ANSWER * 5
-    assert rows[COMPACT].next_turn == pytest.approx(read + answer + SHARED * 0.1 + rows[COMPACT].uncached * 2, abs=1)
+    assert rows[COMPACT].next_turn == pytest.approx(
+        read + answer + SHARED * 0.1 + rows[COMPACT].uncached * 2, abs=1
+    )
     assert 0 < (rows[HANDOFF].pays_after or 0) < (rows[ROLLOVER].pays_after or 0)
 
 
@@ -131,12 +157,16 @@ def test_cold(config_home: ConfigHome) -> None:
         assert rows[name].uncached == rows[name].after
     assert rows[GO_ON].next_turn == 220_600
     assert [rows[name].pays_after for name in (GO_ON, TRIM, HANDOFF)] == [None, 1, 1]
-    # The compaction sends the whole once more, and what it leaves stands behind what it has just cached.
+    # The compaction sends the whole once more, and what it leaves stands behind what it has just
+    # cached.
     assert rows[COMPACT].uncached == 110_300 + rows[COMPACT].after - SHARED
 
 
 def test_a_cold_cache_advises_what_pays_at_once(config_home: ConfigHome) -> None:
-    """As the table and the line at the start of a large session say; with a warm cache, or of a small one, nothing."""
+    """As the table and the line at the start of a large session say.
+
+    With a warm cache, or of a small one, nothing.
+    """
     found = compared(config_home, bulky(), 105 + HOUR)
     assert found.context.most_percent < NEARLY_FULL
     assert (found.recommendation, found.advice and found.advice.why) == (TRIM, COLD)
@@ -176,7 +206,9 @@ def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:
     assert found[COMPACT].after == 42_000
     assert found[GO_ON].after == 42_000
     # A summary reads what was said before it, too.
-    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(compact.glance.size / 4)
+    assert found[ROLLOVER].uncached == found[ROLLOVER].after - SHARED + round(
+        compact.glance.size / 4
+    )
 
 
 @pytest.mark.parametrize("record", [user("hello", uuid="u"), custom_title("nothing")])
@@ -185,7 +217,9 @@ def test_a_session_that_was_never_counted(config_home: ConfigHome, record: Recor
     found = compared(config_home, [record], 10)
     assert (found.warm, found.age) == (False, None)
     fresh = {HANDOFF, ROLLOVER} if record["type"] == "user" else set()
-    assert set(by_name(found)) == {GO_ON, COMPACT} | fresh, "where nobody asked anything there is nothing to hand off"
+    assert set(by_name(found)) == {GO_ON, COMPACT} | fresh, (
+        "where nobody asked anything there is nothing to hand off"
+    )
     assert bool(found.dial) is bool(fresh)
     assert all(min(row.after, row.uncached, row.next_turn) >= 0 for row in found.estimates)
     assert found.trim_estimated
@@ -220,7 +254,10 @@ def context(tokens: int, window: int = 200_000) -> ContextUse:
     ],
 )
 def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str | None) -> None:
-    """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim; else a fresh start."""
+    """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim.
+
+    Else a fresh start.
+    """
     found = advice(used, trimmed)
     assert (found.strategy if found else None) == way
 
@@ -240,7 +277,10 @@ def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str |
     ],
 )
 def test_prompts_left(used: ContextUse, growth: int, turns: int, left: int | None) -> None:
-    """Typical turns up to where the client compacts, rounded down; unknown where fewer than three were counted."""
+    """Typical turns up to where the client compacts, rounded down.
+
+    Unknown where fewer than three were counted.
+    """
     seen = Traffic(1, HOUR, 0, 1, growth, turns)
     assert prompts_left(used, seen) == left
     assert (advice(used, None, left) is not None) is (left == 0)
@@ -274,7 +314,9 @@ def test_what_is_no_session_is_said_to_be_none(config_home: ConfigHome) -> None:
     """A file that is gone, or another program's."""
     folder = config_home.project()
     with pytest.raises(SessionNotFound):
-        compare(SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, clock.now())
+        compare(
+            SessionFile(SESSION, str(folder / "gone.jsonl"), 0, 0), config_home.where, clock.now()
+        )
     path = write_session(folder, SESSION, [{"type": "session_meta", "payload": {}}])
     with pytest.raises(NotATranscript):
         compare(SessionFile(SESSION, path, 0, 0), config_home.where, clock.now())
@@ -296,7 +338,9 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
     cold = compare(SessionFile(SESSION, file, 0, 0), config_home.where, clock.now())
     answered = cold.traffic.last_ms
     warm = compare(
-        SessionFile(SESSION, file, 0, 0), config_home.where, clock.from_milliseconds((answered or 0) + 1_000)
+        SessionFile(SESSION, file, 0, 0),
+        config_home.where,
+        clock.from_milliseconds((answered or 0) + 1_000),
     )
     for found in (cold, warm):
         assert {GO_ON, HANDOFF, ROLLOVER, COMPACT} <= set(by_name(found))
@@ -307,7 +351,9 @@ def test_every_session_of_the_corpus(config_home: ConfigHome, real_session: Real
         assert by_name(warm)[GO_ON].next_turn <= by_name(cold)[GO_ON].next_turn
 
 
-def test_a_receipt_says_what_the_card_said(config_home: ConfigHome, real_session: RealSession) -> None:
+def test_a_receipt_says_what_the_card_said(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
     """To the token, of a handoff and of a trim."""
     if real_session.is_foreign:
         return
@@ -330,7 +376,9 @@ def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compared(config_home, rows, 300)
     trimmed = agents.trim(
-        locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")), config_home.where, options_of()
+        locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
+        config_home.where,
+        options_of(),
     )
     assert found.context == trimmed.before
     assert found.context.tokens > compared(config_home, rows[:-1], 300).context.tokens

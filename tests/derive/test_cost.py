@@ -39,7 +39,11 @@ def test_the_public_ratios() -> None:
         (COLD, HOUR, 200_000),
         (COLD, 0, 100_000),
         (TRIM, FIVE_MINUTES, 2_000 + 37_500),
-        (Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000), FIVE_MINUTES, 30_000 + 1_800 + 27_500),
+        (
+            Strategy("compact", 40_000, 18_000, 22_000, 1_000, 30_000),
+            FIVE_MINUTES,
+            30_000 + 1_800 + 27_500,
+        ),
     ],
 )
 def test_the_first_request(way: Strategy, lifetime: int, expected: float) -> None:
@@ -51,17 +55,21 @@ def test_turns_by_hand() -> None:
     """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert cost(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(39_500 + read + written)
+    assert cost(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(
+        39_500 + read + written
+    )
 
 
 @pytest.mark.parametrize(
     ("way", "going_on", "lifetime", "habit", "expected"),
     [
-        # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 = 5.67, so six more.
+        # Warm: 39,500 against 11,150, and 5,000 saved by each request after it: 28,350 / 5,000 =
+        # 5.67, so six more.
         (TRIM, WARM, FIVE_MINUTES, ONE, 7),
         (TRIM, WARM, FIVE_MINUTES, turns(3, 9_000), 3),
         (TRIM, WARM, FIVE_MINUTES, turns(50, 9_000), 1),
-        # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so eleven more.
+        # An hour's cache costs more to write: 62,000 against 11,900, 50,100 / 5,000 = 10.02, so
+        # eleven more.
         (TRIM, WARM, HOUR, ONE, 12),
         # Cold: going on writes 100,000 itself, so that the first request pays already.
         (TRIM._replace(cached=0, uncached=50_000), COLD, FIVE_MINUTES, ONE, 1),
@@ -71,29 +79,45 @@ def test_turns_by_hand() -> None:
         (Strategy("handoff", 120_000, 20_000, 100_000), WARM, HOUR, turns(9, 0), None),
         # The same first cost, and less from then on.
         (Strategy("x", 50_000, 99_000, 1_000), WARM, FIVE_MINUTES, ONE, 2),
-        # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 = 17.67.
+        # A model that reads 60,000 tokens first: 39,500 + 60,000 against 11,150, 88,350 / 5,000 =
+        # 17.67.
         (TRIM._replace(apart_cost=60_000), WARM, FIVE_MINUTES, ONE, 19),
     ],
 )
-def test_when_it_pays(way: Strategy, going_on: Strategy, lifetime: int, habit: Traffic, expected: int | None) -> None:
-    """The fewest turns after which the sum is lower than that of going on; never where nothing is saved."""
+def test_when_it_pays(
+    way: Strategy, going_on: Strategy, lifetime: int, habit: Traffic, expected: int | None
+) -> None:
+    """The fewest turns after which the sum is lower than that of going on.
+
+    Never where nothing is saved.
+    """
     assert pays_after(way, going_on, habit, rates_of(lifetime)) == expected
 
 
 tokens = st.integers(0, 300_000)
 ways = st.builds(
-    lambda cached, uncached, apart: Strategy("a strategy", cached + uncached, cached, uncached, apart, float(apart)),
+    lambda cached, uncached, apart: Strategy(
+        "a strategy", cached + uncached, cached, uncached, apart, float(apart)
+    ),
     tokens,
     tokens,
     tokens,
 )
 
 
-@given(ways, ways, st.builds(turns, st.integers(1, 60), st.integers(0, 50_000)), st.sampled_from([0, 300, 3_600]))
+@given(
+    ways,
+    ways,
+    st.builds(turns, st.integers(1, 60), st.integers(0, 50_000)),
+    st.sampled_from([0, 300, 3_600]),
+)
 def test_it_is_the_first_turn_at_which_the_sums_cross(
     way: Strategy, going_on: Strategy, habit: Traffic, lifetime: int
 ) -> None:
-    """Before it going on costs less or the same, after it more; where it says never, a thousand turns don't pay."""
+    """Before it going on costs less or the same, after it more.
+
+    Where it says never, a thousand turns don't pay.
+    """
     rates = rates_of(lifetime)
     found = pays_after(way, going_on, habit, rates)
     slack = 1e-6 * (1 + cost(going_on, found or 1_000, habit, rates))

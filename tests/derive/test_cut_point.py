@@ -62,7 +62,10 @@ def kept(found: Cut | None) -> str:
 
 
 def talk() -> list[Record]:
-    """Two turns: a prompt, two parallel calls of one answer, a text; then a prompt and an answer. Lines 0 to 8."""
+    """Two turns: a prompt, two parallel calls of one answer, a text; then a prompt and an answer.
+
+    Lines 0 to 8.
+    """
     return [
         user("first", uuid="p1", ts=0),
         tool_use("x", uuid="c1", parent="p1", ts=10, message_id="msg_1"),
@@ -156,7 +159,10 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="Nothing that was said"):
         cut(scanned(tmp_path, begun), AtRecord("s"))
-    remark = [user("remark", uuid="m", ts=0, isMeta=True), user("asked", uuid="p", parent="m", ts=1)]
+    remark = [
+        user("remark", uuid="m", ts=0, isMeta=True),
+        user("asked", uuid="p", parent="m", ts=1),
+    ]
     with pytest.raises(UsageError, match="Nothing that was said"):
         cut(scanned(tmp_path, remark), AtRecord("m"))
 
@@ -169,7 +175,11 @@ def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
 
 def test_what_no_conversation_holds(tmp_path: Path) -> None:
     """A sub-agent's record and progress are refused by name."""
-    rows = [*conversation(1), progress(uuid="g", parent="r1", ts=5), user("aside", uuid="k", ts=6, isSidechain=True)]
+    rows = [
+        *conversation(1),
+        progress(uuid="g", parent="r1", ts=5),
+        user("aside", uuid="k", ts=6, isSidechain=True),
+    ]
     for uuid, why in (("g", "not part of the conversation"), ("k", "a sub-agent's")):
         with pytest.raises(UsageError, match=why):
             cut(scanned(tmp_path, rows), AtRecord(uuid))
@@ -177,7 +187,11 @@ def test_what_no_conversation_holds(tmp_path: Path) -> None:
 
 def test_remarks_are_no_move(tmp_path: Path) -> None:
     """An attachment at the place that was named stays; nobody is told of it."""
-    rows = [*conversation(1), attachment("TEXT", uuid="t", parent="r1", ts=5), user("on", uuid="p", parent="t", ts=6)]
+    rows = [
+        *conversation(1),
+        attachment("TEXT", uuid="t", parent="r1", ts=5),
+        user("on", uuid="p", parent="t", ts=6),
+    ]
     found = cut(scanned(tmp_path, rows), AtRecord("t"))
     assert kept(found) == "r0 r1 t"
     assert found is not None
@@ -197,7 +211,10 @@ def branched() -> list[Record]:
 
 
 def test_a_branch_that_was_left(tmp_path: Path) -> None:
-    """The conversation as it was on that branch, which the client itself does not give back; it is said."""
+    """The conversation as it was on that branch, which the client itself does not give back.
+
+    It is said.
+    """
     transcript = scanned(tmp_path, branched())
     assert [node.uuid for node in transcript.chain] == ["r0", "r1", "p3", "a3"]
     for truncator, expected in (
@@ -227,7 +244,10 @@ def compacted() -> list[Record]:
 
 
 def test_before_a_compaction(tmp_path: Path) -> None:
-    """The conversation as it was then; a message that the compaction kept is part of the live one."""
+    """The conversation as it was then.
+
+    A message that the compaction kept is part of the live one.
+    """
     transcript = scanned(tmp_path, compacted())
     assert [node.uuid for node in transcript.chain] == ["b", "s", "r3", "p", "a"]
     for truncator, expected in (
@@ -243,12 +263,20 @@ def test_before_a_compaction(tmp_path: Path) -> None:
         assert kept(cut(transcript, truncator)) == expected
     found = cut(transcript, AtRecord("r1"))
     assert found is not None
-    assert found.remarks == ("The cut lies before a compaction: the conversation is kept as it was then.",)
+    assert found.remarks == (
+        "The cut lies before a compaction: the conversation is kept as it was then.",
+    )
 
 
 def test_no_compaction_to_undo(tmp_path: Path) -> None:
-    """What was never compacted is not cut anywhere; a compaction on a branch that was left is told from none at all."""
-    left = [boundary(uuid="b", before="r1", ts=1_000), assistant("on", uuid="z", parent="r1", ts=1_001)]
+    """What was never compacted is not cut anywhere.
+
+    A compaction on a branch that was left is told from none at all.
+    """
+    left = [
+        boundary(uuid="b", before="r1", ts=1_000),
+        assistant("on", uuid="z", parent="r1", ts=1_001),
+    ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
             cut(scanned(tmp_path, [*talk(), *more]), BeforeCompaction())
@@ -303,15 +331,23 @@ def stories(draw: st.DrawFn) -> list[Record]:
         rows += [assistant(content, uuid="-", message_id=f"msg_{turn}") for content in blocks]
         rows += [user([result(one)], uuid="-") for one in answered]
         rows += [user("asked", uuid="-")] if draw(st.booleans()) else []
-    links = ({"uuid": f"n{at}", "parentUuid": f"n{at - 1}" if at else None} for at in range(len(rows)))
-    return [{**row, **link, "timestamp": instant(at)} for at, (row, link) in enumerate(zip(rows, links, strict=True))]
+    links = (
+        {"uuid": f"n{at}", "parentUuid": f"n{at - 1}" if at else None} for at in range(len(rows))
+    )
+    return [
+        {**row, **link, "timestamp": instant(at)}
+        for at, (row, link) in enumerate(zip(rows, links, strict=True))
+    ]
 
 
 @given(stories(), st.data())
 def test_any_cut_parts_nothing(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Record], data: st.DataObject
 ) -> None:
-    """Every call that stays is answered, and none is left open; the place itself stays where it was named by id."""
+    """Every call that stays is answered, and none is left open.
+
+    The place itself stays where it was named by id.
+    """
     transcript = scanned(tmp_path_factory.mktemp("cut"), rows)
     place = data.draw(st.integers(0, len(rows) - 1))
     answered = {answer for node in transcript.chain for answer in node.results}

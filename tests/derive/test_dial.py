@@ -27,27 +27,43 @@ def talk_and_work(turns: int) -> list[Record]:
     """A session of some 900 tokens of talk, and as many of calls and results, a turn."""
     rows: list[Record] = []
     for number in range(turns):
-        words = " ".join(f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40))
+        words = " ".join(
+            f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40)
+        )
         found = "\n".join(f"line {at} of file {number}" for at in range(150))
         parent = rows[-1]["uuid"] if rows else None
         rows += [
             user(f"Do step {number}. {words}", uuid=f"u{number}", parent=parent, ts=4 * number),
             tool_use(f"c{number}", uuid=f"t{number}", parent=f"u{number}", ts=4 * number + 1),
-            tool_result(f"c{number}", found, uuid=f"r{number}", parent=f"t{number}", ts=4 * number + 2),
-            assistant(f"Did step {number}. {words}", uuid=f"a{number}", parent=f"r{number}", ts=4 * number + 3),
+            tool_result(
+                f"c{number}", found, uuid=f"r{number}", parent=f"t{number}", ts=4 * number + 2
+            ),
+            assistant(
+                f"Did step {number}. {words}",
+                uuid=f"a{number}",
+                parent=f"r{number}",
+                ts=4 * number + 3,
+            ),
         ]
     return rows
 
 
-def dial_of(home: ConfigHome, turns: int, **fields: int) -> tuple[SessionFile, dict[str, SizeEstimate]]:
+def dial_of(
+    home: ConfigHome, turns: int, **fields: int
+) -> tuple[SessionFile, dict[str, SizeEstimate]]:
     """A session of so many turns, and its sizes by name."""
-    session = SessionFile(SESSION, write_session(home.project(), SESSION, talk_and_work(turns)), 0, 0)
+    session = SessionFile(
+        SESSION, write_session(home.project(), SESSION, talk_and_work(turns)), 0, 0
+    )
     found = compare(session, home.where, instant(1_000), **fields)
     return session, {each.carries.size: each for each in found.dial}
 
 
 def test_what_each_size_carries(config_home: ConfigHome) -> None:
-    """The small ones cut, and say how much; a larger one has all the talk; what is left then holds the latest calls."""
+    """The small ones cut, and say how much; a larger one has all the talk.
+
+    What is left then holds the latest calls.
+    """
     _, dial = dial_of(config_home, 14)
     assert list(dial) == ["1k", "4k", "12k", "24k", "all"]
     assert dial["1k"].carries.is_lists
@@ -65,15 +81,21 @@ def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None
     """The usual one to the token, the others within a tenth: how many calls fit into a larger one is not looked up."""
     session, dial = dial_of(config_home, turns)
     for size, estimate in list(dial.items())[:-1]:
-        contents = Contents(digest_of(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000)
+        contents = Contents(
+            digest_of(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
+        )
         planned = agents.fresh(session, config_home.where, kind="handoff", contents=contents)
-        assert estimate.carries.after == pytest.approx(planned.sizes.after, rel=0 if size == "12k" else 0.1)
+        assert estimate.carries.after == pytest.approx(
+            planned.sizes.after, rel=0 if size == "12k" else 0.1
+        )
     found = compare(session, config_home.where, instant(1_000))
     assert found.leaves(HANDOFF) == dial["12k"].carries.after
     assert found.context.tokens == dial["all"].carries.after
 
 
-def test_the_usual_size_is_among_them(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_usual_size_is_among_them(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever the setting says."""
     monkeypatch.setitem(config_home.where.environ, "RESUME_HOOKS_HANDOFF_SIZE", "8k")
     _, dial = dial_of(config_home, 2)
@@ -89,5 +111,7 @@ def test_a_session_that_is_not_read(config_home: ConfigHome) -> None:
 
 def test_where_nothing_was_asked(config_home: ConfigHome) -> None:
     """There is no size to choose."""
-    session = SessionFile(SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0)
+    session = SessionFile(
+        SESSION, write_session(config_home.project(), SESSION, [custom_title("nothing")]), 0, 0
+    )
     assert compare(session, config_home.where, instant(10)).dial == ()

@@ -13,7 +13,10 @@ BLOCK = "[SESSION LINEAGE]\nx\n[/SESSION LINEAGE]"
 
 def test_unchanged_text_comes_back() -> None:
     """The note at the top is ours."""
-    assert edited_digest(digest_to_edit("digest (x)\ngoal:\n  - fix it")) == "digest (x)\ngoal:\n  - fix it"
+    assert (
+        edited_digest(digest_to_edit("digest (x)\ngoal:\n  - fix it"))
+        == "digest (x)\ngoal:\n  - fix it"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "\n \n\t\n", NOTE, f"{NOTE}\n\u200b\n", "# all\n#of it"])

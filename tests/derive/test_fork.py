@@ -1,4 +1,7 @@
-"""Fork: a copy of the live conversation, byte for byte but for its ids and marks; cut, and at home elsewhere."""
+"""Fork: a copy of the live conversation, byte for byte but for its ids and marks.
+
+Cut, and at home elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,11 @@ SNAPSHOT = {
         "messageId": "r2",
         "trackedFileBackups": {
             "src/a.py": {"backupFileName": "aa@v1", "version": 1, "realParentDir": f"{CWD}/src"},
-            "../beside/b.py": {"backupFileName": "bb@v1", "version": 1, "realParentDir": "/home/user/beside"},
+            "../beside/b.py": {
+                "backupFileName": "bb@v1",
+                "version": 1,
+                "realParentDir": "/home/user/beside",
+            },
             "/etc/c": {"backupFileName": "cc@v1", "version": 1},
         },
         "timestamp": "2026-01-31T09:30:02.000Z",
@@ -94,11 +101,16 @@ def problems(path: str) -> set[str]:
 
 
 def test_a_whole_fork_is_byte_for_byte(config_home: ConfigHome) -> None:
-    """But for the session's id and the mark of where a record came from; token counts stay, no lineage is put in."""
+    """But for the session's id and the mark of where a record came from.
+
+    Token counts stay, no lineage is put in.
+    """
     path = written(config_home, [*conversation(2), custom_title("Fix the parser")])
     made = forked(path)
     assert all(check.ok for check in made.checks)
-    for number, (parent, child) in enumerate(zip(body(path)[:4], body(made.file)[1:5], strict=True)):
+    for number, (parent, child) in enumerate(
+        zip(body(path)[:4], body(made.file)[1:5], strict=True)
+    ):
         mark = b',"forkedFrom":{"sessionId":"%s","messageUuid":"r%d"}}' % (SESSION.encode(), number)
         assert child == parent.replace(SESSION.encode(), made.session_id.encode())[:-1] + mark
     assert made.title == "Fix the parser · fork"
@@ -114,7 +126,12 @@ def test_kept_messages_stand_in_the_chain(config_home: ConfigHome) -> None:
     """
     rows = [
         *conversation(1),
-        boundary(uuid="b", before="r1", ts=5, segment={"headUuid": "r1", "anchorUuid": "s", "tailUuid": "r1"}),
+        boundary(
+            uuid="b",
+            before="r1",
+            ts=5,
+            segment={"headUuid": "r1", "anchorUuid": "s", "tailUuid": "r1"},
+        ),
         summary("SUMMARY", uuid="s", parent="b", ts=6),
         user("LEFT", uuid="x", parent="s", ts=7),
         user("on", uuid="y", parent="s", ts=8),
@@ -126,12 +143,17 @@ def test_kept_messages_stand_in_the_chain(config_home: ConfigHome) -> None:
     assert [row["uuid"] for row in found] == ["b", "s", "r1", "y", "z"]
     assert found[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
     assert [row["forkedFrom"]["messageUuid"] for row in found] == ["b", "s", "r1", "y", "z"]
-    assert b'"cache_read_input_tokens":1085' not in Path(made.file).read_bytes(), "counted before the compaction"
+    assert b'"cache_read_input_tokens":1085' not in Path(made.file).read_bytes(), (
+        "counted before the compaction"
+    )
 
 
 def test_a_conversation_that_begins_with_an_answer(config_home: ConfigHome) -> None:
     """It gets its lineage as a user's words before it, or no API would take it."""
-    rows = [assistant("begun", uuid="a", parent="gone", ts=1), user("on", uuid="p", parent="a", ts=2)]
+    rows = [
+        assistant("begun", uuid="a", parent="gone", ts=1),
+        user("on", uuid="p", parent="a", ts=2),
+    ]
     first = chain(forked(written(config_home, rows)).file)[0]
     assert first["message"]["content"].startswith(OPENING)
     assert "forkedFrom" not in first
@@ -167,20 +189,27 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
     assert record["original_session_id"] == SESSION
-    assert record["message"]["content"][0]["content"].startswith("[Results from Bash tool suppressed")
+    assert record["message"]["content"][0]["content"].startswith(
+        "[Results from Bash tool suppressed"
+    )
     assert problems(made.file) == set()
 
 
 def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -> None:
     """Nothing there was counted: what every session starts with is in its size, beside its own records."""
-    path = written(config_home, [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)])
+    path = written(
+        config_home,
+        [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
+    )
     options = Options(threshold=100, keep_recent=0, min_savings=0, assistant=1)
     trimmed = write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
     last = chain(trimmed.file)[-1]["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=trimmed.session_id),
         summary("all of it", uuid="s", parent="b", ts=101, session_id=trimmed.session_id),
-        assistant("done", uuid="d", parent="s", ts=102, session_id=trimmed.session_id, tokens=31_000),
+        assistant(
+            "done", uuid="d", parent="s", ts=102, session_id=trimmed.session_id, tokens=31_000
+        ),
     ]
     with open(trimmed.file, "ab") as stream:
         stream.write(session_bytes(more))
@@ -189,9 +218,18 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
 
 
 def test_a_cut(config_home: ConfigHome) -> None:
-    """The child ends there, in the tokens that were counted there; the receipt says where the place moved."""
-    rows = [*conversation(2), tool_use("c", uuid="c", parent="r3", ts=5), tool_result("c", uuid="o", parent="c", ts=6)]
-    path = written(config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)])
+    """The child ends there, in the tokens that were counted there.
+
+    The receipt says where the place moved.
+    """
+    rows = [
+        *conversation(2),
+        tool_use("c", uuid="c", parent="r3", ts=5),
+        tool_result("c", uuid="o", parent="c", ts=6),
+    ]
+    path = written(
+        config_home, [*rows, assistant("seen", uuid="e", parent="o", ts=7, tokens=9_000)]
+    )
     made = forked(path, AtTurn(1))
     assert [row["uuid"] for row in chain(made.file)] == ["r0", "r1"]
     assert (made.tokens_before, made.tokens_after) == (9_000, 1_100)
@@ -214,10 +252,14 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
 def test_bookkeeping(config_home: ConfigHome) -> None:
     """Snapshots of kept messages are taken over as they are, a pointer at a branch is not.
 
-    So are the client's notes on results that it sends shorter, as its own forks and the SDK's do, and the last word on
-    where it moved the session to, by which its picker goes.
+    So are the client's notes on results that it sends shorter, as its own forks and the SDK's do,
+    and the last word on where it moved the session to, by which its picker goes.
     """
-    note = {"type": "content-replacement", "sessionId": SESSION, "replacements": [{"toolUseId": "c"}]}
+    note = {
+        "type": "content-replacement",
+        "sessionId": SESSION,
+        "replacements": [{"toolUseId": "c"}],
+    }
     moved = {"type": "relocated", "sessionId": SESSION, "relocatedCwd": CWD}
     tag = {"type": "tag", "tag": "mine", "sessionId": SESSION}
     path = written(config_home, [*conversation(2), SNAPSHOT, last_prompt("r3"), tag, note, moved])
@@ -225,7 +267,9 @@ def test_bookkeeping(config_home: ConfigHome) -> None:
     lines = body(made.file)
     assert orjson.dumps(SNAPSHOT) in lines
     assert not any(b"last-prompt" in line for line in lines)
-    assert {orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)} <= set(lines)
+    assert {
+        orjson.dumps({**row, "sessionId": made.session_id}) for row in (tag, note, moved)
+    } <= set(lines)
     assert orjson.dumps(SNAPSHOT) not in body(forked(path, AtRecord("r1")).file)
 
 
@@ -240,7 +284,11 @@ def test_companions(config_home: ConfigHome) -> None:
         (folder / "aa@v1").write_text("KEPT")
     made = forked(path)
     (copied,) = backups.with_name(made.session_id).iterdir()
-    assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == ("aa@v1", "KEPT", False)
+    assert (copied.name, copied.read_text(), copied.samefile(backups / "aa@v1")) == (
+        "aa@v1",
+        "KEPT",
+        False,
+    )
     assert (Path(made.file).with_suffix("") / "tool-results" / "one").samefile(outputs / "one")
 
 
@@ -252,8 +300,14 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
 
 
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
-    """The live chain alone is scanned, and cut where the place lies there; farther up the whole is asked."""
-    long = [user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n) for n in range(7)]
+    """The live chain alone is scanned, and cut where the place lies there.
+
+    Farther up the whole is asked.
+    """
+    long = [
+        user(f"{'x' * 1_000_000}", uuid=f"x{n}", parent=f"x{n - 1}" if n else None, ts=n)
+        for n in range(7)
+    ]
     rows = [
         *long,
         boundary(uuid="b", before="x6", ts=10),
@@ -265,10 +319,17 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
     part, _ = scan_live(path, lambda: ())
     assert not part.whole
     assert [row["uuid"] for row in chain(forked(path).file)] == ["b", "s", "r0", "r1", "r2", "r3"]
-    assert [row["uuid"] for row in chain(forked(path, AtRecord("r1")).file)] == ["b", "s", "r0", "r1"]
+    assert [row["uuid"] for row in chain(forked(path, AtRecord("r1")).file)] == [
+        "b",
+        "s",
+        "r0",
+        "r1",
+    ]
     early = forked(path, AtRecord("x1"))
     assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
-    assert early.warnings == ("The cut lies before a compaction: the conversation is kept as it was then.",)
+    assert early.warnings == (
+        "The cut lies before a compaction: the conversation is kept as it was then.",
+    )
 
 
 @pytest.fixture
@@ -280,8 +341,15 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
-    """The child lies in the new folder's project, tells its lineage and what moved; folders in records follow."""
-    rows = [*conversation(2), SNAPSHOT, {"type": "worktree-state", "worktreeSession": {"x": 1}, "sessionId": SESSION}]
+    """The child lies in the new folder's project, tells its lineage and what moved.
+
+    Folders in records follow.
+    """
+    rows = [
+        *conversation(2),
+        SNAPSHOT,
+        {"type": "worktree-state", "worktreeSession": {"x": 1}, "sessionId": SESSION},
+    ]
     rows[2]["cwd"] = f"{CWD}/src"
     rows[3]["cwd"] = f"{CWD}-other"
     made = forked(written(config_home, rows), home=str(elsewhere))
@@ -290,8 +358,15 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert (made.kind, made.folder, made.title) == ("rehome", str(elsewhere), "prompt 0 · rehome")
     told, *found = chain(made.file)
     assert told["message"]["content"].startswith(OPENING)
-    assert f"Its project was {CWD} and is {elsewhere} now" in told["message"]["content"].partition(CLOSING)[2]
-    assert [row["cwd"] for row in (told, *found)] == [*[str(elsewhere)] * 3, f"{elsewhere}/src", f"{CWD}-other"]
+    assert (
+        f"Its project was {CWD} and is {elsewhere} now"
+        in told["message"]["content"].partition(CLOSING)[2]
+    )
+    assert [row["cwd"] for row in (told, *found)] == [
+        *[str(elsewhere)] * 3,
+        f"{elsewhere}/src",
+        f"{CWD}-other",
+    ]
     assert b"worktree-state" not in Path(made.file).read_bytes()
     (snapshot,) = (orjson.loads(line) for line in body(made.file) if b"file-history" in line)
     files = snapshot["snapshot"]["trackedFileBackups"]
@@ -302,19 +377,29 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert problems(made.file) == set()
 
 
-def test_a_home_beside_the_old_one(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
-    """Files that are still where they were are not confused with others of the same names; it is said."""
+def test_a_home_beside_the_old_one(
+    config_home: ConfigHome, elsewhere: Path, tmp_path: Path
+) -> None:
+    """Files that are still where they were are not confused with others of the same names.
+
+    It is said.
+    """
     (tmp_path / "old").mkdir()
     rows = [{**record, "cwd": str(tmp_path / "old")} for record in conversation(2)]
     made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
     assert b"file-history" not in Path(made.file).read_bytes()
-    assert f"file backups stay behind: they are those of the files below {tmp_path / 'old'}" in made.warnings[0]
+    assert (
+        f"file backups stay behind: they are those of the files below {tmp_path / 'old'}"
+        in made.warnings[0]
+    )
 
 
 def test_its_own_home(config_home: ConfigHome, elsewhere: Path) -> None:
     """Asked for the home that it has, it is a plain fork."""
     path = write_session(
-        config_home.project(str(elsewhere)), SESSION, [{**r, "cwd": str(elsewhere)} for r in conversation(1)]
+        config_home.project(str(elsewhere)),
+        SESSION,
+        [{**r, "cwd": str(elsewhere)} for r in conversation(1)],
     )
     made = forked(path, home=str(elsewhere))
     assert (made.kind, Path(made.file).parent) == ("fork", Path(path).parent)
@@ -347,7 +432,9 @@ def test_a_home_for_a_compacted_session(config_home: ConfigHome, elsewhere: Path
     assert found[2]["message"]["content"].startswith(OPENING)
 
 
-def test_a_file_in_no_project_gets_a_home(config_home: ConfigHome, elsewhere: Path, tmp_path: Path) -> None:
+def test_a_file_in_no_project_gets_a_home(
+    config_home: ConfigHome, elsewhere: Path, tmp_path: Path
+) -> None:
     """The client finds the child there: no warning is needed."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
     assert "does not lie in its project's folder" in forked(path).warnings[0]
@@ -361,7 +448,9 @@ def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
         forked(path, home=str(tmp_path / "gone"))
     (tmp_path / "trap").mkdir()
     (tmp_path / "new").mkdir()
-    (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(tmp_path / "trap")
+    (config_home.config / "projects" / project_key(str(tmp_path / "new"))).symlink_to(
+        tmp_path / "trap"
+    )
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         forked(path, home=str(tmp_path / "new"))
     assert list((tmp_path / "trap").iterdir()) == []
@@ -414,4 +503,8 @@ def cut_at(path: str, number: int) -> Receipt | None:
 
 def told(path: str, own: set[str]) -> list[Any]:
     """What the parent's ``own`` records say in a fork, without what each fork gives anew."""
-    return [(row["uuid"], row.get("message"), row["timestamp"]) for row in chain(path) if row["uuid"] in own]
+    return [
+        (row["uuid"], row.get("message"), row["timestamp"])
+        for row in chain(path)
+        if row["uuid"] in own
+    ]

@@ -19,35 +19,76 @@ from hypothesis import strategies as st
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import MAX_STEP, OPENING_LINE, TITLE_LINE, FreshLines, RolloverPlan
-from resume_hooks.errors import CheckFailed, NothingToHandOff, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.derive.fresh_child import (
+    MAX_STEP,
+    OPENING_LINE,
+    TITLE_LINE,
+    FreshLines,
+    RolloverPlan,
+)
+from resume_hooks.errors import (
+    CheckFailed,
+    NothingToHandOff,
+    SessionNotFound,
+    UsageError,
+    WriteFailed,
+)
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.opening_layout import NEXT_STEP, title_line
 from resume_hooks.transcripts.invariants import Check
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.corpus import RealSession
 from tests.needs import REPO, need
 
 TAG = b'{"type":"tag","tag":"release","sessionId":"%s"}' % SESSION.encode()
-PR = b'{"type":"pr-link","sessionId":"%s","prNumber":72,"prUrl":"https://x.example/72"}' % SESSION.encode()
-MODE = b'{"type":"mode","mode":"normal","sessionId":"%s"}' % SESSION.encode()
-TREE = b'{"type":"worktree-state","worktreeSession":{"path":"/w","sessionId":"%s"},"sessionId":"%s"}' % (
-    SESSION.encode(),
-    SESSION.encode(),
+PR = (
+    b'{"type":"pr-link","sessionId":"%s","prNumber":72,"prUrl":"https://x.example/72"}'
+    % SESSION.encode()
 )
-ENVELOPE = ["parentUuid", "isSidechain", "userType", "entrypoint", "cwd", "sessionId", "version", "gitBranch", "type"]
+MODE = b'{"type":"mode","mode":"normal","sessionId":"%s"}' % SESSION.encode()
+TREE = (
+    b'{"type":"worktree-state","worktreeSession":{"path":"/w","sessionId":"%s"},"sessionId":"%s"}'
+    % (
+        SESSION.encode(),
+        SESSION.encode(),
+    )
+)
+ENVELOPE = [
+    "parentUuid",
+    "isSidechain",
+    "userType",
+    "entrypoint",
+    "cwd",
+    "sessionId",
+    "version",
+    "gitBranch",
+    "type",
+]
 
 
-def a_parent(home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION) -> locate.SessionFile:
+def a_parent(
+    home: ConfigHome, *more: Any, title: str = "Fix the parser", number: str = SESSION
+) -> locate.SessionFile:
     """A session of two turns with a title, and what else is given."""
     records = [*conversation(2, session_id=number), custom_title(title, number), *more]
     return locate.session_file(write_session(home.project(), number, records))
 
 
-def rolled(home: ConfigHome, parent: locate.SessionFile, **options: Any) -> tuple[Receipt, list[dict[str, Any]]]:
+def rolled(
+    home: ConfigHome, parent: locate.SessionFile, **options: Any
+) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
     receipt = write(agents.fresh(parent, home.where, **options), home.where)
@@ -71,7 +112,9 @@ def listing(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
 
 def test_a_step_gives_a_title_that_a_terminal_can_show(config_home: ConfigHome) -> None:
     """One line without control characters, whatever was pasted as the next step."""
-    receipt, _ = rolled(config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue")
+    receipt, _ = rolled(
+        config_home, a_parent(config_home), next_step="fix \x1b[31mred\x07\nand blue"
+    )
     assert receipt.title.isprintable()
     assert receipt.title.endswith("and blue · handoff")
 
@@ -96,10 +139,21 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
             "characters_per_token": 4.0,
         }
     }
-    assert list(opening) == [*ENVELOPE, "uuid", "timestamp", "message", "isCompactSummary", "isVisibleInTranscriptOnly"]
+    assert list(opening) == [
+        *ENVELOPE,
+        "uuid",
+        "timestamp",
+        "message",
+        "isCompactSummary",
+        "isVisibleInTranscriptOnly",
+    ]
     assert list(answer) == [*ENVELOPE, "uuid", "timestamp", "message"]
     for record in (opening, answer):
-        assert (record["entrypoint"], record["userType"], record["isSidechain"]) == ("cli", "external", False)
+        assert (record["entrypoint"], record["userType"], record["isSidechain"]) == (
+            "cli",
+            "external",
+            False,
+        )
         assert (record["cwd"], record["version"], record["gitBranch"]) == (CWD, "2.1.329", "main")
         assert record["sessionId"] == child
         assert "permissionMode" not in record
@@ -113,13 +167,21 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
 
     assert (answer["type"], answer["parentUuid"]) == ("assistant", opening["uuid"])
     message = answer["message"]
-    assert (message["model"], message["role"], message["type"]) == ("<synthetic>", "assistant", "message")
+    assert (message["model"], message["role"], message["type"]) == (
+        "<synthetic>",
+        "assistant",
+        "message",
+    )
     assert [block["type"] for block in message["content"]] == ["text"]
     assert message["content"][0]["text"].strip() not in {"", "No response requested."}
     assert set(message["usage"].values()) == {0}
     assert answer["timestamp"] > opening["timestamp"]
 
-    assert title == {"type": "custom-title", "customTitle": "write the changelog · handoff", "sessionId": child}
+    assert title == {
+        "type": "custom-title",
+        "customTitle": "write the changelog · handoff",
+        "sessionId": child,
+    }
     raw = Path(receipt.file).read_bytes()
     assert raw.endswith(b"\n")
     assert raw.split(b"\n")[OPENING_LINE].startswith(b'{"parentUuid":null,')
@@ -128,14 +190,21 @@ def test_the_child_has_the_documented_form(config_home: ConfigHome) -> None:
 
 
 def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
-    """What was written, every check passed, the commands; the link stands in links.jsonl as well."""
+    """What was written, every check passed, the commands.
+
+    The link stands in links.jsonl as well.
+    """
     parent = a_parent(config_home)
     receipt, records = rolled(config_home, parent)
     assert receipt.written
     assert receipt.warnings == ()
     assert receipt.checks
     assert all(check.ok for check in receipt.checks)
-    promised = ("the first line names the parent", "the lineage and the next step are whole", "the title is its own")
+    promised = (
+        "the first line names the parent",
+        "the lineage and the next step are whole",
+        "the title is its own",
+    )
     assert {Check(name, ok=True) for name in promised} <= set(receipt.checks)
     assert receipt.in_client == f"/resume {receipt.session_id}"
     assert receipt.shell == f"cd {CWD} && claude --resume {receipt.session_id}"
@@ -172,7 +241,9 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
     parent = a_parent(config_home)
     first, _ = rolled(config_home, parent)
     with open(first.file, "ab") as stream:
-        stream.write(json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n")
+        stream.write(
+            json.dumps(user("go on", uuid="z", session_id=first.session_id)).encode() + b"\n"
+        )
     second, _ = rolled(config_home, locate.session_file(first.file))
     third, _ = rolled(config_home, locate.session_file(first.file), kind="rollover")
     os.unlink(parent.path)
@@ -183,11 +254,20 @@ def test_titles_count_within_the_project(config_home: ConfigHome) -> None:
 
 
 def test_branch_version_and_folder_are_the_parents_own(config_home: ConfigHome) -> None:
-    """The last branch and version; the folder that the project is named after, however the model moved."""
-    moved = user("later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112")
+    """The last branch and version.
+
+    The folder that the project is named after, however the model moved.
+    """
+    moved = user(
+        "later", uuid="x", parent="r3", ts=9, cwd="/tmp", gitBranch="feature/x", version="2.1.112"
+    )
     _, records = rolled(config_home, a_parent(config_home, moved))
     opening = records[OPENING_LINE]
-    assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (CWD, "feature/x", "2.1.112")
+    assert (opening["cwd"], opening["gitBranch"], opening["version"]) == (
+        CWD,
+        "feature/x",
+        "2.1.112",
+    )
 
 
 @pytest.mark.parametrize("cwd", ["/x\0y", "/x\ud800y", "", 5, None, "\x1b[2J"])
@@ -216,8 +296,12 @@ def written(home: ConfigHome, *records: Any) -> str:
         untouched_child,
         lambda home: written(home, custom_title("x")),
         lambda home: written(home, user("x", uuid="a", isMeta=True)),
-        lambda home: written(home, user("<local-command-stdout>x</local-command-stdout>", uuid="a")),
-        lambda home: written(home, {"type": "system", "uuid": "a", "parentUuid": None, "subtype": "informational"}),
+        lambda home: written(
+            home, user("<local-command-stdout>x</local-command-stdout>", uuid="a")
+        ),
+        lambda home: written(
+            home, {"type": "system", "uuid": "a", "parentUuid": None, "subtype": "informational"}
+        ),
     ],
 )
 def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
@@ -229,7 +313,9 @@ def test_nothing_to_hand_off(config_home: ConfigHome, make: Any) -> None:
     assert listing(config_home.root) == before
 
 
-def test_a_parent_outside_the_projects_is_warned_of(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_parent_outside_the_projects_is_warned_of(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """The child is made beside it; the receipt says that the client will not find it."""
     path = write_session(tmp_path / "elsewhere", SESSION, conversation(1))
     receipt, _ = rolled(config_home, locate.session_file(path))
@@ -238,7 +324,10 @@ def test_a_parent_outside_the_projects_is_warned_of(config_home: ConfigHome, tmp
 
 
 def test_another_output_folder(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The child goes there and nowhere else, with a warning; its lineage block names the true place."""
+    """The child goes there and nowhere else, with a warning.
+
+    Its lineage block names the true place.
+    """
     receipt, records = rolled(config_home, a_parent(config_home), output_dir=str(tmp_path))
     assert receipt.file == str(tmp_path / f"{receipt.session_id}.jsonl")
     assert f"   {receipt.file}\n" in records[OPENING_LINE]["message"]["content"]
@@ -263,7 +352,10 @@ STEPS = {
 
 @pytest.mark.parametrize("name", STEPS)
 def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str) -> None:
-    """The model reads the user's words as they were; all checks hold, and the session keeps its own title."""
+    """The model reads the user's words as they were.
+
+    All checks hold, and the session keeps its own title.
+    """
     step = STEPS[name]
     receipt, records = rolled(config_home, a_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(f"{CLOSING}\n\n{NEXT_STEP}\n{step}")
@@ -273,9 +365,14 @@ def test_any_next_step_is_kept_word_for_word(config_home: ConfigHome, name: str)
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(step=st.text(st.characters(codec=None), max_size=200), title=st.text(st.characters(codec=None), max_size=120))
+@given(
+    step=st.text(st.characters(codec=None), max_size=200),
+    title=st.text(st.characters(codec=None), max_size=120),
+)
 @example(step="", title="\x1b")
-def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: str, title: str) -> None:
+def test_any_title_and_any_step_pass_all_checks(
+    config_home: ConfigHome, step: str, title: str
+) -> None:
     """Whatever text comes in, the written child holds every invariant."""
     number = str(uuid.uuid4())
     path = config_home.project() / f"{number}.jsonl"
@@ -285,9 +382,14 @@ def test_any_title_and_any_step_pass_all_checks(config_home: ConfigHome, step: s
     assert all(check.ok for check in receipt.checks)
 
 
-@pytest.mark.parametrize(("step", "end"), [("", CLOSING), (" ", CLOSING), ("\n\t ", CLOSING), ("a\ud83db", "\na?b")])
+@pytest.mark.parametrize(
+    ("step", "end"), [("", CLOSING), (" ", CLOSING), ("\n\t ", CLOSING), ("a\ud83db", "\na?b")]
+)
 def test_what_a_step_can_not_hold(config_home: ConfigHome, step: str, end: str) -> None:
-    """White space is no next step; what UTF-8 can't hold can't be written, and becomes a question mark."""
+    """White space is no next step.
+
+    What UTF-8 can't hold can't be written, and becomes a question mark.
+    """
     _, records = rolled(config_home, a_parent(config_home), next_step=step)
     assert records[OPENING_LINE]["message"]["content"].endswith(end)
 
@@ -303,7 +405,10 @@ def test_a_document_is_no_next_step(config_home: ConfigHome) -> None:
 
 
 def test_a_vanished_parent(config_home: ConfigHome) -> None:
-    """A plan that was made before holds all that the child needs; nothing is planned of a session that is gone."""
+    """A plan that was made before holds all that the child needs.
+
+    Nothing is planned of a session that is gone.
+    """
     parent = a_parent(config_home)
     decided = agents.fresh(parent, config_home.where)
     os.unlink(parent.path)
@@ -361,7 +466,11 @@ def test_a_disk_that_refuses_leaves_nothing(config_home: ConfigHome, how: str) -
     before = listing(config_home.project())
     environ = {**config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run(
-        [sys.executable, "-c", REFUSED, parent.path, how], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", REFUSED, parent.path, how],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == ""
     assert done.stdout.startswith("Could not write ")
@@ -379,12 +488,21 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
 
 
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])
-def test_a_failed_check_removes_the_file(config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is read back is compared with what was decided; where they differ nothing is kept and nothing is linked."""
-    decided = agents.fresh(a_parent(config_home), config_home.where, kind="handoff", next_step="go on")
+def test_a_failed_check_removes_the_file(
+    config_home: ConfigHome, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is read back is compared with what was decided.
+
+    Where they differ nothing is kept and nothing is linked.
+    """
+    decided = agents.fresh(
+        a_parent(config_home), config_home.where, kind="handoff", next_step="go on"
+    )
     before = listing(config_home.root)
     if broken == "title":
-        monkeypatch.setattr("resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another"))
+        monkeypatch.setattr(
+            "resume_hooks.derive.child.write.title_line", lambda own, _: title_line(own, "another")
+        )
     with pytest.raises(CheckFailed, match="was not kept"):
         write(damaged(decided, broken), config_home.where)
     assert listing(config_home.root).keys() == before.keys()
@@ -418,4 +536,7 @@ def test_a_child_of_every_real_session(config_home: ConfigHome, real_session: Re
     assert info is not None
     assert info.custom_title == info.summary == receipt.title
     assert receipt.session_id in {one.session_id for one in list_sessions()}
-    assert [message.type for message in get_session_messages(receipt.session_id)] == ["user", "assistant"]
+    assert [message.type for message in get_session_messages(receipt.session_id)] == [
+        "user",
+        "assistant",
+    ]

@@ -1,7 +1,8 @@
 """Any order of prompts, compactions, trims in place and to copies, rewinds, untrims and handoffs.
 
-What a client writes where a plugin answers its compaction is as measured on 2.1.330: the kept messages again, under
-new ids and with their own instants, the built ones with instants right before the boundary's.
+What a client writes where a plugin answers its compaction is as measured on 2.1.330: the kept
+messages again, under new ids and with their own instants, the built ones with instants right before
+the boundary's.
 """
 
 from __future__ import annotations
@@ -33,7 +34,18 @@ from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, Record, assistant, boundary, line, summary, system, tool_result, tool_use, user
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    boundary,
+    line,
+    summary,
+    system,
+    tool_result,
+    tool_use,
+    user,
+)
 from tests.corpus import FOREIGN
 from tests.needs import corpus_sessions
 
@@ -71,7 +83,12 @@ class Client:
         """Where and when the next record stands."""
         at = self.tick
         uuid = str(uuid4())
-        return {"uuid": uuid, "parent": self.parent, "ts": clock.from_epoch(at), "session_id": self.path.stem}
+        return {
+            "uuid": uuid,
+            "parent": self.parent,
+            "ts": clock.from_epoch(at),
+            "session_id": self.path.stem,
+        }
 
     def prompt(self) -> None:
         """A turn with a call."""
@@ -100,7 +117,10 @@ class Client:
         """As the engine plans it and the client writes it."""
         scanned = plan.read(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.spoken]
-        shown = [ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results)) for node in nodes]
+        shown = [
+            ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results))
+            for node in nodes
+        ]
         decided = in_client.plan(scanned, shown, Options(), self.where)
         if decided.decision.savings.tokens < Options().min_savings:
             return
@@ -120,9 +140,13 @@ class Client:
                 row["timestamp"] = row["timestamp"] if kept else made
                 if row["type"] == "assistant":
                     row["message"]["id"] = f"msg_{spot['uuid'][:8]}"
-                for block in row["message"]["content"] if isinstance(row["message"]["content"], list) else []:
+                for block in (
+                    row["message"]["content"] if isinstance(row["message"]["content"], list) else []
+                ):
                     if block["type"] == "tool_result":
-                        block["content"] = decided.results.get(block["tool_use_id"], block["content"])
+                        block["content"] = decided.results.get(
+                            block["tool_use_id"], block["content"]
+                        )
                 self.add(row)
 
     def rewind(self) -> None:
@@ -166,7 +190,9 @@ class Client:
 def results(path: Path, *, live: bool = True) -> dict[str, str]:
     """What the live conversation holds of each call's output, or the whole file."""
     chain = {node.uuid for node in scan(str(path)).chain}
-    rows = [row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)]
+    rows = [
+        row for text in path.read_bytes().splitlines() if isinstance(row := json.loads(text), dict)
+    ]
     return {
         records.call_id(block): records.result_text(block)
         for row in rows
@@ -177,11 +203,15 @@ def results(path: Path, *, live: bool = True) -> dict[str, str]:
 
 def beginnings() -> list[Path | None]:
     """A new session, and small real ones of which nothing was trimmed."""
-    small = [path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN]
+    small = [
+        path for path in corpus_sessions() if path.stat().st_size < 100_000 and path.name != FOREIGN
+    ]
     return [None, *(path for path in small if any(node.spoken for node in scan(str(path)).chain))]
 
 
-of_any_order = given(st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6))
+of_any_order = given(
+    st.sampled_from(beginnings()), st.lists(st.sampled_from(STEPS), min_size=1, max_size=6)
+)
 """A session to begin with, and what is done to it."""
 
 
@@ -189,7 +219,10 @@ of_any_order = given(st.sampled_from(beginnings()), st.lists(st.sampled_from(STE
 @example(None, ["trim here", "prompt", "trim"])
 @of_any_order
 def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
-    """By outline, search and digest, over all sessions that came of it; an untrim brings every result."""
+    """By outline, search and digest, over all sessions that came of it.
+
+    An untrim brings every result.
+    """
     with tempfile.TemporaryDirectory() as home:
         client = Client(home, begun)
         whole = results(client.path, live=False)
@@ -203,13 +236,24 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         for entries in digest_of(session_file(str(client.path)), client.where).sections.values():
             assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1
         client.untrim()
-        whole |= {f"call{number}": f"{number}\n{BULK}" for number in range(1, len(client.typed) + 1)}
-        changed = {call: text for call, text in results(client.path).items() if text != whole.get(call, text)}
-        assert {call: text for call, text in changed.items() if whole[call] or text != "(nothing)"} == {}
+        whole |= {
+            f"call{number}": f"{number}\n{BULK}" for number in range(1, len(client.typed) + 1)
+        }
+        changed = {
+            call: text
+            for call, text in results(client.path).items()
+            if text != whole.get(call, text)
+        }
+        assert {
+            call: text for call, text in changed.items() if whole[call] or text != "(nothing)"
+        } == {}
 
 
 def test_an_untrim_names_what_the_trim_in_place_said_is_left(tmp_path: Path) -> None:
-    """One figure, in the remark that stands in the session, in its card, and in the receipt; nothing counted it yet."""
+    """One figure, in the remark that stands in the session, in its card, and in the receipt.
+
+    Nothing counted it yet.
+    """
     client = Client(str(tmp_path))
     client.play(["trim here"])
     rows = [json.loads(text) for text in client.path.read_bytes().splitlines()]

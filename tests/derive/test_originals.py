@@ -1,4 +1,7 @@
-"""Originals: found wherever they lie by now, by what the trimmed record says; and never outside of our own folders."""
+"""Originals: found wherever they lie by now, by what the trimmed record says.
+
+And never outside of our own folders.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,17 @@ from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.record_references import Reference
 from resume_hooks.storage.backups import folder_of
 from resume_hooks.transcripts.placeholders import Origin
-from tests.builders import ConfigHome, Record, assistant, call, result, session_id, tool_result, user, write_session
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    call,
+    result,
+    session_id,
+    tool_result,
+    user,
+    write_session,
+)
 
 PARENT, CHILD, GRANDCHILD = session_id(1), session_id(2), session_id(3)
 WHOLE = tool_result("c1", "the whole output", uuid="r1", parent=None, session_id=PARENT)
@@ -44,7 +57,10 @@ def parent(config_home: ConfigHome) -> str:
 
 
 def test_where_the_mark_says(config_home: ConfigHome, parent: str) -> None:
-    """The file, the line; a shifted one is found by the uuid. It and the kind decide; what can't be meant is none."""
+    """The file, the line; a shifted one is found by the uuid. It and the kind decide.
+
+    What can't be meant is none.
+    """
     assert found(config_home, marked(parent)) == f"{parent}:0"
     assert found(config_home, marked(parent, 7)) == f"{parent}:0"
     others: list[Record] = [{"original_index": odd} for odd in (-1, True, "0", None)]
@@ -59,7 +75,9 @@ def test_a_parent_that_moved(config_home: ConfigHome, parent: str) -> None:
     assert found(config_home, marked(parent)) == f"{moved}:0"
 
 
-def test_beside_a_child_that_was_taken_elsewhere(config_home: ConfigHome, parent: str, tmp_path: Path) -> None:
+def test_beside_a_child_that_was_taken_elsewhere(
+    config_home: ConfigHome, parent: str, tmp_path: Path
+) -> None:
     """Two files copied to one folder still know each other, under the names that they have there."""
     there = tmp_path / "copies"
     there.mkdir()
@@ -115,10 +133,20 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
     assert found(config_home, marked(str(linked))) is None
     linked.unlink()
     (config_home.config / "projects" / "-linked").symlink_to(tmp_path / "outside")
-    assert found(config_home, marked(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl"))) is None
+    assert (
+        found(
+            config_home,
+            marked(str(config_home.config / "projects" / "-linked" / f"{PARENT}.jsonl")),
+        )
+        is None
+    )
     odd = shutil.copy(outside, tmp_path / "outside" / "odd.jsonl")
     (project / "odd.jsonl").symlink_to(odd)
-    for path in (str(odd), str(project / "odd.jsonl"), f"{config_home.config}/projects/../../../outside/odd.jsonl"):
+    for path in (
+        str(odd),
+        str(project / "odd.jsonl"),
+        f"{config_home.config}/projects/../../../outside/odd.jsonl",
+    ):
         assert found(config_home, marked(path, original_session_id=PARENT)) is None
     shutil.copy(outside, config_home.config / "odd.jsonl")
     dotted = f"{config_home.config}/projects/../odd.jsonl"
@@ -127,7 +155,13 @@ def test_nothing_outside_is_opened(config_home: ConfigHome, outside: str, tmp_pa
 
 def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
     """NULs, lone surrogates, a folder, a name of any length."""
-    for odd in ("\0.jsonl", f"/\ud800/{PARENT}.jsonl", str(config_home.config), "x" * 10_000, f"a\0/{PARENT}.jsonl"):
+    for odd in (
+        "\0.jsonl",
+        f"/\ud800/{PARENT}.jsonl",
+        str(config_home.config),
+        "x" * 10_000,
+        f"a\0/{PARENT}.jsonl",
+    ):
         assert found(config_home, marked(odd, original_session_id="")) is None
 
 
@@ -181,7 +215,10 @@ def test_notices_of_another_tool(config_home: ConfigHome, parent: str, notice: s
     """Where it leaves no mark, its words say the file and the line, counted from 1."""
     assert found(config_home, noticed(notice.format(parent))) == f"{parent}:0"
     inner = [{"type": "text", "text": notice.format(parent)}]
-    assert found(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}}) == f"{parent}:0"
+    assert (
+        found(config_home, {**WHOLE, "message": {"content": [result("c1", inner)]}})
+        == f"{parent}:0"
+    )
     written = assistant([call("c1", "Write", content=notice.format(parent))], uuid="r1")
     assert [origin.record for origin in origins_in(written)] == [0]
 
@@ -191,14 +228,22 @@ def test_a_backup_of_another_tool(config_home: ConfigHome, parent: str, outside:
     name = f"{PARENT}.pre-trim-20260131-093000.jsonl.bak"
     beside = shutil.copy(parent, Path(parent).parent / name)
     os.unlink(parent)
-    assert found(config_home, noticed(f"[... See line 1 of {beside} for full content]")) == f"{beside}:0"
+    assert (
+        found(config_home, noticed(f"[... See line 1 of {beside} for full content]"))
+        == f"{beside}:0"
+    )
     away = shutil.move(beside, Path(outside).parent)
-    assert found(config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")) is None
+    assert (
+        found(config_home, noticed(f"[... See line 1 of {away}/{name} for full content]")) is None
+    )
 
 
 def test_words_that_only_look_like_a_notice(config_home: ConfigHome, parent: str) -> None:
     """Elsewhere than at the end, of line 0, of a record with another uuid: nothing was taken out of it."""
-    for text in (f"See line 1 of {parent} for full content] and so on", f"See line 0 of {parent} for full content]"):
+    for text in (
+        f"See line 1 of {parent} for full content] and so on",
+        f"See line 0 of {parent} for full content]",
+    ):
         assert origins_in(noticed(text)) == []
     other = {**noticed(f"See line 1 of {parent} for full content]"), "uuid": "other"}
     assert found(config_home, other) is None
@@ -216,7 +261,10 @@ def test_look_up(config_home: ConfigHome, parent: str) -> None:
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
         looked_up = look_up(Reference(CHILD[:8], number), "/", config_home.where)
-        assert (looked_up.asked.reference, looked_up.original.session_id) == (f"{CHILD}:{number}", file)
+        assert (looked_up.asked.reference, looked_up.original.session_id) == (
+            f"{CHILD}:{number}",
+            file,
+        )
 
 
 def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
@@ -234,13 +282,19 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
-        assert look_up(Reference(PARENT[:8], number), "/", config_home.where).asked.file == str(path)
+        assert look_up(Reference(PARENT[:8], number), "/", config_home.where).asked.file == str(
+            path
+        )
     with pytest.raises(SessionNotFound):
         look_up(Reference(PARENT[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):
         look_up(Reference("ffffffff", 0), "/", config_home.where)
     with pytest.raises(UsageError):
-        look_up(Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9), "/", config_home.where)
+        look_up(
+            Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9),
+            "/",
+            config_home.where,
+        )
 
 
 def test_what_is_restored() -> None:
@@ -257,7 +311,12 @@ def test_what_is_restored() -> None:
 
 def test_what_stays_out_of_it() -> None:
     """Calls that the trimmed record had lost already, and what no API takes."""
-    blocks = [{"type": "text", "text": " "}, {"type": "thinking", "thinking": "t"}, call("c1"), call("c2", path="/x")]
+    blocks = [
+        {"type": "text", "text": " "},
+        {"type": "thinking", "thinking": "t"},
+        call("c1"),
+        call("c2", path="/x"),
+    ]
     original, trimmed = assistant(blocks, uuid="a"), assistant([call("c2", path="[...]")], uuid="a")
     whole = restored(trimmed, original)
     assert whole is not None

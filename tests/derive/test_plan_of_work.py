@@ -22,13 +22,17 @@ def planned(home: ConfigHome, text: str | None, slug: str = SLUG) -> str:
     plans.mkdir(parents=True)
     if text is not None:
         (plans / f"{SLUG}.md").write_text(text, encoding="utf-8")
-    return write_session(home.project(), SESSION, [{**record, "slug": slug} for record in conversation(2)])
+    return write_session(
+        home.project(), SESSION, [{**record, "slug": slug} for record in conversation(2)]
+    )
 
 
 def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
     """By its file and its title, behind the lineage and before the next step."""
     path = planned(config_home, "\n# Parse dates\n\nFirst the tests.\n")
-    decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff", next_step="go on")
+    decided = agents.fresh(
+        locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
+    )
     file = config_home.config / "plans" / f"{SLUG}.md"
     line = f"The plan of this work (Parse dates) is the file {file}: read it before you go on."
     assert decided.opening.split("\n\n")[1] == line
@@ -37,9 +41,14 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
 def test_a_grandchild_is_told_of_the_plan_too(config_home: ConfigHome) -> None:
     """The child between has none of its own."""
     parent = planned(config_home, "# Parse dates\n")
-    made = write(agents.fresh(locate.session_file(parent), config_home.where, kind="handoff"), config_home.where)
+    made = write(
+        agents.fresh(locate.session_file(parent), config_home.where, kind="handoff"),
+        config_home.where,
+    )
     with open(made.file, "ab") as stream:
-        stream.write(line(user("go on", uuid="u9", parent=None, session_id=made.session_id)) + b"\n")
+        stream.write(
+            line(user("go on", uuid="u9", parent=None, session_id=made.session_id)) + b"\n"
+        )
     grandchild = agents.fresh(locate.session_file(made.file), config_home.where, kind="handoff")
     assert "The plan of this work (Parse dates) is the file" in grandchild.opening
 
@@ -66,4 +75,6 @@ def test_a_title_is_foreign_text(config_home: ConfigHome, tmp_path: Path) -> Non
 def test_an_empty_plan_has_no_title(config_home: ConfigHome) -> None:
     """Its file alone is named."""
     path = planned(config_home, "")
-    assert plan_note(HeadTail(path), config_home.where).startswith("The plan of this work is the file ")
+    assert plan_note(HeadTail(path), config_home.where).startswith(
+        "The plan of this work is the file "
+    )

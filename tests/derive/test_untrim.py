@@ -16,7 +16,13 @@ from resume_hooks.derive.trim import in_place, plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, totals
 from resume_hooks.derive.untrim import read_trimmed
-from resume_hooks.errors import CheckFailed, NotATranscript, NothingToTrim, SessionNotFound, UsageError
+from resume_hooks.errors import (
+    CheckFailed,
+    NotATranscript,
+    NothingToTrim,
+    SessionNotFound,
+    UsageError,
+)
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.atomic import create_session
@@ -52,14 +58,31 @@ LARGE = 1_200_000
 
 def bulky() -> list[Record]:
     """A session with one piece of every kind: an output, an image, an input, a thought, an attachment, a paste."""
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000},
+    }
     thought = {"type": "thinking", "thinking": BULK, "signature": "signed"}
     return [
         user(f"read it: {BULK * 3}", uuid="u0"),
         assistant([call("c1", file_path="/x.py")], uuid="a2", parent="u0", ts=2, tokens=20_000),
-        tool_result("c1", BULK, uuid="u3", parent="a2", ts=3, toolUseResult={"file": {"content": BULK}}),
-        assistant([call("c2", "Write", content=BULK, file_path="/y.py")], uuid="a4", parent="u3", ts=4, tokens=22_000),
-        user([result("c2", [{"type": "text", "text": "ok"}, image])], uuid="u5", parent="a4", ts=5, toolUseResult="x"),
+        tool_result(
+            "c1", BULK, uuid="u3", parent="a2", ts=3, toolUseResult={"file": {"content": BULK}}
+        ),
+        assistant(
+            [call("c2", "Write", content=BULK, file_path="/y.py")],
+            uuid="a4",
+            parent="u3",
+            ts=4,
+            tokens=22_000,
+        ),
+        user(
+            [result("c2", [{"type": "text", "text": "ok"}, image])],
+            uuid="u5",
+            parent="a4",
+            ts=5,
+            toolUseResult="x",
+        ),
         attachment(BULK, uuid="t6", parent="u5", ts=6),
         assistant([thought], uuid="a1", parent="t6", ts=7, message_id="m1", tokens=26_000),
         assistant(BULK, uuid="a7", parent="a1", ts=7.5, message_id="m1", tokens=26_000),
@@ -102,14 +125,26 @@ def held(path: str) -> dict[str, dict[str, object]]:
 
 def marked(path: str) -> list[int]:
     """The lines of a file that are marked as trimmed."""
-    return [n for n, line in enumerate(Path(path).read_bytes().split(b"\n")) if (parse(line) or {}).get("truncated")]
+    return [
+        n
+        for n, line in enumerate(Path(path).read_bytes().split(b"\n"))
+        if (parse(line) or {}).get("truncated")
+    ]
 
 
 def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     """Every kind of content stands in the grandchild as in the session that it was trimmed from."""
     child = trimmed(parent, config_home)
     whole, cut = held(parent), held(child)
-    assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {"u0", "a1", "u3", "a4", "u5", "t6", "a7"}
+    assert {uuid for uuid in whole if whole[uuid] != cut[uuid]} == {
+        "u0",
+        "a1",
+        "u3",
+        "a4",
+        "u5",
+        "t6",
+        "a7",
+    }
     receipt = untrimmed(child, config_home)
     back = held(receipt.file)
     assert {uuid: back[uuid] for uuid in whole} == whole
@@ -125,17 +160,28 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
 
 def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str) -> None:
     """Records, however many pieces of one go: an edit gives up two."""
-    edit = assistant([call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4)
-    write_session(os.path.dirname(parent), SESSION, [edit if row.get("uuid") == "a4" else row for row in bulky()])
+    edit = assistant(
+        [call("c2", "Edit", old_string=BULK, new_string=BULK * 2)], uuid="a4", parent="u3", ts=4
+    )
+    write_session(
+        os.path.dirname(parent),
+        SESSION,
+        [edit if row.get("uuid") == "a4" else row for row in bulky()],
+    )
     decided = plan.plan(plan.read(session_file(parent)), config_home.where, EVERYTHING)
     assert len(decided.choices) == 8
     assert totals(decided)[-1].endswith(" in 7 records")
-    back = untrim.plan(read_trimmed(session_file(write(decided, config_home.where).file)), config_home.where)
+    back = untrim.plan(
+        read_trimmed(session_file(write(decided, config_home.where).file)), config_home.where
+    )
     assert back.facts == ["7 of 7 trimmed records are back"]
 
 
 def thoughtful() -> list[Record]:
-    """Outputs of 12,000 characters that counted 4,800 tokens each; a little thinking beside each hides the ratio."""
+    """Outputs of 12,000 characters that counted 4,800 tokens each.
+
+    A little thinking beside each hides the ratio.
+    """
     rows = [user("begin", uuid="u"), assistant("yes", uuid="a", parent="u", ts=1, tokens=30_000)]
     for number in range(8):
         thought = {"type": "thinking", "thinking": "hm", "signature": "signed"}
@@ -163,14 +209,21 @@ def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
 
 
 def test_what_the_child_says_of_itself(config_home: ConfigHome, parent: str) -> None:
-    """Its parent, its kind, a title of its own; the parent is as it was, and the numbers tell of more."""
+    """Its parent, its kind, a title of its own.
+
+    The parent is as it was, and the numbers tell of more.
+    """
     child = trimmed(parent, config_home)
     before = Path(child).read_bytes()
     receipt = untrimmed(child, config_home)
     named = read_parent(receipt.file)
     assert named is not None
     assert (named.file, named.kind, named.derivation_type) == (child, "untrim", "continued")
-    assert (receipt.title, receipt.kind, receipt.written) == ("Fix the parser · untrim", "untrim", True)
+    assert (receipt.title, receipt.kind, receipt.written) == (
+        "Fix the parser · untrim",
+        "untrim",
+        True,
+    )
     assert receipt.tokens_after > receipt.tokens_before > 0
     assert Path(child).read_bytes() == before
     assert untrimmed(child, config_home).title == "Fix the parser · untrim 2"
@@ -191,7 +244,11 @@ def test_some_of_it(config_home: ConfigHome, parent: str) -> None:
     receipt = untrimmed(child, config_home, numbers[:2])
     whole, cut, back = held(parent), held(child), held(receipt.file)
     uuids = [node.uuid for node in scan(child).nodes if node.number in numbers]
-    assert [back[uuid] == whole[uuid] for uuid in uuids] == [True, True, *[False] * (len(uuids) - 2)]
+    assert [back[uuid] == whole[uuid] for uuid in uuids] == [
+        True,
+        True,
+        *[False] * (len(uuids) - 2),
+    ]
     assert [back[uuid] == cut[uuid] for uuid in uuids] == [False, False, *[True] * (len(uuids) - 2)]
     assert told(receipt.file).count(LEGEND) == 1
     rest = untrimmed(receipt.file, config_home)
@@ -223,7 +280,11 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     """Each original is taken from the session that holds it; those between may be gone."""
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     first = trimmed(parent, config_home, Options(keep_recent=0, only=("results",), min_savings=0))
-    second = trimmed(first, config_home, Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0))
+    second = trimmed(
+        first,
+        config_home,
+        Options(keep_recent=0, only=("media", "results"), threshold=80, min_savings=0),
+    )
     third = trimmed(second, config_home)
     whole = held(parent)
     receipt = untrimmed(third, config_home)
@@ -234,17 +295,26 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     originals = [row.original for row in decided.restored if isinstance(row, untrim.Restoration)]
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
-    assert lost == {node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}}
+    assert lost == {
+        node.number for node in reading.trimmed if node.uuid in {"u0", "a1", "a4", "t6", "a7"}
+    }
 
 
 def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
-    """What is left is restored and the rest told of; strictly, or where nothing is left, nothing is written."""
+    """What is left is restored and the rest told of.
+
+    Strictly, or where nothing is left, nothing is written.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     child = trimmed(parent, config_home)
-    records = [line for line in Path(parent).read_bytes().split(b"\n") if b'"uuid":"u3"' not in line]
+    records = [
+        line for line in Path(parent).read_bytes().split(b"\n") if b'"uuid":"u3"' not in line
+    ]
     Path(parent).write_bytes(b"\n".join(records))
     there = sorted(os.listdir(os.path.dirname(child)))
-    with pytest.raises(SessionNotFound, match=r"1 of 7 records can't be restored; record \d+: its original is gone"):
+    with pytest.raises(
+        SessionNotFound, match=r"1 of 7 records can't be restored; record \d+: its original is gone"
+    ):
         untrimmed(child, config_home, strict=True)
     assert sorted(os.listdir(os.path.dirname(child))) == there
     receipt = untrimmed(child, config_home)
@@ -260,7 +330,10 @@ def test_originals_that_are_gone(config_home: ConfigHome, parent: str) -> None:
 def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> None:
     """A record of that uuid without the call that must be answered is something else."""
     child = trimmed(parent, config_home)
-    changed = [assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r for r in bulky()]
+    changed = [
+        assistant(BULK, uuid="a4", parent="u3", ts=4) if r.get("uuid") == "a4" else r
+        for r in bulky()
+    ]
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
     assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
@@ -273,7 +346,13 @@ def test_many_warnings_are_counted(config_home: ConfigHome) -> None:
         above = records[-1]["uuid"]
         records.append(tool_use(f"c{number}", uuid=f"a{number}", parent=above, ts=2 * number + 1))
         records.append(
-            tool_result(f"c{number}", f"{number} {BULK}", uuid=f"r{number}", parent=f"a{number}", ts=2 * number + 2)
+            tool_result(
+                f"c{number}",
+                f"{number} {BULK}",
+                uuid=f"r{number}",
+                parent=f"a{number}",
+                ts=2 * number + 2,
+            )
         )
     parent = write_session(config_home.project(), SESSION, records)
     child = trimmed(parent, config_home)
@@ -317,7 +396,11 @@ def test_what_was_said_since_the_trim(config_home: ConfigHome, parent: str) -> N
 
 def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
     """A call that nobody answered, a thought without a signature: left out of the trimmed child, and still left out."""
-    blocks = [{"type": "thinking", "thinking": "unsigned"}, call("c0"), call("c1", "Write", content=BULK)]
+    blocks = [
+        {"type": "thinking", "thinking": "unsigned"},
+        call("c0"),
+        call("c1", "Write", content=BULK),
+    ]
     records = [
         user("go", uuid="u0"),
         assistant(blocks, uuid="a1", parent="u0", ts=1),
@@ -333,17 +416,24 @@ def test_what_no_api_takes_stays_out(config_home: ConfigHome) -> None:
 
 
 def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: str) -> None:
-    """The child is compared with the originals as it was read back; one that differs is not kept."""
+    """The child is compared with the originals as it was read back.
+
+    One that differs is not kept.
+    """
     child = trimmed(parent, config_home)
     decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
-        create_session(decided.draft.path, spoiled, lambda path: invariants.require(decided.checks(path), path))
+        create_session(
+            decided.draft.path, spoiled, lambda path: invariants.require(decided.checks(path), path)
+        )
     assert not os.path.exists(decided.draft.path)
 
 
 @pytest.mark.parametrize("options", [DEFAULTS, AGGRESSIVE], ids=["usual", "hard"])
-def test_every_real_session(config_home: ConfigHome, real_session: RealSession, options: Options) -> None:
+def test_every_real_session(
+    config_home: ConfigHome, real_session: RealSession, options: Options
+) -> None:
     """What the parent's live conversation says stands in the untrimmed grandchild exactly."""
     if options is AGGRESSIVE and real_session.size <= LARGE:
         return
@@ -358,4 +448,6 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession, 
     receipt = untrimmed(child, config_home, strict=True)
     whole, cut, back = held(parent), held(child), held(receipt.file)
     assert back.keys() == cut.keys()
-    assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {uuid: whole[uuid] for uuid in whole if uuid in cut}
+    assert {uuid: back[uuid] for uuid in whole if uuid in cut} == {
+        uuid: whole[uuid] for uuid in whole if uuid in cut
+    }

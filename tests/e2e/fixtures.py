@@ -36,9 +36,12 @@ CONFORMANCE = frozenset(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything in a folder `e2e` as such; under ``-n`` as many of them run at a time as there are cores.
+    """Mark everything in a folder `e2e` as such.
 
-    A client takes a core while it starts: with more of them at once each waits for the others on its screen.
+    Under ``-n`` as many of them run at a time as there are cores.
+
+    A client takes a core while it starts: with more of them at once each waits for the others on
+    its screen.
     """
     lane = 0
     for item in items:
@@ -101,7 +104,10 @@ def every_client(request: pytest.FixtureRequest) -> ClientVersion:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test that takes ``every_client`` on the newest, CONFORMANCE on the oldest too; with RUN_ALL=1 on all."""
+    """Run a test that takes ``every_client`` on the newest, CONFORMANCE on the oldest too.
+
+    With RUN_ALL=1 on all.
+    """
     if "every_client" in metafunc.fixturenames:
         if os.environ.get("RUN_ALL") == "1":
             versions: tuple[str, ...] = VERSIONS
@@ -134,7 +140,10 @@ def tmux_tui(client: ClientVersion, home: ClientHome, api: MockApi) -> Iterator[
 
 @pytest.fixture
 def xserver() -> Iterator[XServer]:
-    """A private X server with a readable clipboard; its end is that of every program that owned it."""
+    """A private X server with a readable clipboard.
+
+    Its end is that of every program that owned it.
+    """
     for tool in ("Xvfb", "xclip", "xsel"):
         _need_tool(tool, tool.lower())
     with XServer() as server:

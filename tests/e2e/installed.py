@@ -15,7 +15,9 @@ def clone_at(folder: Path) -> Path:
     """A clone of this checkout with what is not committed yet."""
     need("git", shutil.which("git") and (REPO / ".git").exists(), "run the tests in a git checkout")
     subprocess.run(["git", "clone", "-q", "--no-hardlinks", REPO, folder], check=True, timeout=120)
-    changed = subprocess.run(["git", "diff", "--binary", "HEAD"], cwd=REPO, capture_output=True, check=True).stdout
+    changed = subprocess.run(
+        ["git", "diff", "--binary", "HEAD"], cwd=REPO, capture_output=True, check=True
+    ).stdout
     if changed:
         subprocess.run(["git", "apply"], cwd=folder, input=changed, check=True)
     return folder
@@ -23,13 +25,20 @@ def clone_at(folder: Path) -> Path:
 
 def lines_of(page: str, begin: str) -> str:
     """The one block of a page that begins with these words, as it stands there."""
-    blocks = re.findall(r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    blocks = re.findall(
+        r"^```\n(.*?)^```$", (REPO / page).read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
     (found,) = (block for block in blocks if block.startswith(begin))
     return str(found)
 
 
-def follow(lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]) -> None:
-    """Run the lines in the clone, in a shell that knows the client as ``program``; AssertionError with its words."""
+def follow(
+    lines: str, clone: Path, program: str, command: tuple[str, ...], env: Mapping[str, str]
+) -> None:
+    """Run the lines in the clone, in a shell that knows the client as ``program``.
+
+    AssertionError with its words.
+    """
     tools = clone.with_name(f"{clone.name}-path")
     tools.mkdir()
     words = " ".join(f"'{word}'" for word in command)

@@ -25,7 +25,10 @@ SOURCE = "entireio__cli/130d7b7e-5801-4345-9bd6-f32fd9b8429b.jsonl"
 
 
 def plugin_at(folder: Path) -> Path:
-    """The plugin, put together in ``folder``; its modules are compiled already, as after a user's first session."""
+    """The plugin, put together in ``folder``.
+
+    Its modules are compiled already, as after a user's first session.
+    """
     assemble(str(folder))
     for compiled in (REPO / "src").rglob("__pycache__"):
         whole = shutil.ignore_patterns("*.pyc.*")  # what another worker writes just now
@@ -64,11 +67,18 @@ def data_of(home: ClientHome, *words: str) -> dict[str, Any]:
 def children(home: ClientHome, parent: Path) -> list[Path]:
     """The sessions of the project that name ``parent`` in their first line."""
     marker = f'"parent_session_id":"{parent.stem}"'.encode()
-    return [path for path in home.sessions() if path != parent and marker in path.read_bytes().split(b"\n", 1)[0]]
+    return [
+        path
+        for path in home.sessions()
+        if path != parent and marker in path.read_bytes().split(b"\n", 1)[0]
+    ]
 
 
 def child_of(home: ClientHome, parent: Path) -> Path:
-    """The one child of a session; it is waited for, as a client does what the module told it in its own time."""
+    """The one child of a session.
+
+    It is waited for, as a client does what the module told it in its own time.
+    """
     wait_until(lambda: bool(children(home, parent)))
     (child,) = children(home, parent)
     return child

@@ -37,7 +37,9 @@ LATE = HELD + f"if command == 'band':\n    time.sleep(5)\n{AS_ALWAYS}"
 
 def summaries(tui: Tui) -> list[Request]:
     """The requests for the client's own summary."""
-    return [request for request in tui.api.requests if "detailed summary" in spoken(request)[-20_000:]]
+    return [
+        request for request in tui.api.requests if "detailed summary" in spoken(request)[-20_000:]
+    ]
 
 
 class Filling:
@@ -67,7 +69,9 @@ class Filling:
         pytest.param("after a refusal", "trim", marks=pytest.mark.wide),
     ],
 )
-def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path, when: str, chosen: str) -> None:
+def test_the_turn_goes_on_without_a_summary(
+    tui: Tui, plugin: Path, parent: Path, when: str, chosen: str
+) -> None:
     """The prompt stays, facts stand in front, and what the client holds then is what every client reads."""
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000 if when == "before a turn" else 130_000})
@@ -100,7 +104,10 @@ def test_the_turn_goes_on_without_a_summary(tui: Tui, plugin: Path, parent: Path
 def test_a_failing_engine_leaves_it_to_the_client(
     tui: Tui, plugin: Path, parent: Path, tmp_path: Path, broken: str
 ) -> None:
-    """What a person asked for is not done, and told; where the client wants to compact it does so itself."""
+    """What a person asked for is not done, and told.
+
+    Where the client wants to compact it does so itself.
+    """
     before = parent.read_bytes()
     tui.home.write_settings({"autoCompactWindow": 100_000})
     begin(tui, plugin, engine(tmp_path, PICKY + broken) | {"RESUME_HOOKS_COMPACTION": "trim"})
@@ -118,8 +125,15 @@ def test_a_failing_engine_leaves_it_to_the_client(
 @pytest.mark.parametrize(
     ("env", "used"),
     [
-        pytest.param({"RESUME_HOOKS_NOTICE_PERCENT": "5"}, FULL, id="of the model's window", marks=pytest.mark.wide),
-        pytest.param({"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000), id="of the user's own"),
+        pytest.param(
+            {"RESUME_HOOKS_NOTICE_PERCENT": "5"},
+            FULL,
+            id="of the model's window",
+            marks=pytest.mark.wide,
+        ),
+        pytest.param(
+            {"CLAUDE_CODE_AUTO_COMPACT_WINDOW": "150000"}, Usage(106_000), id="of the user's own"
+        ),
     ],
 )
 def test_it_tells_once_what_else_can_happen(

@@ -47,13 +47,17 @@ def broken_rule(request: Request) -> str:
                 return SIGNED.format(at, place)
             if block["type"] == "text" and not block["text"].strip():
                 return BLANK.format(at)
-        if sorted(waiting) != sorted(block["tool_use_id"] for block in blocks if block["type"] == "tool_result"):
+        if sorted(waiting) != sorted(
+            block["tool_use_id"] for block in blocks if block["type"] == "tool_result"
+        ):
             return UNPAIRED.format(at - 1, ", ".join(waiting))
         waiting = [block["id"] for block in blocks if block["type"] == "tool_use"]
     return ""
 
 
-def refuse(tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None) -> Path:
+def refuse(
+    tui: Tui, plugin: Path, content: bytes, message: str, env: dict[str, str] | None = None
+) -> Path:
     """Open a damaged session, whatever of which the API answers with this error, and ask."""
     parent = tui.home.install_session(content, PARENT, set_cwd=True)
     status = 529 if message == OVERLOADED else 400
@@ -77,7 +81,9 @@ def assert_nothing_asked(tui: Tui) -> None:
 
 @pytest.mark.parametrize("code", one_in(2, REFUSED))
 def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> None:
-    """The copy is there without a request; what it sends next keeps the API's rules and holds all that was said.
+    """The copy is there without a request.
+
+    What it sends next keeps the API's rules and holds all that was said.
 
     An API that is overloaded says nothing of the session, so nothing is asked before.
     """
@@ -97,7 +103,9 @@ def test_one_key_opens_a_repaired_copy(modern: Tui, plugin: Path, code: str) -> 
     modern.wait_idle()
     assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
-    modern.api.script = lambda request: Refusal(400, broken_rule(request)) if broken_rule(request) else None
+    modern.api.script = lambda request: (
+        Refusal(400, broken_rule(request)) if broken_rule(request) else None
+    )
     modern.submit("now go on BETA")
     modern.wait_for(r"BETA\s+● Mock reply")
     (request,) = modern.api.main_requests()
@@ -129,12 +137,17 @@ def test_a_real_session_is_repaired(tui: Tui, plugin: Path) -> None:
     (request,) = tui.api.main_requests()[asked:]
     assert broken_rule(request) == ""
     assert blocks(request, "tool_use", "id") == blocks(first, "tool_use", "id")
-    assert blocks(request, "tool_result", "tool_use_id") == blocks(first, "tool_result", "tool_use_id")
+    assert blocks(request, "tool_result", "tool_use_id") == blocks(
+        first, "tool_result", "tool_use_id"
+    )
 
 
 @pytest.mark.wide
 def test_not_now_leaves_all_and_is_the_last_word(tui: Tui, plugin: Path) -> None:
-    """A line says what helps later, and never reaches the model; the same error again asks nothing."""
+    """A line says what helps later, and never reaches the model.
+
+    The same error again asks nothing.
+    """
     parent = refuse(tui, plugin, UNSIGNED, UNCHANGED)
     tui.wait_for(QUESTION)
     tui.wait_idle(2)
@@ -178,7 +191,9 @@ def test_an_engine_that_fails_leaves_the_session(tui: Tui, plugin: Path, tmp_pat
     assert "the engine is ill" not in tui.text()
 
 
-def test_print_mode_is_left_alone(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_print_mode_is_left_alone(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """Nobody is there to answer."""
     parent = home.install_session(UNSIGNED, PARENT, set_cwd=True)
     api.script = lambda _: Refusal(400, UNCHANGED)

@@ -44,7 +44,12 @@ def said(request: dict[str, Any]) -> list[tuple[str, str]]:
 
     Nor thinking: 2.1.329 sends it only to the model that it is from, and an import names none.
     """
-    return [(m["role"], json.dumps(block)) for m in request["messages"] if m["role"] != "system" for block in _own(m)]
+    return [
+        (m["role"], json.dumps(block))
+        for m in request["messages"]
+        if m["role"] != "system"
+        for block in _own(m)
+    ]
 
 
 def _own(message: dict[str, Any]) -> Iterator[Any]:
@@ -52,7 +57,11 @@ def _own(message: dict[str, Any]) -> Iterator[Any]:
     for block in content if isinstance(content, list) else [{"type": "text", "text": content}]:
         bare = _bare({key: value for key, value in block.items() if key != "cache_control"})
         thought = bare["type"] in {"thinking", "redacted_thinking"}
-        if not thought and bare.get("text") != "" and not str(bare.get("text", "")).startswith(ADDED):
+        if (
+            not thought
+            and bare.get("text") != ""
+            and not str(bare.get("text", "")).startswith(ADDED)
+        ):
             yield bare
 
 
@@ -79,7 +88,10 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
     folder = os.path.realpath(elsewhere.cwd)
     with unpacked(str(path), elsewhere.where) as sessions:
         return import_sessions(
-            sessions, str(path), BundleOptions(folder, whole, force=False, dry_run=False), elsewhere.where
+            sessions,
+            str(path),
+            BundleOptions(folder, whole, force=False, dry_run=False),
+            elsewhere.where,
         )
 
 
@@ -98,7 +110,10 @@ def test_it_goes_on_elsewhere(
     request = sent(client, elsewhere, api, child.session_id)
     assert said(request) == before
     rows = Family(elsewhere.where).lineage(found[1].receipt.file)
-    assert [(row.session_id, row.status) for row in rows] == [(root.stem, "present"), (child.session_id, "present")]
+    assert [(row.session_id, row.status) for row in rows] == [
+        (root.stem, "present"),
+        (child.session_id, "present"),
+    ]
 
 
 def test_its_conversation_alone(
@@ -114,7 +129,9 @@ def test_its_conversation_alone(
     assert said(request) == before
 
 
-def test_the_picker_shows_it(client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi) -> None:
+def test_the_picker_shows_it(
+    client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+) -> None:
     """The client's own list in the new folder has it, and one can go on."""
     root = home.install_session(corpus() / SAMPLE[1], str(uuid.uuid4()), set_cwd=True)
     (came,) = brought(packed([root], home), elsewhere, whole=True)

@@ -10,7 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import assistant, boundary, conversation, custom_title, session_bytes, session_id, summary
+from tests.builders import (
+    assistant,
+    boundary,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    summary,
+)
 from tests.e2e.harness.asked import conversation as said
 from tests.e2e.harness.client import ClientHome, ClientVersion
 from tests.e2e.harness.mock_api import MockApi
@@ -39,7 +47,9 @@ def project(home: ClientHome, client: ClientVersion) -> Path:
     return home.cwd
 
 
-def screen_of(home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int) -> Screen:
+def screen_of(
+    home: ClientHome, api: MockApi, *words: str, cwd: Path | None = None, **size: int
+) -> Screen:
     """A terminal on which ``resume-hooks`` runs with these words, in the home of the client."""
     path = f"{home.root}/bin:{os.environ.get('PATH', os.defpath)}"
     environ = home.env(api.client_env() | {"PATH": path, "PYTHON": sys.executable})
@@ -59,7 +69,9 @@ def test_type_choose_and_the_client_goes_on(
     elsewhere = home.root / "elsewhere"
     elsewhere.mkdir()
     columns, rows = size
-    with screen_of(home, api, "resume", "--all", cwd=elsewhere, columns=columns, rows=rows) as screen:
+    with screen_of(
+        home, api, "resume", "--all", cwd=elsewhere, columns=columns, rows=rows
+    ) as screen:
         screen.wait_for("^> Fix the parser")
         screen.type("docs")
         screen.wait_for("^> Write the docs")
@@ -93,7 +105,10 @@ def test_a_fork_first(home: ClientHome, api: MockApi, project: Path) -> None:
 
 
 def test_a_compaction_undone(home: ClientHome, api: MockApi, project: Path) -> None:
-    """Ctrl+B: where there is none it says so and stays; else the client goes on in what stood before it."""
+    """Ctrl+B: where there is none it says so and stays.
+
+    Else the client goes on in what stood before it.
+    """
     own = session_id(3)
     rows = [
         *conversation(2, session_id=own, prefix="s3-"),
@@ -134,7 +149,9 @@ def test_a_folder_that_is_gone(home: ClientHome, api: MockApi, project: Path) ->
     """Re-homed into the current folder, the conversation goes on there."""
     gone = home.root / "gone"
     rows = [{**row, "cwd": str(gone)} for row in conversation(2, session_id=session_id(9))]
-    folder = home.config / "projects" / str(gone).replace("/", "-").replace(".", "-").replace("_", "-")
+    folder = (
+        home.config / "projects" / str(gone).replace("/", "-").replace(".", "-").replace("_", "-")
+    )
     folder.mkdir(parents=True)
     (folder / f"{session_id(9)}.jsonl").write_bytes(session_bytes(rows))
     with screen_of(home, api, "continue", session_id(9)) as screen:

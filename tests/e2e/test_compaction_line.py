@@ -48,7 +48,10 @@ def boundaries(session: Path) -> list[int]:
 def assert_read_back(
     home: ClientHome, server: ForkServer, session: Path, request: Request, originals: dict[str, str]
 ) -> int:
-    """Each reference in a request prints a record, for an output that one whole; how many those are."""
+    """Each reference in a request prints a record, for an output that one whole.
+
+    How many those are.
+    """
     outputs_of = {
         named[1]: originals[call]
         for kind, call, text in said(request)
@@ -56,8 +59,16 @@ def assert_read_back(
         and call in originals
         and (named := re.match(r"\[Results from .*; original: (\w+:\d+)", text))
     }
-    for reference in set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys():
-        done = server.run(("read", reference, "--max-chars", "100000", "--json"), home.env(), b"", str(home.cwd), 60)
+    for reference in (
+        set(re.findall(rf"\b{session.stem[:8]}:\d+", spoken(request))) | outputs_of.keys()
+    ):
+        done = server.run(
+            ("read", reference, "--max-chars", "100000", "--json"),
+            home.env(),
+            b"",
+            str(home.cwd),
+            60,
+        )
         told = json.loads(done.stdout)["data"]["text"]
         assert bare(outputs_of.get(reference, "")) in told, reference
     return len(outputs_of)
@@ -80,7 +91,9 @@ def test_made_smaller_when_the_turn_has_ended(
     assert spoken(live).count("Facts about this session from before it was compacted:") == 1
     assert "hello ALPHA" in spoken(live)
     assert_read_alike(small.home, small.api, parent, before, live)
-    assert bool(assert_read_back(small.home, fork_server, parent, live, originals)) == (chosen == "trim")
+    assert bool(assert_read_back(small.home, fork_server, parent, live, originals)) == (
+        chosen == "trim"
+    )
 
 
 class Growing:
@@ -91,7 +104,9 @@ class Growing:
 
     def __call__(self, request: Request) -> Reply:
         """A call for the first request of a turn, the end of it for the second."""
-        self.api.usage = Usage(100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4)
+        self.api.usage = Usage(
+            100, cache_read_input_tokens=50_000 + len(json.dumps(request["messages"])) // 4
+        )
         turn, is_second = divmod(self.count, 2)
         self.count += 1
         call = {"name": "Bash", "input": {"command": f"seq {turn + 1}0000 {turn + 1}3500"}}
@@ -100,9 +115,14 @@ class Growing:
 
 @pytest.mark.wide
 def test_sixty_turns_over_the_line(tui: Tui, plugin: Path, fork_server: ForkServer) -> None:
-    """Never again within five turns, never where less than a fifth goes; outputs read back whole."""
+    """Never again within five turns, never where less than a fifth goes.
+
+    Outputs read back whole.
+    """
     tui.api.script = Growing(tui.api)
-    tui.start((*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM)
+    tui.start(
+        (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=plugin, extra_env=QUIET | TRIM
+    )
     for turn in range(1, 61):
         tui.submit(f"take step {turn}")
         tui.wait_for(f"Step {turn} is done")

@@ -49,11 +49,16 @@ def on_path(client: ClientVersion, folder: Path) -> dict[str, str]:
     return ENGINE | {"PATH": f"{folder}:{os.environ['PATH']}"}
 
 
-def test_print_mode(every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, tmp_path: Path) -> None:
-    """The summary is in the child and in its request; the run that wrote it knew nothing but the material.
+def test_print_mode(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, tmp_path: Path
+) -> None:
+    """The summary is in the child and in its request.
 
-    No request for the prompt itself, no tool, no hook, no memory, no file that the transcript mentions, no session.
-    Where no client is on PATH the one that runs us is asked; the oldest does not say that it runs.
+    The run that wrote it knew nothing but the material.
+
+    No request for the prompt itself, no tool, no hook, no memory, no file that the transcript
+    mentions, no session. Where no client is on PATH the one that runs us is asked; the oldest does
+    not say that it runs.
     """
     env = (
         on_path(every_client, tmp_path / "bin")
@@ -65,28 +70,44 @@ def test_print_mode(every_client: ClientVersion, home: ClientHome, api: MockApi,
     (home.cwd / "notes.txt").write_text(SECRET)
     (home.config / "CLAUDE.md").write_text("USERS-MEMORY")
     hooked = home.root / "hooked"
-    hook = {"type": "command", "command": f"echo ran-$RESUME_HOOKS_CHILD >> {shlex.quote(str(hooked))}"}
+    hook = {
+        "type": "command",
+        "command": f"echo ran-$RESUME_HOOKS_CHILD >> {shlex.quote(str(hooked))}",
+    }
     home.write_settings({"hooks": {"UserPromptSubmit": [{"hooks": [hook]}]}})
     api.clear()
     api.script = summarising
     done = run_print(
-        every_client, home, api, ">rollover focus on BETA", resume=parent.stem, plugin_dir=plugin, extra_env=env
+        every_client,
+        home,
+        api,
+        ">rollover focus on BETA",
+        resume=parent.stem,
+        plugin_dir=plugin,
+        extra_env=env,
     )
     assert done.returncode == 0, done.stderr
     asked = api.requests
     assert asked
     assert all(is_headless(request) for request in asked)
-    assert {tool["name"] for request in asked for tool in request["tools"]} <= {FORM, "DeferredToolPlaceholder"}
+    assert {tool["name"] for request in asked for tool in request["tools"]} <= {
+        FORM,
+        "DeferredToolPlaceholder",
+    }
     said = spoken(asked[0])
     assert "focus on BETA" in said
     assert "remember ALPHA" in said
     assert not {word for word in ("USERS-MEMORY", SECRET) if word in json.dumps(asked)}
     assert hooked.read_text() == "ran-\n"
     (child,) = children(home, parent)
-    assert [path.name for path in (home.config / "projects").iterdir()] == [home.project_folder.name]
+    assert [path.name for path in (home.config / "projects").iterdir()] == [
+        home.project_folder.name
+    ]
     assert sorted(home.sessions()) == sorted([parent, child])
     api.clear()
-    done = run_print(every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=env)
+    done = run_print(
+        every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=env
+    )
     assert done.returncode == 0, done.stderr
     request = api.main_requests()[-1]
     told = spoken(request)
@@ -94,13 +115,23 @@ def test_print_mode(every_client: ClientVersion, home: ClientHome, api: MockApi,
     assert "goal: Teach the parser BETA." in told
     assert re.search(r"^  - Say it again\. \(:[0-8](, :[0-8])*\)$", told, re.MULTILINE)
     assert "The word (/SESSION LINEAGE) was said." in told
-    assert [m["role"] for m in request["messages"] if m["role"] != "system"] == ["user", "assistant", "user"]
+    assert [m["role"] for m in request["messages"] if m["role"] != "system"] == [
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 @pytest.mark.wide
 def test_esc_then_paste(tui: Tui, plugin: Path, xserver: XServer, tmp_path: Path) -> None:
-    """Esc while the model reads leaves the digest child; asked for anew, the pasted child holds the summary."""
-    tui.start(plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "bin") | {"DISPLAY": xserver.display})
+    """Esc while the model reads leaves the digest child.
+
+    Asked for anew, the pasted child holds the summary.
+    """
+    tui.start(
+        plugin_dir=plugin,
+        extra_env=on_path(tui.version, tmp_path / "bin") | {"DISPLAY": xserver.display},
+    )
     tui.submit("remember the word ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()

@@ -33,13 +33,17 @@ ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 _STEP = "WRITE-THE-CHANGELOG"
 
 
-def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def resumes_as_a_fresh_child(
+    source: Path, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Hand ``source`` off in a project of its own, resume the child, and look at what the client sends."""
     session_id = source.stem if is_session_id(source.stem) else str(uuid.uuid4())
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
-        plan = agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP)
+        plan = agents.fresh(
+            locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP
+        )
     except NothingToHandOff:
         assert not any(node.prompt or node.context_tokens for node in scan(str(parent)).chain)
         return
@@ -57,14 +61,18 @@ def resumes_as_a_fresh_child(source: Path, client: ClientVersion, home: ClientHo
 
 
 @pytest.mark.parametrize("name", one_in(3, SAMPLE))
-def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_sample_on_the_newest_client(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Five sessions: an image of an old client, a compaction, damage, a call without an answer, the largest."""
     resumes_as_a_fresh_child(_there(name), client, home, api)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_on_every_client(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_every_session_on_every_client(
+    name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The whole corpus on every client."""
     resumes_as_a_fresh_child(_there(name), every_client, home, api)
 

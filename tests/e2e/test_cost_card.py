@@ -14,7 +14,10 @@ from tests.e2e.plugin import ENGINE, without_module
 
 BELOW = Usage(input_tokens=10, cache_read_input_tokens=130_000)
 ABOVE = Usage(input_tokens=10, cache_read_input_tokens=161_990)
-"""90 per cent of what the client fills; older clients compact by themselves from 167,000 tokens on."""
+"""90 per cent of what the client fills.
+
+Older clients compact by themselves from 167,000 tokens on.
+"""
 
 OF_200K = ("--model", "claude-haiku-4-5")
 """What has a client take a model with that window."""
@@ -34,9 +37,12 @@ def turns(tui: Tui, *numbers: int) -> int:
 def test_one_line_says_once_that_it_fills_up(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Not below the level; above it at the end of the turn that finds it written down; then no more. No model reads it.
+    """Not below the level; above it at the end of the turn that finds it written down.
 
-    On the newest client, whose transcript keeps the line, the session is resumed once more after that.
+    Then no more. No model reads it.
+
+    On the newest client, whose transcript keeps the line, the session is resumed once more after
+    that.
     """
     without_module(plugin)  # which shows a band instead
     records = conversation(1, session_id=SESSION)
@@ -57,11 +63,15 @@ def test_one_line_says_once_that_it_fills_up(
 
 
 @pytest.mark.wide
-def test_print_mode_is_not_told(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_print_mode_is_not_told(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """Nobody is there to go on elsewhere; the line is kept for whoever resumes the session."""
     api.usage = ABOVE
     first = run_print(client, home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
-    again = run_print(client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE)
+    again = run_print(
+        client, home, api, "go on", resume=first.session_id, plugin_dir=plugin, extra_env=ENGINE
+    )
     assert SAID not in json.dumps(first.events + again.events)
     notes = (home.config / "resume-hooks").glob("pending/notice-*")
     assert not any("told" in note.read_text() for note in notes)

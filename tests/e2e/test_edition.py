@@ -47,7 +47,8 @@ def test_it_installs_by_the_line_of_its_readme(
 def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
     """``/trim`` asks, ``/search`` finds, ``/handoff`` opens the fresh session with its step in the box.
 
-    A search of the model's asks by the client's own question; after a yes it reads the answer. Headless it is refused.
+    A search of the model's asks by the client's own question; after a yes it reads the answer.
+    Headless it is refused.
     """
     begin(tui, edition)
     tui.submit("/trim")
@@ -75,5 +76,7 @@ def test_its_commands_answer(tui: Tui, edition: Path, parent: Path) -> None:
     tui.wait_idle()
     assert results(tui.api.main_requests())[-1].startswith("resume-hooks search")
     tui.api.script = [bash(command), "done"]
-    done = run_print(tui.version, tui.home, tui.api, "and now?", plugin_dir=edition, extra_env=ENGINE)
+    done = run_print(
+        tui.version, tui.home, tui.api, "and now?", plugin_dir=edition, extra_env=ENGINE
+    )
     assert [denial["tool_name"] for denial in denials(done.events)] == ["Bash"]

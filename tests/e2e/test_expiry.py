@@ -43,9 +43,21 @@ def worked(home: ClientHome, own_id: str, prefix: str, word: str) -> list[dict[s
     place: dict[str, Any] = {"session_id": own_id, "cwd": str(home.cwd)}
     return [
         user(f"read the file about {word}", uuid=f"{prefix}1", parent=None, **place),
-        tool_use(f"toolu_{prefix}", uuid=f"{prefix}2", parent=f"{prefix}1", tool_input={"file_path": "/x"}, **place),
+        tool_use(
+            f"toolu_{prefix}",
+            uuid=f"{prefix}2",
+            parent=f"{prefix}1",
+            tool_input={"file_path": "/x"},
+            **place,
+        ),
         tool_result(f"toolu_{prefix}", BULKY, uuid=f"{prefix}3", parent=f"{prefix}2", **place),
-        assistant(f"It is all about {word}.", uuid=f"{prefix}4", parent=f"{prefix}3", tokens=20_000, **place),
+        assistant(
+            f"It is all about {word}.",
+            uuid=f"{prefix}4",
+            parent=f"{prefix}3",
+            tokens=20_000,
+            **place,
+        ),
     ]
 
 
@@ -70,8 +82,13 @@ def age(seconds: float, *paths: Path) -> None:
             os.utime(each, (time.time() - seconds,) * 2)
 
 
-def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Ancestors are gone from their folder; lineage, search, read, untrim are whole; one comes back."""
+def test_what_the_cleanup_takes_is_kept(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """Ancestors are gone from their folder; lineage, search, read, untrim are whole.
+
+    One comes back.
+    """
     folder = home.project_folder
     root = Path(write_session(folder, session_id(1), worked(home, session_id(1), "a", WORD)))
     files = with_files(home, root)
@@ -80,14 +97,20 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     more = worked(home, handoff.stem, "b", "quartz")
     with handoff.open("ab") as stream:
         stream.write(session_bytes([more[0] | {"parentUuid": last}, *more[1:]]))
-    trimmed = Path(data_of(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"])
+    trimmed = Path(
+        data_of(home, "trim", handoff.stem, "--threshold", "200", "--keep-recent", "0")["file"]
+    )
     assert archived_ids(home.where) == sorted([root.stem, handoff.stem])
 
     old = Path(write_session(folder, session_id(2), conversation(2, session_id=session_id(2))))
     soon = Path(write_session(folder, session_id(3), conversation(2, session_id=session_id(3))))
     young = Path(write_session(folder, session_id(4), conversation(2, session_id=session_id(4))))
     (output, _, backup) = with_files(home, young)
-    other = Path(write_session(folder.parent / "-other", session_id(5), conversation(2, session_id=session_id(5))))
+    other = Path(
+        write_session(
+            folder.parent / "-other", session_id(5), conversation(2, session_id=session_id(5))
+        )
+    )
     age(GONE, root, *files, handoff, old, other, output, backup)
     age(SOON, soon)
     was = {path: path.read_bytes() for path in (root, handoff, *files)}
@@ -99,7 +122,9 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert "resume-hooks" not in done.text + done.stderr
     assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in (soon, young, trimmed))
-    assert set(archived_ids(home.where)) >= {path.stem for path in (root, handoff, old, soon, young, other)}
+    assert set(archived_ids(home.where)) >= {
+        path.stem for path in (root, handoff, old, soon, young, other)
+    }
     kept = find(young.stem, home.where)
     assert kept
     assert {Path(part.place).name for part in kept.parts} >= {output.name, backup.name}
@@ -116,19 +141,28 @@ def test_what_the_cleanup_takes_is_kept(client: ClientVersion, home: ClientHome,
     assert BULKY.encode() in untrimmed.read_bytes()
 
     data_of(home, "restore", root.stem)
-    assert {path: path.read_bytes() for path in (root, *files)} == {path: was[path] for path in (root, *files)}
+    assert {path: path.read_bytes() for path in (root, *files)} == {
+        path: was[path] for path in (root, *files)
+    }
     assert time.time() - root.stat().st_mtime < 30 * DAY
     api.clear()
     api.script = ()
-    done = run_print(client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE)
+    done = run_print(
+        client, home, api, "and now?", resume=root.stem, plugin_dir=plugin, extra_env=ENGINE
+    )
     assert done.returncode == 0, done.stderr
     assert WORD in spoken(api.main_requests()[-1])
 
 
 def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
-    """Of what goes within seven days; nothing is asked, what is typed is sent whole, the next start is silent."""
+    """Of what goes within seven days.
+
+    Nothing is asked, what is typed is sent whole, the next start is silent.
+    """
     home, where = tui.home, tui.home.where
-    soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    soon = Path(
+        write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
+    )
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     tui.wait_for("will be kept in a private folder")
@@ -149,7 +183,11 @@ def test_a_start_says_that_copies_will_be_kept(tui: Tui, plugin: Path) -> None:
 def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
     """Without modules a start keeps what goes within seven days, and says once so, and how to switch that off."""
     without_module(plugin)
-    soon = Path(write_session(tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
+    soon = Path(
+        write_session(
+            tui.home.project_folder, session_id(3), conversation(2, session_id=session_id(3))
+        )
+    )
     age(SOON, soon)
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     tui.wait_for("archived 1 session that the client deletes soon")
@@ -164,19 +202,28 @@ def test_a_start_says_once_what_it_kept(tui: Tui, plugin: Path) -> None:
 @pytest.mark.wide
 def test_an_older_client_keeps_what_goes_soon(home: ClientHome, api: MockApi, plugin: Path) -> None:
     """In headless runs; what did not fit into the first is kept by the second."""
-    soon = Path(write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3))))
-    young = Path(write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4))))
+    soon = Path(
+        write_session(home.project_folder, session_id(3), conversation(2, session_id=session_id(3)))
+    )
+    young = Path(
+        write_session(home.project_folder, session_id(4), conversation(2, session_id=session_id(4)))
+    )
     files = with_files(home, young)
     age(SOON, soon, *files)
     for _ in range(2):
-        done = run_print(find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE)
+        done = run_print(
+            find_client(OLDEST), home, api, "hello", plugin_dir=plugin, extra_env=ENGINE
+        )
         assert done.returncode == 0, done.stderr
     assert archived_ids(home.where) == [soon.stem, young.stem]
 
 
 @pytest.mark.parametrize("folder_too", one_in(2, [True, False]))
 def test_what_vanishes_early_comes_back(tui: Tui, plugin: Path, folder_too: bool) -> None:
-    """A session of an hour ago, with its output, and the one that is open; deleted, the next start archives both."""
+    """A session of an hour ago, with its output, and the one that is open.
+
+    Deleted, the next start archives both.
+    """
     home, where = tui.home, tui.home.where
     run_print(tui.version, home, tui.api, f"remember {WORD}", plugin_dir=plugin, extra_env=ENGINE)
     (early,) = home.sessions()

@@ -1,7 +1,8 @@
 """Forks of real sessions in the real client: what is sent of one is what the client sends of its parent, whole or cut.
 
-The measure is what the newest client sends when it resumes the parent itself, with ``--resume-session-at`` for a cut.
-A sample runs every time; thirty sessions on all clients by ``make test-all``.
+The measure is what the newest client sends when it resumes the parent itself, with
+``--resume-session-at`` for a cut. A sample runs every time; thirty sessions on all clients by
+``make test-all``.
 """
 
 from __future__ import annotations
@@ -30,8 +31,24 @@ from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.transcript import Transcript, scan
-from tests.builders import SESSION, assistant, session_bytes, session_id, tool_result, tool_use, user
-from tests.e2e.harness.client import NEWEST, OLDEST, VERSIONS, ClientHome, ClientVersion, find_client, run_print
+from tests.builders import (
+    SESSION,
+    assistant,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+)
+from tests.e2e.harness.client import (
+    NEWEST,
+    OLDEST,
+    VERSIONS,
+    ClientHome,
+    ClientVersion,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus, corpus_folder, corpus_sessions, one_in
 from tests.search.index.probe import uid
@@ -57,7 +74,13 @@ THIRTY = sorted(ALL, key=lambda name: hashlib.sha256(name.encode()).digest())[:3
 REMINDER = re.compile(r"<(system-reminder|task-notification)>.*?</\1>\s*", re.DOTALL)
 """What the client adds of its own, at other places on other versions: date, tools, skills, the environment, reports."""
 
-INSERTED = {"", "No response requested.", "(no content)", "[Request interrupted by user]", UNANSWERED}
+INSERTED = {
+    "",
+    "No response requested.",
+    "(no content)",
+    "[Request interrupted by user]",
+    UNANSWERED,
+}
 LOST = (UNANSWERED, "[Tool call interrupted:", "[Tool result missing")
 """How a call without an answer is answered: by us, by the newest client, by older ones."""
 
@@ -76,7 +99,12 @@ def said(request: dict[str, Any]) -> Sent:
     for message in request["messages"]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        rows += (row for block in blocks if message["role"] != "system" for row in told(message["role"], block))
+        rows += (
+            row
+            for block in blocks
+            if message["role"] != "system"
+            for row in told(message["role"], block)
+        )
     while rows and rows[-1][:2] == ("text", "user"):
         rows.pop()  # the prompt; or that of a compaction, where a context is too large for an old client
     return rows
@@ -94,13 +122,26 @@ def told(role: str, block: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
         yield "tool_use", block["id"], str(sorted(given.items()))
     elif block["type"] == "tool_result":
         content = block.get("content") or ""
-        texts = [content] if isinstance(content, str) else [inner.get("text", "[media]") for inner in content]
+        texts = (
+            [content]
+            if isinstance(content, str)
+            else [inner.get("text", "[media]") for inner in content]
+        )
         text = REMINDER.sub("", "\n".join(texts)).strip()
         known = next(
-            (mark for marks in (LOST, CLEARED, (REFERENCES,)) for mark in marks if text.startswith(mark)), text
+            (
+                mark
+                for marks in (LOST, CLEARED, (REFERENCES,))
+                for mark in marks
+                if text.startswith(mark)
+            ),
+            text,
         )
         yield "tool_result", block["tool_use_id"], LOST[0] if known in LOST else known
-    elif block["type"] not in {"thinking", "redacted_thinking"}:  # which thinking is sent depends on the model
+    elif block["type"] not in {
+        "thinking",
+        "redacted_thinking",
+    }:  # which thinking is sent depends on the model
         yield block["type"], role, str(block.get("source"))
 
 
@@ -125,7 +166,9 @@ def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Rece
 def installed(home: ClientHome, name: str) -> Path:
     """A session of the corpus in the client's home."""
     source = corpus() / name
-    return home.install_session(source, source.stem if is_session_id(source.stem) else str(uuid.uuid4()))
+    return home.install_session(
+        source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
+    )
 
 
 def twin(home: ClientHome, parent: Path) -> str:
@@ -136,7 +179,10 @@ def twin(home: ClientHome, parent: Path) -> str:
 def legal(transcript: Transcript) -> list[Node]:
     """The messages after which a conversation can be cut as it is."""
     row = linearize(transcript.chain)
-    begun = next((place for place, node in enumerate(row.nodes) if node.prompt or node.summary), len(row.nodes))
+    begun = next(
+        (place for place, node in enumerate(row.nodes) if node.prompt or node.summary),
+        len(row.nodes),
+    )
     return [
         node
         for place, node in enumerate(row.nodes, 1)
@@ -150,7 +196,10 @@ def without_lineage(rows: Sent) -> Sent:
 
 
 def differences(found: Sent, wanted: Sent) -> list[Any]:
-    """Where two conversations differ, as sent by an older client and by the newest; none is what is hoped for."""
+    """Where two conversations differ, as sent by an older client and by the newest.
+
+    None is what is hoped for.
+    """
     pairs = list(zip_longest(without_lineage(found), wanted))
     return [(one, other) for one, other in pairs if one != other and not is_cleared(one, other)]
 
@@ -165,8 +214,8 @@ def sends_alike(
 ) -> None:
     """What each client sends of a fork is what the newest one sends of the parent.
 
-    An older client reads some odd files in a way of its own: then it is what that client sends of the parent, too, and
-    every call and result is there as the newest has them.
+    An older client reads some odd files in a way of its own: then it is what that client sends of
+    the parent, too, and every call and result is there as the newest has them.
     """
     at = ("--resume-session-at", cut.uuid) if cut else ()
     newest = sent(find_client(NEWEST), home, api, twin(home, parent), *at)
@@ -213,17 +262,24 @@ def test_thirty_sessions_on_every_client(name: str, home: ClientHome, api: MockA
     forks_well(name, VERSIONS, home, api)
 
 
-@pytest.mark.parametrize("name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"])
+@pytest.mark.parametrize(
+    "name", [SAMPLE[1], "entireio__cli/8ef64fdd-df8c-41f2-ac32-d9471671f062.jsonl"]
+)
 def test_a_compaction_undone(name: str, home: ClientHome, api: MockApi) -> None:
     """What is sent of the fork is what is sent of the file as it was when it had no line of its last compaction."""
     parent = installed(home, name)
     before = parent.read_bytes()
     lines = before.splitlines(keepends=True)
-    end = max(number for number, line in enumerate(lines) if b'"subtype":"compact_boundary"' in line)
+    end = max(
+        number for number, line in enumerate(lines) if b'"subtype":"compact_boundary"' in line
+    )
     earlier = home.install_session(b"".join(lines[:end]), str(uuid.uuid4())).stem
     newest = find_client(NEWEST)
     child = forked(home, parent, BeforeCompaction())
-    assert differences(sent(newest, home, api, child.session_id), sent(newest, home, api, earlier)) == []
+    assert (
+        differences(sent(newest, home, api, child.session_id), sent(newest, home, api, earlier))
+        == []
+    )
     assert parent.read_bytes() == before
 
 
@@ -231,7 +287,9 @@ def branched(name: str) -> bytes:
     """A first turn with a call, a second that was left, a third in its place."""
     rows = [
         user("first", uuid=uid(1), ts=1, session_id=name),
-        tool_use("toolu_1", uuid=uid(2), parent=uid(1), ts=2, name="Bash", tool_input={"command": "ls"}),
+        tool_use(
+            "toolu_1", uuid=uid(2), parent=uid(1), ts=2, name="Bash", tool_input={"command": "ls"}
+        ),
         tool_result("toolu_1", "OUTPUT", uuid=uid(3), parent=uid(2), ts=3),
         assistant("done", uuid=uid(4), parent=uid(3), ts=4),
         user("LEFT", uuid=uid(5), parent=uid(4), ts=5),
@@ -242,24 +300,47 @@ def branched(name: str) -> bytes:
     return session_bytes({**row, "sessionId": name} for row in rows)
 
 
-def test_difference_on_a_left_branch(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The client's own ``--resume-session-at`` knows no record that is not loaded; a fork there resumes that branch."""
+def test_difference_on_a_left_branch(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The client's own ``--resume-session-at`` knows no record that is not loaded.
+
+    A fork there resumes that branch.
+    """
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
-    done = run_print(every_client, home, api, PROMPT, resume=copy.stem, extra_args=["--resume-session-at", uid(6)])
+    done = run_print(
+        every_client,
+        home,
+        api,
+        PROMPT,
+        resume=copy.stem,
+        extra_args=["--resume-session-at", uid(6)],
+    )
     assert done.returncode != 0
     assert "No message found" in done.stderr + str(done.events)
     made = forked(home, parent, AtRecord(uid(6)))
-    texts = [text for kind, _, text in sent(every_client, home, api, made.session_id) if kind == "text"]
+    texts = [
+        text for kind, _, text in sent(every_client, home, api, made.session_id) if kind == "text"
+    ]
     assert texts == ["first", "done", "LEFT", "left"]
 
 
-def test_difference_behind_a_call(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The client cuts a call from its result and makes up for that; a fork takes the result along."""
+def test_difference_behind_a_call(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The client cuts a call from its result and makes up for that.
+
+    A fork takes the result along.
+    """
     parent = home.install_session(branched(SESSION), SESSION)
     copy = home.install_session(branched(session_id(2)), session_id(2))
     theirs = sent(every_client, home, api, copy.stem, "--resume-session-at", uid(2))
     assert "OUTPUT" not in [text for _, _, text in theirs]
     made = forked(home, parent, AtRecord(uid(2)))
     assert made.warnings == ("The cut moved forward to record 2, so that no tool call is split.",)
-    assert sent(every_client, home, api, made.session_id)[-1] == ("tool_result", "toolu_1", "OUTPUT")
+    assert sent(every_client, home, api, made.session_id)[-1] == (
+        "tool_result",
+        "toolu_1",
+        "OUTPUT",
+    )

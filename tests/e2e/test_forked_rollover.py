@@ -55,7 +55,11 @@ def asked_behind(last: Request, again: Request) -> Any:
     assert unmarked(sent[: len(kept)]) == unmarked(kept)
     answer, asked = sent[len(kept) :]
     assert answer["role"] == "assistant"
-    assert answer["content"][-1] == {"type": "text", "text": "Mock reply 1.", "cache_control": {"type": "ephemeral"}}
+    assert answer["content"][-1] == {
+        "type": "text",
+        "text": "Mock reply 1.",
+        "cache_control": {"type": "ephemeral"},
+    }
     assert asked["role"] == "user"
     return asked
 
@@ -75,8 +79,13 @@ def unmarked(value: Any) -> Any:
 
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
-def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None) -> None:
-    """With its answer, the cache's mark and our prompt behind it, and no other; what it took is told as reported."""
+def test_the_last_request_goes_again(
+    modern: Tui, plugin: Path, tmp_path: Path, size: tuple[int, int] | None
+) -> None:
+    """With its answer, the cache's mark and our prompt behind it, and no other.
+
+    What it took is told as reported.
+    """
     if size:
         modern.columns, modern.rows = size
     parent = begin(modern, plugin, tmp_path)
@@ -107,7 +116,11 @@ def test_the_last_request_goes_again(modern: Tui, plugin: Path, tmp_path: Path, 
     told = spoken(modern.api.main_requests()[-1])
     assert told.index(LINEAGE) < told.index("summary by claude-") < told.index("digest of")
     assert re.search(r"^  - Say it again\. \(:[0-9](, :[0-9])*\)$", told, re.MULTILINE)
-    for part in ("goal: Teach the parser BETA.", "The word (/SESSION LINEAGE) was said.", "now go on GAMMA"):
+    for part in (
+        "goal: Teach the parser BETA.",
+        "The word (/SESSION LINEAGE) was said.",
+        "now go on GAMMA",
+    ):
         assert part in told
 
 
@@ -132,8 +145,13 @@ def turn(tui: Tui, usage: Usage = WARM) -> None:
 @pytest.mark.parametrize(
     "rounds",
     [
-        {r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4, "empty-reply": [CALL, CALL]},
-        pytest.param({"empty-reply": [{"thinking": "hm", "signature": "s"}]}, marks=pytest.mark.wide),
+        {
+            r"api-error\s+400\s+invalid_request": [Refusal(400, "prompt is too long")] * 4,
+            "empty-reply": [CALL, CALL],
+        },
+        pytest.param(
+            {"empty-reply": [{"thinking": "hm", "signature": "s"}]}, marks=pytest.mark.wide
+        ),
         pytest.param({r"in\s+prose": ["I would rather say it in prose."]}, marks=pytest.mark.wide),
     ],
     ids=["refused, then a tool-call", "empty", "prose"],
@@ -143,7 +161,8 @@ def test_without_an_answer_the_headless_model_is_asked(
 ) -> None:
     """For the same child, and why is told; no tool runs.
 
-    A session that was resumed has nothing to send again: its cache may be warm, but the client keeps no request of it.
+    A session that was resumed has nothing to send again: its cache may be warm, but the client
+    keeps no request of it.
     """
     session = begin(tui, plugin, tmp_path)
     for shown, replies in rounds.items():
@@ -155,7 +174,11 @@ def test_without_an_answer_the_headless_model_is_asked(
         turn(tui)
     assert not (tui.home.cwd / "ran").exists()
     tui.close()
-    tui.start(resume=session.stem, plugin_dir=plugin, extra_env=on_path(tui.version, tmp_path / "again") | SILENT)
+    tui.start(
+        resume=session.stem,
+        plugin_dir=plugin,
+        extra_env=on_path(tui.version, tmp_path / "again") | SILENT,
+    )
     tui.submit("/rollover")
     tui.wait_for("gave no answer: nothing was sent")
     child = rolled_over(tui, session)
@@ -164,7 +187,10 @@ def test_without_an_answer_the_headless_model_is_asked(
 
 
 def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_path: Path) -> None:
-    """Where the session's model has no cache, chosen since or none is kept; and one that the user named."""
+    """Where the session's model has no cache, chosen since or none is kept.
+
+    And one that the user named.
+    """
     session = begin(tui, plugin, tmp_path)
     for why in ("switched", "cold", "named"):
         if why == "switched":
@@ -186,10 +212,13 @@ def test_another_model_is_asked_where_it_costs_less(tui: Tui, plugin: Path, tmp_
         assert all(map(is_headless, tui.api.main_requests())), why
 
 
-def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tmp_path: Path) -> None:
+def test_esc_leaves_the_digest_and_the_same_asks_anew(
+    tui: Tui, plugin: Path, tmp_path: Path
+) -> None:
     """For the child that is there; what came too late is in none.
 
-    What comes back is bounded and holds no secret, however long a model talks, and whatever it quotes.
+    What comes back is bounded and holds no secret, however long a model talks, and whatever it
+    quotes.
     """
     parent = begin(tui, plugin, tmp_path)
     tui.api.script = saying([120.0, ANSWER.replace("BETA", "LATE")])
@@ -199,10 +228,16 @@ def test_esc_leaves_the_digest_and_the_same_asks_anew(tui: Tui, plugin: Path, tm
     tui.key("Escape")
     tui.wait_gone("asking this session's model")
     child = child_of(tui.home, parent)
-    tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
+    tui.wait_for(
+        rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}"
+    )
     tui.api.release()
     tui.wait_idle()
-    huge = {"goal": f"Teach {SECRET} BETA.", "state": "x" * 5_000_000, "next": [{"text": "y" * 9_000}] * 300}
+    huge = {
+        "goal": f"Teach {SECRET} BETA.",
+        "state": "x" * 5_000_000,
+        "next": [{"text": "y" * 9_000}] * 300,
+    }
     tui.api.script = saying(json.dumps(huge))
     tui.submit("/rollover")
     assert rolled_over(tui, parent) == child

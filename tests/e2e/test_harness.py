@@ -38,7 +38,9 @@ def last_words(session: Path) -> str:
     return str(texts[-1][:40])
 
 
-def test_nothing_of_the_real_home_is_used(home: ClientHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_of_the_real_home_is_used(
+    home: ClientHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the test run's own environment a client gets PATH alone."""
     monkeypatch.setenv("CLAUDE_CODE_CHILD_SESSION", "1")
     monkeypatch.setenv("DISPLAY", ":0")
@@ -52,14 +54,20 @@ def test_nothing_of_the_real_home_is_used(home: ClientHome, monkeypatch: pytest.
 
 def test_nothing_gets_past_the_mock(home: ClientHome, api: MockApi) -> None:
     """Whatever else than the API a client wants to reach is refused by the mock, which stands as its proxy."""
-    command = [sys.executable, "-c", "import urllib.request as r; r.urlopen('https://api.anthropic.com', timeout=5)"]
+    command = [
+        sys.executable,
+        "-c",
+        "import urllib.request as r; r.urlopen('https://api.anthropic.com', timeout=5)",
+    ]
     done = subprocess.run(command, env=home.env(api.client_env()), capture_output=True, check=False)
     assert done.returncode != 0
     assert api.refused == ["api.anthropic.com:443"]
 
 
 @pytest.mark.parametrize("name", SMALL_SESSIONS)
-def test_resume_sends_the_history(every_client: ClientVersion, home: ClientHome, api: MockApi, name: str) -> None:
+def test_resume_sends_the_history(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
+) -> None:
     """`--resume` of a real transcript sends what was said in it before the new prompt."""
     source = corpus() / name
     installed = home.install_session(source, source.stem)
@@ -72,19 +80,30 @@ def test_resume_sends_the_history(every_client: ClientVersion, home: ClientHome,
 
 
 @pytest.mark.wide
-def test_closed_tui_leaves_no_process(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_closed_tui_leaves_no_process(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """After the `with` block, failed or not, no process of that home runs."""
-    with pytest.raises(AssertionError, match="never on the screen"), Tui(client, home, api).start() as screen:
+    with (
+        pytest.raises(AssertionError, match="never on the screen"),
+        Tui(client, home, api).start() as screen,
+    ):
         screen.wait_for("never on the screen", timeout=0.2)
     home.reap()
     assert pids_with(f"HOME={home.root}") == []
 
 
 def test_mock_answers_other_requests(api: MockApi) -> None:
-    """HEAD, a token count and a whole (unstreamed) message are answered; errands leave the script alone."""
+    """HEAD, a token count and a whole (unstreamed) message are answered.
+
+    Errands leave the script alone.
+    """
     api.script = ["for the turn"]
     assert send(api, "HEAD", "/") == b""
-    assert json.loads(send(api, "POST", "/v1/messages/count_tokens", {"messages": []}))["input_tokens"] > 0
+    assert (
+        json.loads(send(api, "POST", "/v1/messages/count_tokens", {"messages": []}))["input_tokens"]
+        > 0
+    )
     send(api, "POST", "/v1/messages", TITLE_CALL)
     answer = json.loads(send(api, "POST", "/v1/messages", TURN))
     assert answer["content"] == [{"type": "text", "text": "for the turn"}]
@@ -129,7 +148,10 @@ def test_a_registry_that_does_not_answer_is_asked_once(tmp_path: Path, answers: 
     npm.chmod(0o755)
     done = subprocess.run(
         ["sh", REPO / "tools" / "clients"],
-        env={"PATH": f"{npm.parent}:{os.environ['PATH']}", "RESUME_HOOKS_CLIENTS": str(tmp_path / "clients")},
+        env={
+            "PATH": f"{npm.parent}:{os.environ['PATH']}",
+            "RESUME_HOOKS_CLIENTS": str(tmp_path / "clients"),
+        },
         capture_output=True,
         text=True,
         check=True,

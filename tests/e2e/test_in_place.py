@@ -35,7 +35,12 @@ from tests.needs import corpus
 
 GO_ON = "now go on BETA"
 READERS = (NEWEST, OLDEST)
-INSERTED = ("<system-reminder>", "No response requested", "Continue from where you left off.", "<task-notification>")
+INSERTED = (
+    "<system-reminder>",
+    "No response requested",
+    "Continue from where you left off.",
+    "<task-notification>",
+)
 """How texts begin that a client puts in, each its own way: 2.1.112 tells of tasks anew, trimmed or not."""
 
 REMINDER = re.compile(r"<system-reminder>.*?</system-reminder>", re.DOTALL)
@@ -46,17 +51,39 @@ def said(request: Request) -> list[tuple[str, str, Any]]:
     rows: list[tuple[str, str, Any]] = []
     for message in request["messages"]:
         content = message["content"]
-        blocks: list[dict[str, Any]] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        blocks: list[dict[str, Any]] = (
+            [{"type": "text", "text": content}] if isinstance(content, str) else content
+        )
         for block in blocks:
             if block["type"] == "tool_use":
-                given = block["input"]  # the text of a plan stands there in some clients and not in others
-                rows.append(("call", block["id"], {key: given[key] for key in given if not key.startswith("plan")}))
+                given = block[
+                    "input"
+                ]  # the text of a plan stands there in some clients and not in others
+                rows.append(
+                    (
+                        "call",
+                        block["id"],
+                        {key: given[key] for key in given if not key.startswith("plan")},
+                    )
+                )
             elif block["type"] == "tool_result":
                 inner = block["content"]
-                text = inner if isinstance(inner, str) else "\n".join(part.get("text", "") for part in inner)
+                text = (
+                    inner
+                    if isinstance(inner, str)
+                    else "\n".join(part.get("text", "") for part in inner)
+                )
                 rows.append(("result", block["tool_use_id"], bare(text)))
-            elif block["type"] == "text" and message["role"] != "system" and not block["text"].startswith(INSERTED):
-                rows += [(message["role"], "", line.strip()) for line in block["text"].split("\n") if line.strip()]
+            elif (
+                block["type"] == "text"
+                and message["role"] != "system"
+                and not block["text"].startswith(INSERTED)
+            ):
+                rows += [
+                    (message["role"], "", line.strip())
+                    for line in block["text"].split("\n")
+                    if line.strip()
+                ]
     return rows
 
 
@@ -68,7 +95,9 @@ def bare(text: str) -> str:
 def assert_valid(request: Request) -> None:
     """The API would take it: no two answers in a row, every call answered right behind it."""
     messages = [message for message in request["messages"] if message["role"] != "system"]
-    for before, after in zip(messages, [*messages[1:], {"role": "user", "content": []}], strict=True):
+    for before, after in zip(
+        messages, [*messages[1:], {"role": "user", "content": []}], strict=True
+    ):
         assert (before["role"], after["role"]) != ("assistant", "assistant")
         calls, results = ids(before, "tool_use", "id"), ids(after, "tool_result", "tool_use_id")
         assert calls == results
@@ -81,8 +110,13 @@ def ids(message: dict[str, Any], kind: str, key: str) -> list[str]:
     return sorted(block[key] for block in content if block["type"] == kind)
 
 
-def assert_read_alike(home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request) -> None:
-    """Each client that resumes the session sends what the one in which it was trimmed sends; no new uuid is twice."""
+def assert_read_alike(
+    home: ClientHome, api: MockApi, session: Path, before: bytes, live: Request
+) -> None:
+    """Each client that resumes the session sends what the one in which it was trimmed sends.
+
+    No new uuid is twice.
+    """
     raw = session.read_bytes()
     assert raw.startswith(before)
     uuids = Counter(node.uuid for node in scan(str(session)).nodes)
@@ -102,7 +136,11 @@ def assert_read_alike(home: ClientHome, api: MockApi, session: Path, before: byt
 
 def settled(request: Request) -> list[tuple[str, str, Any]]:
     """What a request holds of the conversation from before the last prompt was typed and answered."""
-    return [row for row in said(request) if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")]
+    return [
+        row
+        for row in said(request)
+        if row[2] != GO_ON and not str(row[2]).startswith("Mock reply ")
+    ]
 
 
 def go_on(tui: Tui) -> Request:
@@ -118,9 +156,12 @@ def go_on(tui: Tui) -> Request:
 
 
 def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
-    """Chosen in the dialog it is done without a request; the file has what was there before, byte for byte.
+    """Chosen in the dialog it is done without a request.
 
-    Results are what they are in a trimmed copy, prompts what they were, and every client resumes the same.
+    The file has what was there before, byte for byte.
+
+    Results are what they are in a trimmed copy, prompts what they were, and every client resumes
+    the same.
     """
     before = parent.read_bytes()
     where = modern.home.where
@@ -140,7 +181,9 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     live = go_on(modern)
     assert live["messages"][0]["role"] == "user"
     results = {row[1]: row[2] for row in said(live) if row[0] == "result"}
-    assert {call: results[call] for call in expected} == {call: bare(text) for call, text in expected.items()}
+    assert {call: results[call] for call in expected} == {
+        call: bare(text) for call, text in expected.items()
+    }
     assert "Facts about this session" not in json.dumps(live)
     assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
@@ -148,12 +191,16 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert abs(undoing.sizes.after - size) < size // 20
     whole = write(undoing, where)
     modern.api.clear()
-    done = run_print(modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id)
+    done = run_print(
+        modern.version, modern.home, modern.api, "now go on GAMMA", resume=whole.session_id
+    )
     assert done.returncode == 0, done.stderr
     (request,) = modern.api.main_requests()
     assert_valid(request)
     back = {row[1]: row[2] for row in said(request) if row[0] == "result"}
-    assert {call: back[call] for call in original} == {call: bare(text) for call, text in original.items()}
+    assert {call: back[call] for call in original} == {
+        call: bare(text) for call, text in original.items()
+    }
     assert [row for row in said(request) if "now go on" in row[2]] == [
         ("user", "", GO_ON),
         ("user", "", "now go on GAMMA"),
@@ -163,7 +210,10 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
 def worked(tui: Tui, *steps: int) -> None:
     """Turns of one call each, whose output is worth a trim."""
     for step in steps:
-        tui.api.script = [{"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}}, f"Step {step} is done."]
+        tui.api.script = [
+            {"name": "Bash", "input": {"command": f"seq {step}0000 {step}3500"}},
+            f"Step {step} is done.",
+        ]
         tui.submit(f"take step {step}")
         tui.wait_for(f"Step {step} is done")
         tui.wait_idle()
@@ -187,7 +237,9 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
         tui.wait_idle()
     (session,) = tui.home.sessions()
     turns = outline(locate.session_file(str(session))).turns
-    assert [turn.first_words for turn in turns] == [f"take step {step}" for step in range(1, steps + 1)]
+    assert [turn.first_words for turn in turns] == [
+        f"take step {step}" for step in range(1, steps + 1)
+    ]
     tui.submit("/untrim")
     tui.wait_for("This is the new session")
     tui.wait_for(r"where the old one has\s+1\d\d,\d{3}")
@@ -198,7 +250,9 @@ def test_trimmed_again_and_again_between_compactions(tui: Tui, plugin: Path) -> 
     request = tui.api.main_requests()[-1]
     assert_valid(request)
     results = [row[2] for row in said(request) if row[0] == "result"]
-    assert [text.split("\n", 1)[0] for text in results] == [f"{step}0000" for step in range(2, steps + 1)]
+    assert [text.split("\n", 1)[0] for text in results] == [
+        f"{step}0000" for step in range(2, steps + 1)
+    ]
     assert all(text.endswith("3500") for text in results)
     assert "The first step went well." in json.dumps(request)
 
@@ -214,7 +268,9 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
     twin.unlink()
     parts = filter(None, read(ReadJob(str(session), subagent=False)))
     rows = [json.loads(row) for part in parts for row in part.documents[RECORDS]]
-    assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(before.splitlines())
+    assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(
+        before.splitlines()
+    )
     report = examine_session(locate.session_file(str(session)), where)
     assert not report.count("error")
 

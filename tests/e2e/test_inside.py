@@ -1,4 +1,7 @@
-"""Our commands inside the client: a handoff is one line typed, a trim one question answered; no request, no paste."""
+"""Our commands inside the client: a handoff is one line typed, a trim one question answered.
+
+No request, no paste.
+"""
 
 from __future__ import annotations
 
@@ -72,10 +75,12 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
 
 
 def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
-    """The child is on the screen, the next step without its size in the box, unsent; the next request holds both.
+    """The child is on the screen, the next step without its size in the box, unsent.
 
-    The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the request has the files of
-    the work, and neither its goal nor its last words.
+    The next request holds both.
+
+    The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the
+    request has the files of the work, and neither its goal nor its last words.
     """
     before = parent.read_bytes()
     begin(modern, plugin)
@@ -122,10 +127,13 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     assert len(children(modern.home, parent)) == 2
 
 
-def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path
+) -> None:
     """What was typed meanwhile stands in the box again, behind the next step.
 
-    Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in the digest.
+    Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in
+    the digest.
     """
     begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
@@ -153,7 +161,10 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     The first answer makes the copy and opens it, and so does an untrim of that.
     """
     begin(modern, plugin)
-    for typed, shown in {"/lineage": "oldest first", "/untrim": "Nothing in this session is trimmed"}.items():
+    for typed, shown in {
+        "/lineage": "oldest first",
+        "/untrim": "Nothing in this session is trimmed",
+    }.items():
         modern.submit(typed)
         modern.wait_for(shown)
         modern.wait_idle()
@@ -199,10 +210,15 @@ def test_a_trim_an_untrim_and_the_reading_ones(modern: Tui, plugin: Path, parent
     assert wait_until(lambda: "now go on GAMMA" in whole.read_text())
 
 
-def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path, parent: Path) -> None:
-    """Nothing is opened, nobody goes on asking; the same command asks anew: a line says what is waited for.
+def test_esc_ends_a_rollover_which_can_be_asked_for_again(
+    tui: Tui, plugin: Path, parent: Path
+) -> None:
+    """Nothing is opened, nobody goes on asking.
 
-    Then the same child is there with the summary. No client is on PATH: the one that runs us is started.
+    The same command asks anew: a line says what is waited for.
+
+    Then the same child is there with the summary. No client is on PATH: the one that runs us is
+    started.
     """
     begin(tui, plugin, {"PATH": "/usr/bin:/bin"})
     tui.api.script = [Refusal(400, "no")] * 3
@@ -212,7 +228,9 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
     tui.key("Escape")
     tui.wait_gone("asking a model for the summary")
     child = child_of(tui.home, parent)
-    tui.wait_for(rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}")
+    tui.wait_for(
+        rf"No summary\. The session with the digest alone is there:\s+/resume\s+{child.stem}"
+    )
     tui.wait_idle()
     tui.api.script = slowly
     tui.submit("/rollover focus on BETA")
@@ -233,7 +251,9 @@ def test_esc_ends_a_rollover_which_can_be_asked_for_again(tui: Tui, plugin: Path
 
 
 @pytest.mark.wide
-def test_a_rollover_whose_summary_fails_says_so(tui: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
+def test_a_rollover_whose_summary_fails_says_so(
+    tui: Tui, plugin: Path, parent: Path, tmp_path: Path
+) -> None:
     """The child with the digest is opened all the same, and the session that it came from can be tried again."""
     begin(tui, plugin, on_path(tui.version, tmp_path / "bin"))
     tui.api.script = [Refusal(400, "no")] * 3
@@ -276,7 +296,9 @@ def test_a_mark_and_the_way_back(tui: Tui, plugin: Path, parent: Path) -> None:
             f'print(\'{{"open": "{NOBODY}", "by_hand": "{BY_HAND}", "fill": "x"}}\')': BY_HAND,
         },
         pytest.param({"print('no json')": "JSON"}, marks=pytest.mark.wide),
-        pytest.param({"time.sleep(60)": r"(?i)timed out|timeout|15,?000|15 ?s"}, marks=pytest.mark.wide),
+        pytest.param(
+            {"time.sleep(60)": r"(?i)timed out|timeout|15,?000|15 ?s"}, marks=pytest.mark.wide
+        ),
     ],
     ids=["fails, then an id that is gone", "talks", "hangs"],
 )
@@ -285,7 +307,8 @@ def test_a_failure_is_told_and_the_session_goes_on(
 ) -> None:
     """One line, which the model never reads, and the next prompt is sent as ever.
 
-    To a prefixed command that the module gets no answer for, the classic hook gives the one of older clients.
+    To a prefixed command that the module gets no answer for, the classic hook gives the one of
+    older clients.
     """
     does = tmp_path / "does.py"
     begin(tui, plugin, engine(tmp_path, f"exec(open({str(does)!r}).read())"))
@@ -357,11 +380,15 @@ def test_print_mode_shows_todays_card(
     client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path
 ) -> None:
     """Nobody is there to ask or to switch for: the child, and the line that opens it."""
-    done = run_print(client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    done = run_print(
+        client, home, api, "/handoff 4k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
+    )
     (child,) = children(home, parent)
     assert f"/resume {child.stem}" in done.text
     assert b'"opening_tokens":4000' in child.read_bytes()
-    refused = run_print(client, home, api, "/handoff 99k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
+    refused = run_print(
+        client, home, api, "/handoff 99k go on", resume=PARENT, plugin_dir=plugin, extra_env=QUIET
+    )
     assert "99k is not a size" in refused.text
     assert children(home, parent) == [child]
     asked = run_print(client, home, api, "/trim", resume=PARENT, plugin_dir=plugin, extra_env=QUIET)
@@ -407,5 +434,7 @@ def test_what_it_hears_and_asks_for(client: ClientVersion, home: ClientHome, plu
     calls = ", ".join(re.findall(r"register\.mjs calls: (.*)", done.stdout))
     assert hooks.split(", ") == HEARD
     assert re.findall(r"\$\.[\w.]+", calls) == CALLED
-    assert done.stdout.count("gating hook with .catch") == sum(not heard.startswith(GATING) for heard in HEARD)
+    assert done.stdout.count("gating hook with .catch") == sum(
+        not heard.startswith(GATING) for heard in HEARD
+    )
     assert done.stdout.count("gating hook without .catch") == 1, "the tool's"

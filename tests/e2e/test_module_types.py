@@ -15,7 +15,10 @@ from tests.e2e.plugin import ENGINE
 from tests.needs import need
 
 TAKES = re.compile(r"(function \w+\(|= (?:async )?\(|= async )\$(?=[,)]| =>)")
-"""Where a function takes the client's own interface; its type is written in here, so that the module has none."""
+"""Where a function takes the client's own interface.
+
+Its type is written in here, so that the module has none.
+"""
 
 TYPED = "/** @type {import('claude-code').EngineInterface} */ $"
 SETTINGS = {
@@ -35,17 +38,27 @@ def test_every_call_fits_the_declarations(tui: Tui, plugin: Path) -> None:
     assert wait_until(lambda: len(list(types.glob("*/index.d.ts"))) == 3)
     tui.close()
     for path in (plugin / "hooks").glob("*.mjs"):
-        typed, count = TAKES.subn(rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text()))
+        typed, count = TAKES.subn(
+            rf"\1{TYPED}", re.sub(r"async \$ =>", "async ($) =>", path.read_text())
+        )
         assert count or path.name == "commands.mjs", f"{path.name} calls the client nowhere"
         path.write_text(typed)
     (plugin / "tsconfig.json").write_text(json.dumps(SETTINGS))
     done = subprocess.run(
-        ["node", str(compiler), "-p", str(plugin)], capture_output=True, encoding="utf-8", check=False, timeout=120
+        ["node", str(compiler), "-p", str(plugin)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
     )
     assert done.stdout == ""
     wrong = plugin / "hooks" / "band.mjs"
     wrong.write_text(wrong.read_text().replace("$.session.id()", "$.session.idd()"))
     done = subprocess.run(
-        ["node", str(compiler), "-p", str(plugin)], capture_output=True, encoding="utf-8", check=False, timeout=120
+        ["node", str(compiler), "-p", str(plugin)],
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+        timeout=120,
     )
     assert "'idd' does not exist" in done.stdout

@@ -61,7 +61,10 @@ class Played:
         """A client, on a session where one is named."""
         tui = Tui(find_client(NEWEST), self.home, self.api, columns=120, rows=200)
         tui.start(
-            (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"), plugin_dir=self.plugin, extra_env=QUIET, resume=resume
+            (*ASK_FIRST, "--allowed-tools", "Bash(seq:*)"),
+            plugin_dir=self.plugin,
+            extra_env=QUIET,
+            resume=resume,
         )
         return tui
 
@@ -143,7 +146,10 @@ class Played:
 
 @pytest.mark.parametrize("seed", one_in(len(SEEDS), SEEDS))
 def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, seed: int) -> None:
-    """By outline, search and digest, over all sessions that came of it; an untrim leaves no placeholder."""
+    """By outline, search and digest, over all sessions that came of it.
+
+    An untrim leaves no placeholder.
+    """
     steps = orders(seed)
     played = Played(home, api, plugin_at(tmp_path / "plugin"))
     for step in ["prompt"] * BEFORE + steps:

@@ -37,12 +37,19 @@ def claude(client: ClientVersion, home: ClientHome, api: MockApi, *arguments: st
 
 def install(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
     """Install the plugin from a clone as README says, into an older client as that page does."""
-    lines = lines_of("README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin")
-    follow(lines, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env()))
+    lines = lines_of(
+        "README.md" if client.version in RECENT else "docs/older-clients.md", "claude plugin"
+    )
+    follow(
+        lines, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env())
+    )
 
 
 def test_each_agent_finds_its_manifest() -> None:
-    """Claude Code reads its own folder alone. Codex reads the top level, if that is no link, before its folder."""
+    """Claude Code reads its own folder alone.
+
+    Codex reads the top level, if that is no link, before its folder.
+    """
     top, theirs = (REPO / path / "plugin.json" for path in ("", ".codex-plugin"))
     assert not top.is_symlink()
     assert top.read_bytes() == theirs.read_bytes()
@@ -53,19 +60,28 @@ def test_it_installs_by_the_lines_of_readme_and_answers(
 ) -> None:
     """From a clone; then a trigger, with no ``--plugin-dir``: on every client."""
     install(every_client, home, api)
-    run_print(every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE)
+    run_print(
+        every_client, home, api, "hello", extra_args=["--session-id", PARENT], extra_env=ENGINE
+    )
     api.clear()
     run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, extra_env=ENGINE)
     assert not api.main_requests()
     assert len(children(home, home.project_folder / f"{PARENT}.jsonl")) == 1
 
 
-def test_its_options_are_set_as_it_is_installed(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """``--config`` of the client's own command; hooks and a shell of the user's alike go by what it stored."""
+def test_its_options_are_set_as_it_is_installed(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """``--config`` of the client's own command.
+
+    Hooks and a shell of the user's alike go by what it stored.
+    """
     given = {"vault": "3G", "handoff_sends": "true", "notice_percent": "65", "compaction": "trim"}
     chosen = [f"--config {name}={value}" for name, value in given.items()]
     line = " ".join([lines_of("README.md", "claude plugin install").strip(), *chosen])
-    follow(line, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env()))
+    follow(
+        line, clone_at(home.root / "clone"), "claude", client.command, home.env(api.client_env())
+    )
     run_print(client, home, api, ">resume", extra_env=ENGINE)
     assert not api.main_requests()
     found = settings.load(Where({**home.env(), "RESUME_HOOKS_VAULT": "1G"}))
@@ -79,7 +95,10 @@ def test_its_options_are_set_as_it_is_installed(client: ClientVersion, home: Cli
 
 
 def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
-    """The first minute of README, on a session with some work in it; its constant cost by the client's projection."""
+    """The first minute of README, on a session with some work in it.
+
+    Its constant cost by the client's projection.
+    """
     home = tui.home
     install(tui.version, home, tui.api)
     out = claude(tui.version, home, tui.api, "plugin", "details", "resume-hooks")
@@ -107,8 +126,19 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
     step = 'it\'s a "test" $(id) `id`'
     command = f"\"{plugin}/hooks/engine\" --slash handoff {PARENT} <<'RESUME_HOOKS_TEXT'\n{step}\nRESUME_HOOKS_TEXT"
     api.clear()
-    api.script = [{"name": "Bash", "input": {"command": command, "description": "hand off"}}, "done"]
-    run_print(client, home, api, f"/resume-hooks:handoff {step}", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    api.script = [
+        {"name": "Bash", "input": {"command": command, "description": "hand off"}},
+        "done",
+    ]
+    run_print(
+        client,
+        home,
+        api,
+        f"/resume-hooks:handoff {step}",
+        resume=PARENT,
+        plugin_dir=plugin,
+        extra_env=ENGINE,
+    )
     asked = json.dumps(api.main_requests()[0]["messages"])
     assert "--slash handoff" in asked
     (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
@@ -116,7 +146,9 @@ def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(
     assert opening.endswith(step)
 
 
-def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_resume_hooks_install_registers_it(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """``resume-hooks install`` with claude on PATH: enabled in the client's settings; --remove takes it out."""
     tools = home.root / "bin"
     tools.mkdir()
@@ -139,21 +171,31 @@ def test_resume_hooks_install_registers_it(client: ClientVersion, home: ClientHo
     assert done.returncode == 0, done.stderr
     settings = json.loads((home.config / "settings.json").read_text())
     assert settings["enabledPlugins"]["resume-hooks@resume-hooks"] is True
-    findings = {f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]}
+    findings = {
+        f["name"]: f for f in json.loads(run("doctor", "--json").stdout)["data"]["findings"]
+    }
     assert findings["plugin"]["level"] == "ok"
     assert findings["client"]["detail"].endswith(client.version)
     gone = run("install", "--remove", "--purge", "--yes", "--json")
     assert gone.returncode == 0, gone.stderr
     ours = {str(path) for path in (home.config / "plugins").glob("*/resume-hooks*")}
-    assert {path for path in json.loads(gone.stdout)["data"]["stays"] if path.startswith(str(home.root))} == ours
-    assert "resume-hooks@resume-hooks" not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
+    assert {
+        path for path in json.loads(gone.stdout)["data"]["stays"] if path.startswith(str(home.root))
+    } == ours
+    assert (
+        "resume-hooks@resume-hooks"
+        not in json.loads((home.config / "settings.json").read_text())["enabledPlugins"]
+    )
     assert not (home.config / "resume-hooks").exists()
     assert "resume-hooks" not in claude(client, home, api, "plugin", "marketplace", "list")
 
 
 def test_the_engine_installs_itself_and_meanwhile_the_id_is_copied(tui: Tui, plugin: Path) -> None:
     """With no engine yet: ``>session`` answers from the standard library, ``>handoff`` says what is missing."""
-    tui.start(plugin_dir=plugin, extra_env={"RESUME_HOOKS_CLIPBOARD": "none", "PIP_INDEX_URL": "http://127.0.0.1:9/"})
+    tui.start(
+        plugin_dir=plugin,
+        extra_env={"RESUME_HOOKS_CLIPBOARD": "none", "PIP_INDEX_URL": "http://127.0.0.1:9/"},
+    )
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
     tui.submit("/resume-hooks:session")

@@ -35,16 +35,33 @@ def under(client: ClientVersion, policy: dict[str, Any], scratch: Path) -> Clien
         f"mount -t overlay overlay -o {shlex.quote(layer)} /etc && mkdir -p /etc/claude-code && "
         f"cp {shlex.quote(str(file))} /etc/claude-code/managed-settings.json"
     )
-    if subprocess.run(["unshare", "-m", "sh", "-c", script], check=False, capture_output=True).returncode:
-        pytest.skip("needs a layer over /etc in a namespace of its own (unshare, overlay): as root on Linux")
-    return replace(client, command=("unshare", "-m", "sh", "-c", f'{script} && exec "$@"', "sh", *client.command))
+    if subprocess.run(
+        ["unshare", "-m", "sh", "-c", script], check=False, capture_output=True
+    ).returncode:
+        pytest.skip(
+            "needs a layer over /etc in a namespace of its own (unshare, overlay): as root on Linux"
+        )
+    return replace(
+        client,
+        command=("unshare", "-m", "sh", "-c", f'{script} && exec "$@"', "sh", *client.command),
+    )
 
 
 @pytest.mark.parametrize(
-    "name", ["retention", *(pytest.param(name, marks=pytest.mark.wide) for name in ("modules", "marketplaces"))]
+    "name",
+    [
+        "retention",
+        *(pytest.param(name, marks=pytest.mark.wide) for name in ("modules", "marketplaces")),
+    ],
 )
 def test_a_trim_in_place_is_refused(
-    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path_factory: Any, name: str
+    client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    parent: Path,
+    tmp_path_factory: Any,
+    name: str,
 ) -> None:
     """With the reason and another way; no request leaves, and the session's file stays as it is."""
     scratch = Path(tmp_path_factory.mktemp("policy"))

@@ -19,7 +19,9 @@ SECRET = "PARENT-ONLY-WORDS"
 @pytest.fixture
 def parent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     """A session that the client itself wrote in one turn, before the plugin was there."""
-    done = run_print(every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT])
+    done = run_print(
+        every_client, home, api, f"remember {SECRET}", extra_args=["--session-id", PARENT]
+    )
     assert done.returncode == 0, done.stderr
     api.clear()
     return home.project_folder / f"{PARENT}.jsonl"
@@ -30,7 +32,8 @@ def test_an_untriggered_prompt_goes_through_unchanged(
 ) -> None:
     """With the plugin loaded, text that only looks like a trigger reaches the model as it was typed.
 
-    Which text does is the guard's (tests/hook_scripts/test_guard.py) and the prompt's (tests/hooks).
+    Which text does is the guard's (tests/hook_scripts/test_guard.py) and the prompt's
+    (tests/hooks).
     """
     prompt = '{"prompt":">resume"}'
     done = run_print(every_client, home, api, prompt, plugin_dir=plugin, extra_env=ENGINE)
@@ -39,14 +42,21 @@ def test_an_untriggered_prompt_goes_through_unchanged(
 
 
 def test_triggers_are_blocked_in_both_forms(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path, parent: Path, xserver: XServer
+    every_client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    parent: Path,
+    xserver: XServer,
 ) -> None:
     """``>resume`` costs no request, shows the card, and puts the session's id on the X clipboard.
 
     ``/resume-hooks:handoff text`` is answered by the same hook without a model turn.
     """
     env = ENGINE | {"DISPLAY": xserver.display}
-    done = run_print(every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env)
+    done = run_print(
+        every_client, home, api, ">resume", resume=PARENT, plugin_dir=plugin, extra_env=env
+    )
     assert not api.main_requests()
     if every_client.version in RECENT:  # older clients print nothing for a blocked prompt in -p
         assert f"session {PARENT} copied (xclip)" in done.text + str(done.events)
@@ -63,24 +73,41 @@ def test_a_handoff_child_resumes_with_lineage_digest_and_step(
 ) -> None:
     """``>handoff`` in ``-p``, then ``--resume`` of the child: its request holds the block, the digest and the step."""
     before = parent.read_bytes()
-    run_print(every_client, home, api, ">handoff fix the tests", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    run_print(
+        every_client,
+        home,
+        api,
+        ">handoff fix the tests",
+        resume=PARENT,
+        plugin_dir=plugin,
+        extra_env=ENGINE,
+    )
     assert not api.main_requests()
     assert parent.read_bytes().startswith(before), "the client appends; nothing else may change"
     (child,) = children(home, parent)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
-    done = run_print(every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+    done = run_print(
+        every_client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
+    )
     assert done.returncode == 0, done.stderr
     assert done.events[-1]["session_id"] == child.stem
-    roles = [message["role"] for message in api.main_requests()[-1]["messages"] if message["role"] != "system"]
+    roles = [
+        message["role"]
+        for message in api.main_requests()[-1]["messages"]
+        if message["role"] != "system"
+    ]
     assert roles == ["user", "assistant", "user"], "the block, the card, the new prompt"
     said = spoken(api.main_requests()[-1])
     assert LINEAGE in said
     assert PARENT in said
     assert "fix the tests" in said
     assert "No response requested" not in said
-    # The parent's title is its first prompt: the words stand in the block, in its card, and quoted in the digest.
+    # The parent's title is its first prompt: the words stand in the block, in its card, and quoted
+    # in the digest.
     assert said.count(SECRET) == said.count(f"remember {SECRET}") <= 5
-    assert said.count("Mock reply 1") == 1, "the digest quotes the last words, and the conversation is not there"
+    assert said.count("Mock reply 1") == 1, (
+        "the digest quotes the last words, and the conversation is not there"
+    )
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 

@@ -26,11 +26,15 @@ def found(locator: str, home: ClientHome) -> ArchivedSession:
     return lookup.find(locator, where, trash.all_deleted(where))
 
 
-def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) -> locate.SessionFile:
+def spoken_in(
+    home: ClientHome, number: str, word: str, version: ClientVersion
+) -> locate.SessionFile:
     """A session of this project in which a word was said, a day ago."""
     extra: dict[str, Any] = {"session_id": number, "cwd": str(home.cwd), "version": version.version}
     records = [user(f"remember {word}", uuid=f"{number[:8]}-u", **extra)]
-    records += [assistant(f"I keep {word}", uuid=f"{number[:8]}-a", parent=f"{number[:8]}-u", ts=1, **extra)]
+    records += [
+        assistant(f"I keep {word}", uuid=f"{number[:8]}-a", parent=f"{number[:8]}-u", ts=1, **extra)
+    ]
     path = home.install_session(session_bytes(records), number)
     os.utime(path, (DAY_AGO, DAY_AGO))
     return locate.session_file(str(path))
@@ -39,7 +43,9 @@ def spoken_in(home: ClientHome, number: str, word: str, version: ClientVersion) 
 def picker(tui: Tui) -> str:
     """What the client's picker shows."""
     tui.type("/resume")
-    tui.wait_for("/resume .*Resume")  # the menu of commands: before it stands, Enter may be a part of what was typed
+    tui.wait_for(
+        "/resume .*Resume"
+    )  # the menu of commands: before it stands, Enter may be a part of what was typed
     tui.wait_idle()
     tui.key("Enter")
     tui.wait_for("Resume [Ss]ession")
@@ -65,7 +71,10 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Renamed while a client runs: its picker shows the title, ``/resume <title>`` switches to that session."""
-    renamed, other = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    renamed, other = (
+        spoken_in(home, number, word, every_client)
+        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+    )
     rename.write(rename.renamed(other, "old title", home.where))
     with Tui(every_client, home, api) as tui:
         tui.start()
@@ -85,7 +94,9 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
     assert "BETA" not in str(api.main_requests()[-1]["messages"])
 
 
-def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_the_name_above_the_box_is_the_new_one(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """A session that /rename named before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
     rename.write(rename.renamed(session, "first name", home.where))
@@ -96,7 +107,9 @@ def test_the_name_above_the_box_is_the_new_one(client: ClientVersion, home: Clie
         assert "first name" not in tui.text()
 
 
-def test_names_change_nothing_that_is_sent(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_names_change_nothing_that_is_sent(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Title, name and tag are bookkeeping."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     before = sent(every_client, home, api, ONE)
@@ -116,7 +129,11 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
         tui.submit("/rename the title")
         tui.wait_for("Session renamed")
         tui.wait_idle()
-    theirs = [line for line in path.read_bytes().split(b"\n") if line[:14] in {b'{"type":"custo', b'{"type":"agent'}]
+    theirs = [
+        line
+        for line in path.read_bytes().split(b"\n")
+        if line[:14] in {b'{"type":"custo', b'{"type":"agent'}
+    ]
     ours = spoken_in(home, ONE, "BETA", client)
     rename.write(rename.renamed(ours, "the title", home.where, force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
@@ -128,7 +145,10 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     every_client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
     """Not listed, not resumed; restored, it sends the same request as before."""
-    session, _ = (spoken_in(home, number, word, every_client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    session, _ = (
+        spoken_in(home, number, word, every_client)
+        for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+    )
     before = sent(every_client, home, api, ONE)
     rename.write(rename.renamed(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
@@ -151,8 +171,13 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
 def test_a_restored_old_session_outlives_the_clients_cleanup(
     client: ClientVersion, home: ClientHome, api: MockApi
 ) -> None:
-    """One that would have expired long ago is given a week; one that nobody restored is cleaned away beside it."""
-    session, expired = (spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA")))
+    """One that would have expired long ago is given a week.
+
+    One that nobody restored is cleaned away beside it.
+    """
+    session, expired = (
+        spoken_in(home, number, word, client) for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
+    )
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
     delete.write(delete.plan(locate.session_file(session.path), home.where), home.where)
@@ -170,5 +195,7 @@ def _words(messages: list[Any]) -> list[Any]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
         texts = [block.get("text", "") for block in blocks]
-        said += [(message["role"], text) for text in texts if not text.startswith("<system-reminder>")]
+        said += [
+            (message["role"], text) for text in texts if not text.startswith("<system-reminder>")
+        ]
     return said

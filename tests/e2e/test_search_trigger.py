@@ -33,14 +33,17 @@ def test_print_mode_shows_hits_and_asks_no_model(
 def test_typed_into_the_client(tui: Tui, plugin: Path, parent: Path, sign: str) -> None:
     """A start indexes what nobody searched yet, by the hook that the client does not wait for, and says nothing of it.
 
-    Then a search has nothing to read: both forms show the hits; what is nowhere is said to be; the session goes on.
+    Then a search has nothing to read: both forms show the hits; what is nowhere is said to be; the
+    session goes on.
     """
     os.utime(parent, (time.time() - 3_600,) * 2)  # nobody finishes its last line any more
     tui.start(plugin_dir=plugin, extra_env=ENGINE)
     where = tui.home.where
     assert wait_until(Path(where.state, "pending", "indexed.json").exists)
     with open_read_only(index_file(where)) as db:
-        (read, size) = db.execute("SELECT end, size FROM files WHERE session=?", (PARENT,)).fetchone()
+        (read, size) = db.execute(
+            "SELECT end, size FROM files WHERE session=?", (PARENT,)
+        ).fetchone()
     assert read == size == parent.stat().st_size
     assert "index" not in "\n".join(tui.screen())
     tui.submit(f"{sign}search {WORDS}")

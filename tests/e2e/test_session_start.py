@@ -35,7 +35,9 @@ def until(told: Callable[[], bool]) -> None:
 
 def waiting(home: ClientHome) -> list[str]:
     """The names of the handoffs that wait."""
-    return sorted(path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*"))
+    return sorted(
+        path.name for path in (home.config / "resume-hooks" / "pending").glob("handoff-*")
+    )
 
 
 def kinds(home: ClientHome) -> list[str]:
@@ -61,7 +63,10 @@ def hand_off(tui: Tui, parent: Path) -> Path:
 
 
 def clear(tui: Tui) -> None:
-    """``/clear``, until its link is there; on a busy machine the menu of an old client takes the first Enter."""
+    """``/clear``, until its link is there.
+
+    On a busy machine the menu of an old client takes the first Enter.
+    """
     before = len(kinds(tui.home))
     tui.submit("/clear")
     try:
@@ -92,7 +97,10 @@ def compact(tui: Tui) -> None:
 def test_handoff_clear_compact_resume(
     every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """``/clear`` opens with the handoff, linked; a compaction gives the lineage back; nothing is ever there twice."""
+    """``/clear`` opens with the handoff, linked; a compaction gives the lineage back.
+
+    Nothing is ever there twice.
+    """
     with Tui(every_client, home, api) as tui:
         parent = begin(tui, plugin)
         child = hand_off(tui, parent)
@@ -107,7 +115,10 @@ def test_handoff_clear_compact_resume(
         assert kinds(home) == ["handoff", "handoff"]
         fresh = read_links(home.where)[-1].child_id
         rows = Family(home.where).lineage(str(home.project_folder / f"{fresh}.jsonl"))
-        assert [(row.session_id, row.kind) for row in rows] == [(parent.stem, "original"), (fresh, "handoff")]
+        assert [(row.session_id, row.kind) for row in rows] == [
+            (parent.stem, "original"),
+            (fresh, "handoff"),
+        ]
         assert Family(home.where).is_superseded(str(child))
         compact(tui)
         said = ask(tui, "go on GAMMA")
@@ -116,7 +127,9 @@ def test_handoff_clear_compact_resume(
         compact(tui)
         assert ask(tui, "go on DELTA").count(CLOSING) == 1
     api.clear()
-    done = run_print(every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET)
+    done = run_print(
+        every_client, home, api, "go on EPSILON", resume=fresh, plugin_dir=plugin, extra_env=QUIET
+    )
     assert done.returncode == 0, done.stderr
     assert spoken(api.main_requests()[-1]).count(CLOSING) == 1
     assert child.read_bytes() == raw
@@ -143,8 +156,13 @@ def test_the_pasted_child_uses_the_handoff_up(tui: Tui, plugin: Path) -> None:
     assert read_links(tui.home.where)[-1].parent_id == child.stem
 
 
-def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(tui: Tui, plugin: Path) -> None:
-    """The next client of the folder hears of it, one more does not; taken by ``/clear``, its child still resumes."""
+def test_a_handoff_is_mentioned_once_and_can_be_resumed_after_a_clear(
+    tui: Tui, plugin: Path
+) -> None:
+    """The next client of the folder hears of it, one more does not.
+
+    Taken by ``/clear``, its child still resumes.
+    """
     parent = begin(tui, plugin)
     child = hand_off(tui, parent)
     for heard in (True, False):

@@ -8,7 +8,14 @@ import pytest
 
 from resume_hooks.paths import DIR_NAME, Where, project_names
 from resume_hooks.transcripts.head_tail import HeadTail
-from tests.builders import Record, conversation, custom_title, last_prompt, session_bytes, session_id
+from tests.builders import (
+    Record,
+    conversation,
+    custom_title,
+    last_prompt,
+    session_bytes,
+    session_id,
+)
 from tests.e2e.harness.client import RECENT, ClientHome, ClientVersion, Tui, run_print
 from tests.e2e.harness.mock_api import MockApi
 
@@ -17,27 +24,47 @@ SUMMARY = {"type": "summary", "summary": "SUMMED", "leafUuid": "leaf"}
 
 
 def install(home: ClientHome, number: int, *more: Record) -> str:
-    """A session with its first prompt ``FIRST n`` and these records; the title that we show for it."""
+    """A session with its first prompt ``FIRST n`` and these records.
+
+    The title that we show for it.
+    """
     own = session_id(number)
     talk = conversation(2, session_id=own, prefix=f"s{number}-")
     talk[0]["message"]["content"] = f"FIRST {number}"
-    books = [{**record, "sessionId": own} for record in (*more, last_prompt(f"s{number}-3", f"LAST {number}"))]
-    books = [{**record, "leafUuid": f"s{number}-3"} if "leafUuid" in record else record for record in books]
-    return HeadTail(str(home.install_session(session_bytes([*talk, *books]), own, set_cwd=True))).title
+    books = [
+        {**record, "sessionId": own}
+        for record in (*more, last_prompt(f"s{number}-3", f"LAST {number}"))
+    ]
+    books = [
+        {**record, "leafUuid": f"s{number}-3"} if "leafUuid" in record else record
+        for record in books
+    ]
+    return HeadTail(
+        str(home.install_session(session_bytes([*talk, *books]), own, set_cwd=True))
+    ).title
 
 
 @pytest.mark.wide
 @pytest.mark.parametrize(
     ("records", "shown"),
-    [([CUSTOM, AI, SUMMARY], "CUSTOM"), ([AI, SUMMARY], "GENERATED"), ([SUMMARY], "SUMMED"), ([], "LAST 1")],
+    [
+        ([CUSTOM, AI, SUMMARY], "CUSTOM"),
+        ([AI, SUMMARY], "GENERATED"),
+        ([SUMMARY], "SUMMED"),
+        ([], "LAST 1"),
+    ],
 )
 def test_the_order_of_titles(
-    every_client: ClientVersion, home: ClientHome, api: MockApi, records: Sequence[Record], shown: str
+    every_client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    records: Sequence[Record],
+    shown: str,
 ) -> None:
     """Custom, generated, summary, as the clients' own pickers have it.
 
-    Of a session without any the client shows the last prompt: ours stays with the first, for a title that changes with
-    each prompt would name nothing.
+    Of a session without any the client shows the last prompt: ours stays with the first, for a
+    title that changes with each prompt would name nothing.
     """
     ours = install(home, 1, *records)
     with Tui(every_client, home, api) as terminal:
@@ -53,7 +80,10 @@ def test_the_order_of_titles(
 def test_the_folder_that_a_variable_names(
     every_client: ClientVersion, home: ClientHome, api: MockApi, name: str
 ) -> None:
-    """The newest client writes where the variable says, if that is a plain name; the older ones don't know it."""
+    """The newest client writes where the variable says, if that is a plain name.
+
+    The older ones don't know it.
+    """
     environ = {DIR_NAME: name}
     run_print(every_client, home, api, "hello", extra_env=environ)
     (written,) = (home.config / "projects").iterdir()
@@ -61,17 +91,25 @@ def test_the_folder_that_a_variable_names(
     assert written.name == project_names(str(home.cwd), Where(home.env(known)))[0]
 
 
-def test_no_folder_is_named_without_a_config_folder(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_no_folder_is_named_without_a_config_folder(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The variable counts beside ``CLAUDE_CONFIG_DIR`` alone."""
     without = ClientVersion(client.version, ("env", "-u", "CLAUDE_CONFIG_DIR", *client.command))
     run_print(without, home, api, "hello", extra_env={DIR_NAME: "Mine"})
     (written,) = (home.config / "projects").iterdir()
-    assert [written.name] == project_names(str(home.cwd), Where({DIR_NAME: "Mine", "HOME": str(home.root)}))
+    assert [written.name] == project_names(
+        str(home.cwd), Where({DIR_NAME: "Mine", "HOME": str(home.root)})
+    )
 
 
-def test_sessions_from_before_the_variable(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_sessions_from_before_the_variable(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The newest client still finds them in the folder of the path, as our locators do."""
     install(home, 1)
     done = run_print(client, home, api, "go on", resume=session_id(1), extra_env={DIR_NAME: "Mine"})
     assert (done.returncode, done.session_id) == (0, session_id(1))
-    assert home.project_folder.name in project_names(str(home.cwd), Where(home.env({DIR_NAME: "Mine"})))
+    assert home.project_folder.name in project_names(
+        str(home.cwd), Where(home.env({DIR_NAME: "Mine"}))
+    )

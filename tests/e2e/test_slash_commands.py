@@ -35,7 +35,10 @@ ANSWERS = {
 def test_every_command_is_offered_and_answered(
     client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
 ) -> None:
-    """The menu finds each by the start of its name; typed whole, each shows its card and asks the API nothing."""
+    """The menu finds each by the start of its name.
+
+    Typed whole, each shows its card and asks the API nothing.
+    """
     named = {path.stem for path in (REPO / "commands").glob("*.md")} | {SKILL}
     assert named == {words.split()[0] for words in ANSWERS} | {"rollover"}
     with Tui(client, home, api) as tui:
@@ -45,9 +48,13 @@ def test_every_command_is_offered_and_answered(
         tui.wait_idle()
         api.clear()
         for name in sorted(named):
-            tui.type("/resume-hooks:res" if name == "resume" else f"/{name[:6]}")  # the client has its own /resume
+            tui.type(
+                "/resume-hooks:res" if name == "resume" else f"/{name[:6]}"
+            )  # the client has its own /resume
             tui.wait_for(SKILL if name == SKILL else f"/resume-hooks:{name}")
-            assert "session-search" not in tui.text(), "Enter would take the model's skill, and cost a turn"
+            assert "session-search" not in tui.text(), (
+                "Enter would take the model's skill, and cost a turn"
+            )
             tui.key("C-u")
             tui.wait_gone(f"^{PROMPT_SIGN} /")
         for words, card in ANSWERS.items():

@@ -19,11 +19,17 @@ import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=True)
 print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, file=sys.stderr)
 """
-"""Runs a command, and prints the most memory that it had, in KB; a process as large as this one can't tell."""
+"""Runs a command, and prints the most memory that it had, in KB.
+
+A process as large as this one can't tell.
+"""
 
 OUTPUT = "".join(f"line {number} of the zebra report\n" for number in range(30_000))
 MEMORY = 200_000
-"""KB that a slim copy of 200 MB may take: no more than a line of it is held at once. It took 51,000."""
+"""KB that a slim copy of 200 MB may take: no more than a line of it is held at once.
+
+It took 51,000.
+"""
 
 
 def turns(count: int, home: ClientHome) -> list[Record]:
@@ -33,21 +39,48 @@ def turns(count: int, home: ClientHome) -> list[Record]:
         before = f"d{number - 1}" if number else None
         name = f"toolu_{number}"
         rows += [
-            user(f"what does report {number} say?", uuid=f"a{number}", parent=before, cwd=str(home.cwd)),
+            user(
+                f"what does report {number} say?",
+                uuid=f"a{number}",
+                parent=before,
+                cwd=str(home.cwd),
+            ),
             tool_use(name, uuid=f"b{number}", parent=f"a{number}", cwd=str(home.cwd)),
             tool_result(name, OUTPUT, uuid=f"c{number}", parent=f"b{number}", cwd=str(home.cwd)),
-            assistant(f"nothing of note in {number}", uuid=f"d{number}", parent=f"c{number}", cwd=str(home.cwd)),
+            assistant(
+                f"nothing of note in {number}",
+                uuid=f"d{number}",
+                parent=f"c{number}",
+                cwd=str(home.cwd),
+            ),
         ]
     return rows
 
 
 @pytest.mark.parametrize("count", [4, pytest.param(210, marks=pytest.mark.wide)])
-def test_a_slim_copy_is_gone_on_with(client: ClientVersion, home: ClientHome, api: MockApi, count: int) -> None:
-    """All that was said is sent, and of each output what it was and where it is; the giant stays as it was."""
+def test_a_slim_copy_is_gone_on_with(
+    client: ClientVersion, home: ClientHome, api: MockApi, count: int
+) -> None:
+    """All that was said is sent, and of each output what it was and where it is.
+
+    The giant stays as it was.
+    """
     giant = Path(home.install_session(session_bytes(turns(count, home)), SESSION))
     before = (giant.stat().st_size, giant.read_bytes()[-1_000:])
-    command = [sys.executable, "-c", MEASURED, sys.executable, "-m", "resume_hooks", "archive", "--slim", SESSION]
-    done = subprocess.run(command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True)
+    command = [
+        sys.executable,
+        "-c",
+        MEASURED,
+        sys.executable,
+        "-m",
+        "resume_hooks",
+        "archive",
+        "--slim",
+        SESSION,
+    ]
+    done = subprocess.run(
+        command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True
+    )
     assert int(done.stderr.split()[-1]) < MEMORY
     (slim,) = (path for path in home.sessions() if path != giant)
     assert slim.stat().st_size < 20_000 + 6_000 * count

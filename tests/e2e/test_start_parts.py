@@ -62,10 +62,13 @@ def whole(said: str, lines: list[str]) -> bool:
     return [said.count(line) for line in lines] == [1] * len(lines) and places == sorted(places)
 
 
-def test_clear_compact_resume(every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_clear_compact_resume(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """36,000 characters are sent whole after ``/clear``, after a compaction, and once by a later resume.
 
-    What the client keeps of them is one text to our readers; the session still has the title of its handoff.
+    What the client keeps of them is one text to our readers; the session still has the title of its
+    handoff.
     """
     with Tui(every_client, home, api) as tui:
         parent = begin(tui, plugin)
@@ -77,10 +80,16 @@ def test_clear_compact_resume(every_client: ClientVersion, home: ClientHome, api
         assert sorted(ran.read_text().split()) == ["1", "2", "3"]
         said = ask(tui, "go on BETA")
         assert whole(said, CARRIED)
-        assert (said.count("started by /clear"), said.count(NEXT_STEP), said.count(FURTHER_PART)) == (1, 1, 3)
+        assert (
+            said.count("started by /clear"),
+            said.count(NEXT_STEP),
+            said.count(FURTHER_PART),
+        ) == (1, 1, 3)
         assert kinds(home) == ["handoff", "handoff"]
         (fresh,) = (path for path in home.sessions() if path not in {parent, child})
-        (told,) = [text for row in fresh.read_bytes().splitlines() for text in hook_texts(json.loads(row))]
+        (told,) = [
+            text for row in fresh.read_bytes().splitlines() for text in hook_texts(json.loads(row))
+        ]
         assert whole(told, CARRIED)
         assert "fix the tests" in HeadTail(str(fresh)).title
         compact(tui)
@@ -88,9 +97,19 @@ def test_clear_compact_resume(every_client: ClientVersion, home: ClientHome, api
         assert whole(said, GIVEN_BACK)
         assert said.count(FURTHER_PART) == 3
         compact(tui)
-        assert whole(ask(tui, "go on DELTA"), GIVEN_BACK), "what an earlier compaction left is not in the way"
+        assert whole(ask(tui, "go on DELTA"), GIVEN_BACK), (
+            "what an earlier compaction left is not in the way"
+        )
         assert list((home.config / "resume-hooks" / "pending").glob("parts-*-[123]")) == []
     api.clear()
-    done = run_print(every_client, home, api, "go on EPSILON", resume=fresh.stem, plugin_dir=plugin, extra_env=QUIET)
+    done = run_print(
+        every_client,
+        home,
+        api,
+        "go on EPSILON",
+        resume=fresh.stem,
+        plugin_dir=plugin,
+        extra_env=QUIET,
+    )
     assert done.returncode == 0, done.stderr
     assert whole(spoken(api.main_requests()[-1]), GIVEN_BACK)

@@ -55,12 +55,17 @@ def sized(request: pytest.FixtureRequest, home: ClientHome, api: MockApi) -> Ite
 
 def talk(number: int, title: str) -> bytes:
     """A session of two turns with a title."""
-    return session_bytes([*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))])
+    return session_bytes(
+        [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
+    )
 
 
 @pytest.fixture
 def others(home: ClientHome, parent: Path) -> Path:
-    """Sessions beside the one that is open: two of the project, one of another; the first one's file."""
+    """Sessions beside the one that is open: two of the project, one of another.
+
+    The first one's file.
+    """
     home.install_session(talk(2, "Mend the pool"), session_id(2), set_cwd=True)
     own = session_id(4)
     rows = [
@@ -73,10 +78,14 @@ def others(home: ClientHome, parent: Path) -> Path:
     home.install_session(session_bytes(rows), own, set_cwd=True)
     away = home.root / "away"
     away.mkdir()
-    folder = home.config / "projects" / str(away).replace("/", "-").replace(".", "-").replace("_", "-")
+    folder = (
+        home.config / "projects" / str(away).replace("/", "-").replace(".", "-").replace("_", "-")
+    )
     folder.mkdir()
     rows = [{**row, "cwd": str(away)} for row in conversation(2, session_id=session_id(3))]
-    (folder / f"{session_id(3)}.jsonl").write_bytes(session_bytes([*rows, custom_title("Far away", session_id(3))]))
+    (folder / f"{session_id(3)}.jsonl").write_bytes(
+        session_bytes([*rows, custom_title("Far away", session_id(3))])
+    )
     return home.install_session(talk(1, "Write the docs"), session_id(1), set_cwd=True)
 
 
@@ -121,7 +130,9 @@ def looked_into(tui: Tui, row: str) -> None:
     assert f"> {row}" not in tui.text()
 
 
-def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, others: Path) -> None:
+def test_a_pane_lists_finds_opens_forks_and_hands_off(
+    sized: Tui, plugin: Path, others: Path
+) -> None:
     """Nothing is sent by any of it; what is opened is what the next prompt goes on with.
 
     Every letter goes to the words, on the page of a session too: then the list is back.
@@ -130,7 +141,9 @@ def test_a_pane_lists_finds_opens_forks_and_hands_off(sized: Tui, plugin: Path, 
     begin(tui, plugin)
     listed(tui, "/search", "hook_registry", "We should add the agent")
     looked_into(tui, "We should add the agent")
-    assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), "the page shows the words"
+    assert re.search("hook_registry", tui.text().rpartition("hook_registry")[0]), (
+        "the page shows the words"
+    )
     tui.key("Escape")
     tui.wait_gone("Esc closes|look into it")
     entered(tui, "/search docs")
@@ -178,11 +191,17 @@ def numbers(tui: Tui) -> list[int]:
 
 @pytest.mark.parametrize("size", [SMALL, pytest.param(MIDDLE, marks=pytest.mark.wide)])
 def test_a_hit_opens_where_it_was_said_and_is_read_on(
-    home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path: Path, size: tuple[int, int]
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    parent: Path,
+    tmp_path: Path,
+    size: tuple[int, int],
 ) -> None:
     """Without a line left out on the way on, and back to the hit.
 
-    Words that are typed while the pane opens come whole into it, in their order, whatever their letters once did.
+    Words that are typed while the pane opens come whole into it, in their order, whatever their
+    letters once did.
     """
     own, words = session_id(5), "fauh huaf in the far hall of a hub"
     lines = [f"line {number:03}{f' {words}' if number == 60 else ''}" for number in range(1, 121)]
@@ -216,7 +235,9 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
         assert set(home.sessions()) == before
         tui.key("Escape")
         tui.wait_gone("line 060")
-        assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), "no letter is left in the prompt"
+        assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
+            "no letter is left in the prompt"
+        )
         assert not tui.api.requests
 
 
@@ -228,15 +249,28 @@ SAID_LATE = (
 
 
 @pytest.mark.parametrize(
-    "size", [pytest.param(SMALL, marks=pytest.mark.wide), BESIDE, pytest.param(LARGE, marks=pytest.mark.wide)]
+    "size",
+    [
+        pytest.param(SMALL, marks=pytest.mark.wide),
+        BESIDE,
+        pytest.param(LARGE, marks=pytest.mark.wide),
+    ],
 )
 def test_a_pane_names_its_ways_and_what_it_can_not_open(
-    home: ClientHome, api: MockApi, plugin: Path, others: Path, tmp_path: Path, size: tuple[int, int]
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    others: Path,
+    tmp_path: Path,
+    size: tuple[int, int],
 ) -> None:
-    """Also at the width of a narrow screen. What is typed before the pane has the keys is taken over into it.
+    """Also at the width of a narrow screen.
 
-    A session of another folder is named with what opens it there, and one that is gone since it was listed as such.
-    Enter means the session that is marked when it is pressed, though what was said is still looked for.
+    What is typed before the pane has the keys is taken over into it.
+
+    A session of another folder is named with what opens it there, and one that is gone since it was
+    listed as such. Enter means the session that is marked when it is pressed, though what was said
+    is still looked for.
     """
     with Tui(find_client(NEWEST), home, api, columns=size[0], rows=size[1]) as tui:
         begin(tui, plugin, engine(tmp_path, SAID_LATE))
@@ -249,7 +283,9 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
         tui.wait_for("goes on in this session")
         tui.key("Escape")
         tui.wait_gone("goes on in this session")
-        assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), "no letter is left in the prompt"
+        assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
+            "no letter is left in the prompt"
+        )
         listed(tui, "/sessions --all", "far", "Far away")
         looked_into(tui, "Far away")
         way(tui, "copies how to open it in", 0)
@@ -267,7 +303,9 @@ def test_a_pane_names_its_ways_and_what_it_can_not_open(
 def children_of(tui: Tui, session: Path) -> list[Path]:
     """The forks of a session."""
     marker = f'"sessionId":"{session.stem}"'
-    return [path for path in tui.home.sessions() if marker in path.read_text()[:-9] and path != session]
+    return [
+        path for path in tui.home.sessions() if marker in path.read_text()[:-9] and path != session
+    ]
 
 
 @pytest.mark.parametrize(
@@ -282,13 +320,26 @@ def children_of(tui: Tui, session: Path) -> list[Path]:
     ids=["small-slow", "small", "middle", "large", "large-slow"],
 )
 def test_keys_faster_than_the_engine_stay_in_the_list(
-    home: ClientHome, api: MockApi, plugin: Path, parent: Path, tmp_path: Path, size: tuple[int, int], engine_line: str
+    home: ClientHome,
+    api: MockApi,
+    plugin: Path,
+    parent: Path,
+    tmp_path: Path,
+    size: tuple[int, int],
+    engine_line: str,
 ) -> None:
-    """Each Down is one row, to the last one and no further; Enter opens the one that is marked, and makes none."""
+    """Each Down is one row, to the last one and no further.
+
+    Enter opens the one that is marked, and makes none.
+    """
     for number in range(1, 31):
         own = session_id(100 + number)
         path = home.install_session(
-            session_bytes([*conversation(1, session_id=own), custom_title(f"Talk {number:02}", own)]), own, set_cwd=True
+            session_bytes(
+                [*conversation(1, session_id=own), custom_title(f"Talk {number:02}", own)]
+            ),
+            own,
+            set_cwd=True,
         )
         os.utime(path, (time.time() - 60 * number,) * 2)
     columns, rows = size
@@ -340,11 +391,16 @@ def marked(tui: Tui) -> str:
 def ways(tui: Tui) -> set[str]:
     """The ways and the sizes whose rows are on the screen, with all figures."""
     figures = r" +[\d.]+[kM]? +[\d.]+[kM]? +[\d.]+[kM]?  \w"
-    return {row.strip() for row in re.findall(rf"(go on|trim|handoff \w+|rollover|compact){figures}", tui.text())}
+    return {
+        row.strip()
+        for row in re.findall(rf"(go on|trim|handoff \w+|rollover|compact){figures}", tui.text())
+    }
 
 
 def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
-    """The rows of ``--table``, all of them, and the way back; Esc closes it, and so does the end of a turn after it.
+    """The rows of ``--table``, all of them, and the way back.
+
+    Esc closes it, and so does the end of a turn after it.
 
     The prefixed command says it in one line; its table has a line a way and a line a size.
     """
@@ -383,7 +439,9 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
     turns(tui, 3)
     tui.wait_gone("Esc closes")
     tui.submit("/resume-hooks:resume")
-    tui.wait_for(r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best")
+    tui.wait_for(
+        r"90 % of 180,000\. /resume-hooks:handoff leaves [\d,]+ tokens;\s+/resume-hooks:handoff fits best"
+    )
     tui.wait_for("Table: /resume-hooks:resume --table")
     tui.wait_idle()
     tui.submit("/resume-hooks:resume --table")
@@ -399,7 +457,9 @@ def test_a_card_shows_its_table_behind_a_key(sized: Tui, plugin: Path) -> None:
 
 
 def test_a_pane_and_a_card_while_the_model_works(tui: Tui, plugin: Path, others: Path) -> None:
-    """It lists and finds, and Esc closes it without ending the turn; a card stays when the answer has come.
+    """It lists and finds, and Esc closes it without ending the turn.
+
+    A card stays when the answer has come.
 
     It was opened after the prompt.
     """
@@ -435,7 +495,11 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
 ) -> None:
     """It opens all the same, Esc closes it, and the next prompt is sent."""
     first = json.dumps({"pane": pane.open_pane("")})
-    begin(tui, plugin, engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"))
+    begin(
+        tui,
+        plugin,
+        engine(tmp_path, f"print({first!r}) if '\"search\"' in sys.stdin.read() else {broken}"),
+    )
     entered(tui, "/search")
     tui.wait_for("look into it")
     tui.wait_for(shown)
@@ -448,9 +512,12 @@ def test_a_pane_whose_engine_is_ill_says_so_and_closes(
 
 
 def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """Not below the level; from the turn on that passes it, at once where a full session is opened; no Stop line.
+    """Not below the level; from the turn on that passes it, at once where a full session is opened.
 
-    Opened long after its last turn, a session says first what a cold cache costs, as the client counts it, and once.
+    No Stop line.
+
+    Opened long after its last turn, a session says first what a cold cache costs, as the client
+    counts it, and once.
     """
     records = conversation(1, session_id=SESSION)
     records[-1]["message"]["usage"] = BELOW.as_dict()
@@ -458,7 +525,11 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
     columns, rows = SMALL
     for number, shown in ((1, False), (2, True)):
         with Tui(find_client(NEWEST), home, api, columns=columns, rows=rows) as tui:
-            tui.start(plugin_dir=plugin, extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"}, resume=SESSION)
+            tui.start(
+                plugin_dir=plugin,
+                extra_env=QUIET | {"RESUME_HOOKS_COMPACTION": "client"},
+                resume=SESSION,
+            )
             tui.wait_idle()
             if shown:
                 tui.wait_for("% of 180,000")
@@ -487,7 +558,9 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
         assert words not in json.dumps(api.requests)
 
 
-def test_a_cold_cache_is_told_where_hooks_spoke_before(home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_a_cold_cache_is_told_where_hooks_spoke_before(
+    home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """Of such a session the client does not show what our hook says at a resume, so the module does."""
     source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
     home.install_session(source, source.stem, set_cwd=True)
@@ -511,7 +584,10 @@ def offer_tool(tui: Tui) -> None:
 
 
 def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, parent: Path) -> None:
-    """A no is told to it and nothing is made; a yes switches at the turn's end. Its words are never sent."""
+    """A no is told to it and nothing is made; a yes switches at the turn's end.
+
+    Its words are never sent.
+    """
     store(tui.home.config, handoff_sends="on")
     begin(tui, plugin, {"RESUME_HOOKS_HANDOFF_TOOL": "on"})
     offer_tool(tui)
@@ -534,8 +610,13 @@ def test_the_model_may_ask_where_that_was_switched_on(tui: Tui, plugin: Path, pa
     assert "Then I end my turn." in child.read_text()
 
 
-def test_a_next_step_is_sent_where_that_was_chosen(modern: Tui, plugin: Path, parent: Path, tmp_path: Path) -> None:
-    """As the person's own prompt, word for word; the draft waits. The tool that was not switched on is not there."""
+def test_a_next_step_is_sent_where_that_was_chosen(
+    modern: Tui, plugin: Path, parent: Path, tmp_path: Path
+) -> None:
+    """As the person's own prompt, word for word; the draft waits.
+
+    The tool that was not switched on is not there.
+    """
     store(modern.home.config, handoff_sends="on")
     begin(modern, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     modern.submit(f"/handoff {STEP}")

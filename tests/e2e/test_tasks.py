@@ -39,7 +39,13 @@ def derive(home: ClientHome, verb: str) -> Path:
     """The child that a verb of ours makes of the parent."""
     command = [sys.executable, "-m", "resume_hooks", verb, PARENT]
     done = subprocess.run(
-        command, env=home.env(), cwd=home.cwd, capture_output=True, text=True, timeout=60, check=False
+        command,
+        env=home.env(),
+        cwd=home.cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     (child,) = children(home, home.project_folder / f"{PARENT}.jsonl")
@@ -47,11 +53,15 @@ def derive(home: ClientHome, verb: str) -> Path:
 
 
 @pytest.mark.parametrize("verb", one_in(2, ["handoff", "fork"]))
-def test_a_child_goes_on_with_the_list(client: ClientVersion, home: ClientHome, api: MockApi, verb: str) -> None:
+def test_a_child_goes_on_with_the_list(
+    client: ClientVersion, home: ClientHome, api: MockApi, verb: str
+) -> None:
     """Its client lists the same tasks, counts on from their numbers, and leaves the parent's as they were."""
     api.script = [created("parse it"), created("test it"), created("drop it"), updated("1", "completed"),
                   updated("3", "deleted"), "begun"]  # fmt: skip
-    done = run_print(client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED)
+    done = run_print(
+        client, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
+    )
     assert done.returncode == 0, done.stderr
     own = home.config / "tasks" / PARENT
     before = {path.name: path.read_bytes() for path in own.iterdir()}
@@ -73,11 +83,17 @@ def planning(request: Request) -> Reply | None:
     answered = any(message["role"] == "assistant" for message in request["messages"])
     if answered or named is None:
         return "planned"
-    return {"name": "Write", "input": {"file_path": named[0], "content": "# Parse dates\n\nTests first.\n"}}
+    return {
+        "name": "Write",
+        "input": {"file_path": named[0], "content": "# Parse dates\n\nTests first.\n"},
+    }
 
 
 def test_the_plan_is_named(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """A handoff's opening names the parent's plan; a fork's client keeps to the same file by itself."""
+    """A handoff's opening names the parent's plan.
+
+    A fork's client keeps to the same file by itself.
+    """
     api.script = planning
     plan_mode = ["--permission-mode", "plan"]
     done = run_print(client, home, api, "plan it", extra_args=["--session-id", PARENT, *plan_mode])
@@ -100,7 +116,9 @@ def test_the_list_goes_into_the_session_after_clear(tui: Tui, plugin: Path) -> N
     """What ``/clear`` starts in a handoff's place has the list, too; the parent keeps its own."""
     home, api = tui.home, tui.api
     api.script = [created("parse it"), "begun"]
-    done = run_print(tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED)
+    done = run_print(
+        tui.version, home, api, "begin", extra_args=["--session-id", PARENT], extra_env=OFFERED
+    )
     assert done.returncode == 0, done.stderr
     tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=QUIET | OFFERED)
     child = hand_off(tui, home.project_folder / f"{PARENT}.jsonl")
@@ -109,6 +127,8 @@ def test_the_list_goes_into_the_session_after_clear(tui: Tui, plugin: Path) -> N
     tui.submit("go on")
     tui.wait_for("done")
     assert "#1 [pending] parse it" in last_user_text(api.main_requests()[-1])
-    lists = {path.name: (path / "1.json").read_bytes() for path in (home.config / "tasks").iterdir()}
+    lists = {
+        path.name: (path / "1.json").read_bytes() for path in (home.config / "tasks").iterdir()
+    }
     assert len(lists) == 3
     assert lists[PARENT] == lists[child.stem]

@@ -1,7 +1,7 @@
 """A trimmed child of every real session resumes in the real client: every call keeps its answer, the bulk is gone.
 
-What the parent sends on the newest client is the measure for its children on every client. A sample runs every time;
-all sessions on all clients by ``make test-all``.
+What the parent sends on the newest client is the measure for its children on every client. A sample
+runs every time; all sessions on all clients by ``make test-all``.
 """
 
 from __future__ import annotations
@@ -53,11 +53,17 @@ ALL = [str(path.relative_to(corpus_folder())) for path in corpus_sessions()]
 
 
 def trims_well(
-    name: str, client: ClientVersion, home: ClientHome, api: MockApi, settings: Sequence[str] = tuple(SETTINGS)
+    name: str,
+    client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    settings: Sequence[str] = tuple(SETTINGS),
 ) -> None:
     """Trim a session at each setting, resume the children, and compare what is sent with what the parent sends."""
     source = corpus() / name
-    parent = home.install_session(source, source.stem if is_session_id(source.stem) else str(uuid.uuid4()))
+    parent = home.install_session(
+        source, source.stem if is_session_id(source.stem) else str(uuid.uuid4())
+    )
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
         reading = plan.read(locate.session_file(str(parent)))
@@ -66,7 +72,9 @@ def trims_well(
         return
     twin = home.install_session(source, str(uuid.uuid4()))  # a client writes to what it resumes
     whole = sent(find_client(NEWEST), home, api, twin.stem)
-    known = thoughts([message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain])
+    known = thoughts(
+        [message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain]
+    )
     for setting in settings:
         decided = plan.plan(reading, home.where, SETTINGS[setting])
         if not decided.pays:
@@ -74,7 +82,9 @@ def trims_well(
         trimmed = sent(client, home, api, write(decided, home.where).session_id)
         assert LINEAGE in spoken(trimmed)
         assert blocks(trimmed, "tool_use", "id") == blocks(whole, "tool_use", "id")
-        assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(whole, "tool_result", "tool_use_id")
+        assert blocks(trimmed, "tool_result", "tool_use_id") == blocks(
+            whole, "tool_result", "tool_use_id"
+        )
         assert thoughts([message["content"] for message in trimmed["messages"]]) <= known
         holds_nothing_trimmed(decided, trimmed)
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
@@ -91,13 +101,20 @@ def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str)
 def blocks(request: dict[str, Any], kind: str, key: str) -> Counter[str]:
     """The values of a key over all blocks of a kind."""
     contents = [m["content"] for m in request["messages"] if isinstance(m["content"], list)]
-    return Counter(block.get(key) for content in contents for block in content if block.get("type") == kind)
+    return Counter(
+        block.get(key) for content in contents for block in content if block.get("type") == kind
+    )
 
 
 def thoughts(contents: list[Any]) -> Counter[tuple[str, str]]:
-    """Thinking with its signature. Which of it a client sends depends on its model: the file is the measure."""
+    """Thinking with its signature.
+
+    Which of it a client sends depends on its model: the file is the measure.
+    """
     rows = [block for content in contents if isinstance(content, list) for block in content]
-    return Counter((block["thinking"], block["signature"]) for block in rows if block.get("type") == "thinking")
+    return Counter(
+        (block["thinking"], block["signature"]) for block in rows if block.get("type") == "thinking"
+    )
 
 
 def holds_nothing_trimmed(decided: TrimPlan, request: dict[str, Any]) -> None:
@@ -125,17 +142,21 @@ def gone(decided: TrimPlan) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("name", one_in(3, SAMPLE))
-def test_a_sample_on_the_newest_client(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_sample_on_the_newest_client(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Ten sessions: compactions, images, parallel calls, damage, old clients, the largest.
 
-    All of them where most is taken out, two at each setting; tests/derive/trim/test_corpus.py has what each setting
-    writes of every session.
+    All of them where most is taken out, two at each setting; tests/derive/trim/test_corpus.py has
+    what each setting writes of every session.
     """
     trims_well(name, client, home, api, tuple(SETTINGS) if name in SAMPLE[:2] else ("everything",))
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_session_on_every_client(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_every_session_on_every_client(
+    name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The whole corpus on every client."""
     trims_well(name, every_client, home, api)

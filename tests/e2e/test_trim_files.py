@@ -36,7 +36,10 @@ def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     Path(file).write_text("ORIGINAL\n")
     read = {"name": "Read", "input": {"file_path": file}}
     first = {"name": "Write", "input": {"file_path": file, "content": f"FIRST\n{LONG}"}}
-    second = {"name": "Edit", "input": {"file_path": file, "old_string": "FIRST", "new_string": "SECOND"}}
+    second = {
+        "name": "Edit",
+        "input": {"file_path": file, "old_string": "FIRST", "new_string": "SECOND"},
+    }
     session_id = ask(client, home, api, "write it", [read, first, "done"])
     ask(client, home, api, "edit it", [read, second, "done"], session_id)
     assert Path(file).read_text() == f"SECOND\n{LONG}"
@@ -44,20 +47,36 @@ def edit_twice(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
 
 
 def ask(
-    client: ClientVersion, home: ClientHome, api: MockApi, prompt: str, script: list[Any], resume: str | None = None
+    client: ClientVersion,
+    home: ClientHome,
+    api: MockApi,
+    prompt: str,
+    script: list[Any],
+    resume: str | None = None,
 ) -> str:
     """One prompt, the model's part scripted; the session's id."""
     api.clear()
     api.script = script
     done = run_print(
-        client, home, api, prompt, resume=resume, extra_args=["--dangerously-skip-permissions"], extra_env=CHECKPOINTS
+        client,
+        home,
+        api,
+        prompt,
+        resume=resume,
+        extra_args=["--dangerously-skip-permissions"],
+        extra_env=CHECKPOINTS,
     )
     assert done.returncode == 0, done.stderr
     return done.session_id
 
 
-def rewind_files(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str) -> bool:
-    """The client's own ``--rewind-files``; False where it wrote no snapshot at this prompt, so quick it ended."""
+def rewind_files(
+    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
+) -> bool:
+    """The client's own ``--rewind-files``.
+
+    False where it wrote no snapshot at this prompt, so quick it ended.
+    """
     done = subprocess.run(
         [*client.command, "-p", "--resume", session_id, "--rewind-files", prompt],
         cwd=home.cwd,
@@ -94,17 +113,27 @@ def rewinds(client: ClientVersion, home: ClientHome, api: MockApi, parent: Path)
 
 
 @pytest.mark.wide
-def test_files_rewind_on_a_child(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_files_rewind_on_a_child(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The client's own --rewind-files works on a trimmed child without its parent, whatever form snapshots have."""
     rewinds(every_client, home, api, edit_twice(every_client, home, api))
 
 
 @pytest.mark.wide
-def test_an_edit_goes_on_in_a_child(client: ClientVersion, home: ClientHome, api: MockApi, edited: Path) -> None:
-    """A file that was read, and whose text is a placeholder now, can be edited; no placeholder gets into it."""
+def test_an_edit_goes_on_in_a_child(
+    client: ClientVersion, home: ClientHome, api: MockApi, edited: Path
+) -> None:
+    """A file that was read, and whose text is a placeholder now, can be edited.
+
+    No placeholder gets into it.
+    """
     child = trimmed(edited, home)
     file = home.cwd / "a.txt"
-    third = {"name": "Edit", "input": {"file_path": str(file), "old_string": "SECOND", "new_string": "THIRD"}}
+    third = {
+        "name": "Edit",
+        "input": {"file_path": str(file), "old_string": "SECOND", "new_string": "THIRD"},
+    }
     ask(client, home, api, "edit it again", [third, "done"], child)
     assert file.read_text() == f"THIRD\n{LONG}"
 

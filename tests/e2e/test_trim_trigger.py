@@ -1,4 +1,7 @@
-"""``>trim`` as a user meets it: preview, yes, paste; the same client goes on without the bulk, without quitting."""
+"""``>trim`` as a user meets it: preview, yes, paste.
+
+The same client goes on without the bulk, without quitting.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +23,18 @@ def outputs(session: Path) -> dict[str, str]:
     transcript = scan(str(session))
     blocks = [block for node in transcript.chain for block in records.blocks(transcript.read(node))]
     results = [block for block in blocks if block.get("type") == "tool_result"]
-    return {block["tool_use_id"]: block["content"] for block in results if isinstance(block["content"], str)}
+    return {
+        block["tool_use_id"]: block["content"]
+        for block in results
+        if isinstance(block["content"], str)
+    }
 
 
 def assert_trimmed(said: str, parent: Path, child: Path) -> None:
-    """The request holds every placeholder and none of the outputs that they stand for; what was kept is there."""
+    """The request holds every placeholder and none of the outputs that they stand for.
+
+    What was kept is there.
+    """
     before, after = outputs(parent), outputs(child)
     gone = {call: text for call, text in before.items() if after[call] != text}
     # A repeated output stays where it stands last.
@@ -32,7 +42,9 @@ def assert_trimmed(said: str, parent: Path, child: Path) -> None:
     assert len(once) > 5
     assert [after[call] for call in gone if after[call] not in said] == []
     assert [text[:80] for text in once if text in said] == []
-    assert [text[:80] for call, text in before.items() if call not in gone and text.strip() not in said] == []
+    assert [
+        text[:80] for call, text in before.items() if call not in gone and text.strip() not in said
+    ] == []
 
 
 def test_print_mode_previews_and_makes_the_child(
@@ -40,28 +52,43 @@ def test_print_mode_previews_and_makes_the_child(
 ) -> None:
     """``-p '>trim'`` shows the numbers and writes no session; ``-p '>trim yes'`` makes the child, which resumes."""
     raw = parent.read_bytes()
-    shown = run_print(client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    shown = run_print(
+        client, home, api, ">trim", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
+    )
     for words in ("a resume sends", "saves about", "largest", "make it            >trim yes"):
         assert words in shown.text
     assert home.sessions() == [parent]
-    made = run_print(client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE)
+    made = run_print(
+        client, home, api, ">trim yes", resume=PARENT, plugin_dir=plugin, extra_env=ENGINE
+    )
     (child,) = children(home, parent)
     assert f"/resume {child.stem}" in made.text
     assert not api.main_requests()
     assert parent.read_bytes().startswith(raw), "the client appends; nothing else may change"
-    done = run_print(client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE)
+    done = run_print(
+        client, home, api, "go on", resume=child.stem, plugin_dir=plugin, extra_env=ENGINE
+    )
     assert done.returncode == 0, done.stderr
     assert done.session_id == child.stem
     assert_trimmed(spoken(api.main_requests()[-1]), parent, child)
 
 
 @pytest.mark.parametrize("sign", one_in(2, [">", "/resume-hooks:"]))
-def test_preview_yes_paste(tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str) -> None:
-    """Typed into one client: the next request of that client is the child's. ``>`` needs Ctrl+C before the paste.
+def test_preview_yes_paste(
+    tui: Tui, plugin: Path, parent: Path, xserver: XServer, sign: str
+) -> None:
+    """Typed into one client: the next request of that client is the child's.
 
-    The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes nothing twice.
+    ``>`` needs Ctrl+C before the paste.
+
+    The blocked ``>trim`` is back in the box: ``>trim yes`` behind it counts, Enter on that makes
+    nothing twice.
     """
-    tui.start(resume=PARENT, plugin_dir=without_module(plugin), extra_env=ENGINE | {"DISPLAY": xserver.display})
+    tui.start(
+        resume=PARENT,
+        plugin_dir=without_module(plugin),
+        extra_env=ENGINE | {"DISPLAY": xserver.display},
+    )
     tui.submit(f"{sign}trim")
     tui.wait_for(f"^ *To make it: {sign}trim yes")
     tui.wait_idle()

@@ -72,11 +72,14 @@ def assert_linked_by_clear(tui: Tui, session: Path) -> None:
     assert (link.kind, link.parent_id) == ("clear", session.stem)
 
 
-def test_resume_then_handoff_and_whatever_else_is_pressed(tui: Tui, plugin: Path, xserver: XServer) -> None:
+def test_resume_then_handoff_and_whatever_else_is_pressed(
+    tui: Tui, plugin: Path, xserver: XServer
+) -> None:
     """``>resume`` shows the card and copies the id; ``>handoff fix the tests`` makes one child, whatever comes after.
 
-    The blocked prompt comes back into the box: Enter on it shows the same child again, a paste over it is recognised,
-    and after Ctrl+C the paste alone leads into the child, which answers, linked, without the parent's words.
+    The blocked prompt comes back into the box: Enter on it shows the same child again, a paste over
+    it is recognised, and after Ctrl+C the paste alone leads into the child, which answers, linked,
+    without the parent's words.
     """
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     before = parent.read_bytes()
@@ -119,7 +122,9 @@ def test_slash_handoff_then_the_paste_alone(tui: Tui, plugin: Path, xserver: XSe
 
 
 @pytest.mark.wide
-def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserver: XServer) -> None:
+def test_slash_handoff_typed_while_the_model_works(
+    tui: Tui, plugin: Path, xserver: XServer
+) -> None:
     """Queued behind a slow answer, the slash form is answered at the turn's end, whole."""
     parent = begin(tui, without_module(plugin), {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
@@ -134,8 +139,13 @@ def test_slash_handoff_typed_while_the_model_works(tui: Tui, plugin: Path, xserv
     assert xserver.clipboard() == f"/resume {child.stem}"
 
 
-def test_a_trigger_typed_while_the_model_works_shows_its_last_line(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """``>handoff`` fires at once; the one line that a busy client shows is the useful one, and ends no turn."""
+def test_a_trigger_typed_while_the_model_works_shows_its_last_line(
+    tui: Tui, plugin: Path, xserver: XServer
+) -> None:
+    """``>handoff`` fires at once.
+
+    The one line that a busy client shows is the useful one, and ends no turn.
+    """
     parent = begin(tui, plugin, {"DISPLAY": xserver.display})
     tui.api.script = [(120.0, "Slow reply done.")]
     tui.submit("take your time")
@@ -162,14 +172,18 @@ def test_tmux_gets_the_id(tmux_tui: TmuxTui, plugin: Path) -> None:
     assert wait_until(lambda: tmux_tui.buffer() == parent.stem)
 
 
-def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_the_child_looks_right_on_every_client(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """``claude --resume <child>`` shows the card alone, and its request holds the lineage and the step."""
     done = run_print(every_client, home, api, "remember the word ALPHA")
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     source = locate.session_file(str(parent))
     contents = Contents(digest_of(source, home.where))
-    plan = agents.fresh(source, home.where, kind="handoff", next_step="fix the tests", contents=contents)
+    plan = agents.fresh(
+        source, home.where, kind="handoff", next_step="fix the tests", contents=contents
+    )
     child = write(plan, home.where)
     with Tui(every_client, home, api) as tui:
         tui.start(resume=child.session_id)
@@ -182,18 +196,24 @@ def test_the_child_looks_right_on_every_client(every_client: ClientVersion, home
         assert_opens_fresh(spoken(api.main_requests()[-1]), parent, "fix the tests")
 
 
-def test_the_child_has_its_title_in_the_picker(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_the_child_has_its_title_in_the_picker(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """``claude --resume`` without an id lists the child by its own title."""
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
-    child = write(agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where)
+    child = write(
+        agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
+    )
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)
         tui.wait_for(re.escape(child.title))
 
 
 @pytest.mark.wide
-def test_client_2_1_112_goes_the_same_way(home: ClientHome, api: MockApi, plugin: Path, xserver: XServer) -> None:
+def test_client_2_1_112_goes_the_same_way(
+    home: ClientHome, api: MockApi, plugin: Path, xserver: XServer
+) -> None:
     """On 2.1.112: ``>handoff``, paste, prompt; the older client leaves the box empty."""
     with Tui(find_client("2.1.112"), home, api) as tui:
         parent = begin(tui, plugin, {"DISPLAY": xserver.display})

@@ -42,9 +42,13 @@ def went_on(both: tuple[Tui, Tui], parent: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "at_once", [True, pytest.param(False, marks=pytest.mark.wide)], ids=["at once", "one after the other"]
+    "at_once",
+    [True, pytest.param(False, marks=pytest.mark.wide)],
+    ids=["at once", "one after the other"],
 )
-def test_a_handoff_and_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool) -> None:
+def test_a_handoff_and_a_trim_in_both(
+    both: tuple[Tui, Tui], plugin: Path, parent: Path, at_once: bool
+) -> None:
     """The same words make a child each; asked again in one client they lead back to its own.
 
     Of the parent both are asked for a trim, both say yes, and each opens its own copy.
@@ -92,7 +96,9 @@ def test_a_handoff_and_a_trim_in_both(both: tuple[Tui, Tui], plugin: Path, paren
 
 
 @pytest.mark.wide
-def test_a_rollover_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path) -> None:
+def test_a_rollover_in_both(
+    both: tuple[Tui, Tui], plugin: Path, parent: Path, tmp_path: Path
+) -> None:
     """Each has a summary of its own."""
     path = on_path(both[0].version, tmp_path / "bin")
     both[0].api.script = summarising
@@ -121,7 +127,9 @@ def test_an_untrim_in_both(both: tuple[Tui, Tui], plugin: Path, parent: Path) ->
     for tui in both:
         tui.submit("/untrim")
     for tui in both:
-        tui.wait_for("untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session")
+        tui.wait_for(
+            "untrimmed|has it all back|This is the new session.*(.*\n)*.*This is the new session"
+        )
         tui.wait_idle(2)
     went_on(both, trimmed)
 

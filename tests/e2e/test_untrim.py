@@ -28,7 +28,9 @@ SAMPLE = (
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_everything_comes_back(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_everything_comes_back(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Results, inputs, images, texts and thinking; the middle generation may be gone."""
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
@@ -44,6 +46,17 @@ def blocks(request: dict[str, Any]) -> list[Any]:
     """The blocks of a request's conversation, without what the client marks for its cache and what the lineage adds."""
     found = []
     for said in request["messages"]:
-        content = said["content"] if isinstance(said["content"], list) else [{"type": "text", "text": said["content"]}]
-        found += [{key: value for key, value in block.items() if key != "cache_control"} for block in content]
-    return [block for block in found if not str(block.get("text", "")).startswith(("[SESSION LINEAGE]", "<system-"))]
+        content = (
+            said["content"]
+            if isinstance(said["content"], list)
+            else [{"type": "text", "text": said["content"]}]
+        )
+        found += [
+            {key: value for key, value in block.items() if key != "cache_control"}
+            for block in content
+        ]
+    return [
+        block
+        for block in found
+        if not str(block.get("text", "")).startswith(("[SESSION LINEAGE]", "<system-"))
+    ]

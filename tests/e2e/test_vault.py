@@ -25,7 +25,9 @@ from tests.needs import one_in
 from tests.sessions.archived.away import away
 
 
-def test_a_restored_session_resumes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_restored_session_resumes(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Under its own id where that is free; under a new one beside what took its place."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     output = Path(session.path.removesuffix(".jsonl")) / "tool-results" / "toolu_1.txt"
@@ -37,7 +39,11 @@ def test_a_restored_session_resumes(every_client: ClientVersion, home: ClientHom
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
     done = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)
-    assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (ONE, raw, b"large")
+    assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (
+        ONE,
+        raw,
+        b"large",
+    )
     assert sent(every_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", every_client)
     other = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)

@@ -15,7 +15,11 @@ from tests.e2e.test_inside import AS_ALWAYS, QUIET, engine
 from tests.hooks.test_trim import bulky
 
 LARGE, SMALL = "claude-opus-5-5", OF_200K[1]
-ENV = QUIET | {"RESUME_HOOKS_NOTICE_PERCENT": "10", "RESUME_HOOKS_COMPACTION": "client", "DISABLE_AUTO_COMPACT": "1"}
+ENV = QUIET | {
+    "RESUME_HOOKS_NOTICE_PERCENT": "10",
+    "RESUME_HOOKS_COMPACTION": "client",
+    "DISABLE_AUTO_COMPACT": "1",
+}
 WITHOUT_BAND = (
     "raw = sys.stdin.buffer.read(); b'\"band\"' in raw and sys.exit(1); "
     f"out, into = os.pipe(); os.write(into, raw); os.close(into); os.dup2(out, 0); {AS_ALWAYS}"
@@ -28,7 +32,9 @@ WITHOUT_BAND = (
     [
         pytest.param(LARGE, 300_000, SMALL, 180_000, False, id="smaller"),  # which takes no prompt
         pytest.param(SMALL, 150_000, LARGE, 980_000, False, id="larger", marks=pytest.mark.wide),
-        pytest.param(LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook", marks=pytest.mark.wide),
+        pytest.param(
+            LARGE, 150_000, SMALL, 180_000, True, id="smaller-by-the-hook", marks=pytest.mark.wide
+        ),
         pytest.param(SMALL, 150_000, LARGE, 980_000, True, id="larger-by-the-hook"),
     ],
 )
@@ -54,7 +60,11 @@ def test_all_say_one_figure(
     home.install_session(session_bytes(records), SESSION, set_cwd=True)
     percent = round(100 * used / room)
     share = f"{percent} % of"
-    card = rf"{percent} % (?:full \(of {room:,} tokens\)|of {room:,})\." if used < room // 2 else rf"{share} {room:,}\."
+    card = (
+        rf"{percent} % (?:full \(of {room:,} tokens\)|of {room:,})\."
+        if used < room // 2
+        else rf"{share} {room:,}\."
+    )
     with Tui(find_client(NEWEST), home, api) as tui:
         env = ENV | (engine(tmp_path, WITHOUT_BAND) if by_hook else {})
         tui.start(("--model", now), plugin_dir=plugin, extra_env=env, resume=SESSION)
@@ -76,7 +86,9 @@ def test_all_say_one_figure(
             tui.submit("go on")
             tui.wait_for("Mock reply 1")
             tui.wait_idle()
-            assert tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
+            assert (
+                tui.text().count(f"Stop says: resume-hooks: {share} the context is used") == by_hook
+            )
     context = data_of(home, "info", SESSION)["context"]
     assert (context["window"], f"{context['percent']} % of") == (room + 20_000, share)
     assert data_of(home, "sessions")["sessions"][0]["context"]["window"] == room + 20_000

@@ -28,8 +28,12 @@ def main() -> int:
     """Run; 1 where anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--minutes", type=float, default=1.0, help="of all targets together")
-    parser.add_argument("--target", help="one target alone: " + ", ".join(target.name for target in TARGETS))
-    parser.add_argument("--seed", type=int, default=int(time.time()), help="the same seed gives the same cases")
+    parser.add_argument(
+        "--target", help="one target alone: " + ", ".join(target.name for target in TARGETS)
+    )
+    parser.add_argument(
+        "--seed", type=int, default=int(time.time()), help="the same seed gives the same cases"
+    )
     parser.add_argument("--again", help="run one case of --target, as a failed one was printed")
     asked = parser.parse_args()
     chosen = [target for target in TARGETS if asked.target in {None, target.name}]
@@ -46,17 +50,26 @@ def main() -> int:
     print(_table(figures, asked.seed))
     for one in figures:
         for where, raw in one.failures.items():
-            print(f"\n{one.target}: {where}\n  python -m tests.fuzz --target '{one.target}' --again {raw}")
+            print(
+                f"\n{one.target}: {where}\n  python -m tests.fuzz --target '{one.target}' --again {raw}"
+            )
     return int(any(one.failures for one in figures))
 
 
 def _table(figures: list[Figures], seed: int) -> str:
-    rows = [f"| target | cases | CPU s | slowest ms | failures |  seed {seed}", "|---|---|---|---|---|"]
+    rows = [
+        f"| target | cases | CPU s | slowest ms | failures |  seed {seed}",
+        "|---|---|---|---|---|",
+    ]
     for one in figures:
         slowest = f"{1000 * one.slowest:.0f}"
-        rows.append(f"| {one.target} | {one.cases:,} | {one.seconds:.0f} | {slowest} | {len(one.failures)} |")
+        rows.append(
+            f"| {one.target} | {one.cases:,} | {one.seconds:.0f} | {slowest} | {len(one.failures)} |"
+        )
     cases, failures = sum(one.cases for one in figures), sum(len(one.failures) for one in figures)
-    return "\n".join([*rows, f"| all | {cases:,} | {sum(one.seconds for one in figures):.0f} | | {failures} |"])
+    return "\n".join(
+        [*rows, f"| all | {cases:,} | {sum(one.seconds for one in figures):.0f} | | {failures} |"]
+    )
 
 
 if __name__ == "__main__":

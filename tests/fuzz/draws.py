@@ -1,4 +1,7 @@
-"""Decisions read from bytes: the same bytes decide the same; where they end, everything is the first choice."""
+"""Decisions read from bytes: the same bytes decide the same.
+
+Where they end, everything is the first choice.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,23 @@ WORDS = (
 )
 """Texts that have made trouble somewhere: paths, controls, marks of ours, what shells and terminals act upon."""
 
-SCALARS = (None, True, False, 0, -1, 1, 2**31, 2**63, 2**64, -(2**70), 0.5, -0.0, 1e308, float("nan"), float("inf"))
+SCALARS = (
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    2**31,
+    2**63,
+    2**64,
+    -(2**70),
+    0.5,
+    -0.0,
+    1e308,
+    float("nan"),
+    float("inf"),
+)
 
 
 class Draws:

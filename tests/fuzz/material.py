@@ -18,15 +18,42 @@ KINDS = (
     "tag", "agent-name", "last-prompt", "file-history-snapshot", "file-history-delta", "pr-link", "mode",
     "worktree-state", "queue-operation", "content-replacement", "session_meta", "unheard-of",
 )  # fmt: skip
-BLOCKS = ("text", "tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document", "server_tool_use")
-FLAGS = ("isMeta", "isSidechain", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
+BLOCKS = (
+    "text",
+    "tool_use",
+    "tool_result",
+    "thinking",
+    "redacted_thinking",
+    "image",
+    "document",
+    "server_tool_use",
+)
+FLAGS = (
+    "isMeta",
+    "isSidechain",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+    "isApiErrorMessage",
+)
 KEYS = (
     "parentUuid", "uuid", "sessionId", "timestamp", "type", "message", "cwd", "version", "entrypoint", "subtype",
     "toolUseResult", "compactMetadata", "logicalParentUuid", "sentAsUuid", "attachment", "rendered", "leafUuid",
     "customTitle", "aiTitle", "tag", "summary", "snapshot", "delta", "forkedFrom", "truncated", "original_session",
     "original_index", "original_uuid", "continue_metadata", "trim_metadata", "prNumber", "prUrl", "agentName",
 )  # fmt: skip
-GARBAGE = (b"", b"\r", b"\x00\x00", b"{", b"}", b"[]", b"null", b'"x"', b'{"a":', b"\xff\xfe{}", b"\xef\xbb\xbf{}")
+GARBAGE = (
+    b"",
+    b"\r",
+    b"\x00\x00",
+    b"{",
+    b"}",
+    b"[]",
+    b"null",
+    b'"x"',
+    b'{"a":',
+    b"\xff\xfe{}",
+    b"\xef\xbb\xbf{}",
+)
 DEEP = 3_000
 """Brackets of a line that nests without end: more than a parser that calls itself can take."""
 
@@ -41,15 +68,27 @@ def block(draws: Draws) -> Any:
         inner["text"] = draws.text()
     elif kind == "tool_use":
         tool = draws.pick(("Read", "Bash", "Edit", "Write", "Task", "TodoWrite", "mcp__x__y"))
-        given = {"file_path": draws.text(), "command": draws.text(), "old_string": "a", "new_string": draws.text()}
+        given = {
+            "file_path": draws.text(),
+            "command": draws.text(),
+            "old_string": "a",
+            "new_string": draws.text(),
+        }
         inner |= {"id": call, "name": tool, "input": draws.json() if draws.coin(3) else given}
     elif kind == "tool_result":
-        content = draws.json() if draws.coin(3) else [{"type": "text", "text": draws.text() * draws.pick((1, 40))}]
+        content = (
+            draws.json()
+            if draws.coin(3)
+            else [{"type": "text", "text": draws.text() * draws.pick((1, 40))}]
+        )
         inner |= {"tool_use_id": call, "content": content, "is_error": draws.coin()}
     elif kind == "thinking":
         inner |= {"thinking": draws.text(), "signature": draws.text()}
     else:
-        inner |= {"source": {"type": "base64", "media_type": draws.text(), "data": draws.text()}, "data": draws.text()}
+        inner |= {
+            "source": {"type": "base64", "media_type": draws.text(), "data": draws.text()},
+            "data": draws.text(),
+        }
     return inner
 
 
@@ -59,16 +98,32 @@ def record(draws: Draws) -> Record:
     made: Record = {"type": kind, "sessionId": draws.pick(SESSIONS), "uuid": draws.pick(IDS)}
     if draws.below(4):
         made["parentUuid"] = draws.pick(IDS) or None
-    made["timestamp"] = draws.text() if draws.coin(6) else f"2026-01-31T09:{draws.below(60):02}:00.000Z"
+    made["timestamp"] = (
+        draws.text() if draws.coin(6) else f"2026-01-31T09:{draws.below(60):02}:00.000Z"
+    )
     if kind in {"user", "assistant"}:
         content = draws.text() if draws.coin() else draws.many(4, lambda: block(draws))
-        made["message"] = {"role": kind, "content": content, "id": draws.pick(IDS), "model": draws.text()}
+        made["message"] = {
+            "role": kind,
+            "content": content,
+            "id": draws.pick(IDS),
+            "model": draws.text(),
+        }
         if kind == "assistant" and draws.coin():
-            made["message"]["usage"] = {"input_tokens": draws.json(0), "output_tokens": draws.below(70_000)}
+            made["message"]["usage"] = {
+                "input_tokens": draws.json(0),
+                "output_tokens": draws.below(70_000),
+            }
         made |= {"cwd": CWD, "entrypoint": "cli", "version": "2.1.329"}
     elif kind == "system":
-        made["subtype"] = draws.pick(("compact_boundary", "local_command", "informational", "turn_duration"))
-        kept = {"anchorUuid": draws.pick(IDS), "headUuid": draws.pick(IDS), "tailUuid": draws.pick(IDS)}
+        made["subtype"] = draws.pick(
+            ("compact_boundary", "local_command", "informational", "turn_duration")
+        )
+        kept = {
+            "anchorUuid": draws.pick(IDS),
+            "headUuid": draws.pick(IDS),
+            "tailUuid": draws.pick(IDS),
+        }
         listed = {"anchorUuid": draws.pick(IDS), "uuids": draws.many(3, lambda: draws.pick(IDS))}
         preserved = {"preservedMessages": listed} if draws.coin() else {"preservedSegment": kept}
         made["compactMetadata"] = draws.json() if draws.coin(3) else {"preTokens": 5, **preserved}
@@ -84,18 +139,28 @@ def record(draws: Draws) -> Record:
 def metadata(draws: Draws) -> Record:
     """A first line that says where a session came from, and wherever else it likes."""
     parent = draws.pick(SESSIONS)
-    places = (f"{parent}.jsonl", f"../{parent}.jsonl", f"/etc/{parent}.jsonl", draws.text(), draws.json())
+    places = (
+        f"{parent}.jsonl",
+        f"../{parent}.jsonl",
+        f"/etc/{parent}.jsonl",
+        draws.text(),
+        draws.json(),
+    )
     about = {
         "parent_session_file": draws.pick(places),
         "parent_file": draws.pick(places),
         "parent_session_id": draws.pick((parent, draws.text(), draws.json())),
         "continued_at": draws.text(),
-        "continuation_type": draws.pick(("handoff", "rollover", "trim", "fork", draws.text(), draws.json())),
+        "continuation_type": draws.pick(
+            ("handoff", "rollover", "trim", "fork", draws.text(), draws.json())
+        ),
         "exported_file": draws.text(),
     }
     made: Record = {"continue_metadata": draws.json() if draws.coin(6) else about}
     if draws.coin(3):
-        made["trim_metadata"] = draws.json() if draws.coin() else {**about, "trim_params": draws.json(), "stats": {}}
+        made["trim_metadata"] = (
+            draws.json() if draws.coin() else {**about, "trim_params": draws.json(), "stats": {}}
+        )
     return made
 
 

@@ -1,4 +1,7 @@
-"""Cases one after another, from seeds or as hypothesis gives them; what fails can be run again from its bytes."""
+"""Cases one after another, from seeds or as hypothesis gives them.
+
+What fails can be run again from its bytes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,10 @@ def own_environment() -> Iterator[None]:
 
 
 def run(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
-    """Random cases for so many seconds; of failures that end at the same place the first is kept, by its bytes."""
+    """Random cases for so many seconds.
+
+    Of failures that end at the same place the first is kept, by its bytes.
+    """
     chance = random.Random(f"{target.name} {seed}")
     deadline, began = time.monotonic() + seconds, time.process_time()
     cases, slowest = 0, 0.0
@@ -60,6 +66,8 @@ def run(target: Target, try_one: Try, seconds: float, seed: int) -> Figures:
             try_one(Draws(raw))
         except Exception as error:  # noqa: BLE001 - whatever it is, it is what we look for
             last = traceback.extract_tb(error.__traceback__)[-1]
-            failures.setdefault(f"{type(error).__name__} at {last.filename}:{last.lineno}", raw.hex())
+            failures.setdefault(
+                f"{type(error).__name__} at {last.filename}:{last.lineno}", raw.hex()
+            )
         cases, slowest = cases + 1, max(slowest, time.process_time() - at)
     return Figures(target.name, cases, time.process_time() - began, slowest, failures)

@@ -1,4 +1,6 @@
-"""Every target on its share of 2,000 cases, the same in every run; a failure is shortened and printed by bytes.
+"""Every target on its share of 2,000 cases, the same in every run.
+
+A failure is shortened and printed by bytes.
 
 With RUN_ALL=1 it is 10,000; ``python -m tests.fuzz`` tries random ones for as long as asked.
 """

@@ -67,7 +67,9 @@ class PluginCopy:
         """Empty `reached`."""
         Path(self.env["REACHED"]).unlink(missing_ok=True)
 
-    def hook(self, event: str, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    def hook(
+        self, event: str, stdin: bytes, *shell: str, **env: str
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run the event's command from hooks.json as the client does: by `/bin/sh -c`, or another `shell`."""
         return self.run(event, 0, stdin, *shell, **env)
 
@@ -75,7 +77,9 @@ class PluginCopy:
         """Run the hook of a session's start that nobody waits for."""
         return self.run("SessionStart", 1, stdin, **env)
 
-    def run(self, event: str, number: int, stdin: bytes, *shell: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    def run(
+        self, event: str, number: int, stdin: bytes, *shell: str, **env: str
+    ) -> subprocess.CompletedProcess[bytes]:
         """Run one of an event's commands."""
         hooks = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
         command = hooks[event][0]["hooks"][number]["command"]
@@ -84,7 +88,9 @@ class PluginCopy:
             input=stdin, env=self.env | env, cwd=self.folder, capture_output=True, timeout=60, check=False,
         )  # fmt: skip
 
-    def engine(self, *arguments: str, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+    def engine(
+        self, *arguments: str, stdin: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
         """Run hooks/engine with a pipe for stdout, as the model's shell does."""
         return subprocess.run(
             [str(self.root / "hooks" / "engine"), *arguments],
@@ -94,8 +100,14 @@ class PluginCopy:
 
 
 def make_plugin(folder: Path) -> PluginCopy:
-    """Copy the hooks into a folder whose name needs quoting; the engine's Python is the tests' own."""
-    root, data = folder / "plug in $HOME's", folder / "config" / "plugins" / "data" / "resume-hooks-inline"
+    """Copy the hooks into a folder whose name needs quoting.
+
+    The engine's Python is the tests' own.
+    """
+    root, data = (
+        folder / "plug in $HOME's",
+        folder / "config" / "plugins" / "data" / "resume-hooks-inline",
+    )
     shutil.copytree(REPO / "hooks", root / "hooks", ignore=shutil.ignore_patterns("__pycache__"))
     for lock in ("requirements.lock", "requirements-team.lock"):
         shutil.copy(REPO / lock, root)
@@ -142,4 +154,7 @@ def _answering(question: str, engine: Path) -> list[Path]:
         for package in (engine / "parts", engine / "parts" / part):
             package.mkdir(exist_ok=True)
             (package / "__init__.py").touch()
-    return [engine / "parts" / part / f"{function.partition(':')[0].replace('.', '/')}.py" for part, function in found]
+    return [
+        engine / "parts" / part / f"{function.partition(':')[0].replace('.', '/')}.py"
+        for part, function in found
+    ]

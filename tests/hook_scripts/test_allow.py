@@ -104,7 +104,9 @@ def event(command: str, **other: Any) -> bytes:
     """A Bash call, spelled as the client does."""
     body = {"cwd": "/x", "hook_event_name": "PreToolUse", "tool_name": "Bash", **other}
     body.setdefault("tool_input", {"command": command, "description": "d"})
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode(
+        "utf-8", "surrogatepass"
+    )
 
 
 def allowed(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
@@ -146,21 +148,32 @@ def test_only_a_plain_bash_call_counts(reader: PluginCopy) -> None:
     """Another tool, a call out of the sandbox, a second command, a long one, or our own headless run: no opinion."""
     command = naming(reader, READING[0])
     assert allowed(reader, event(command))
-    assert allowed(reader, event("", tool_input={"description": "command", "command": command, "timeout": 9}))
+    assert allowed(
+        reader, event("", tool_input={"description": "command", "command": command, "timeout": 9})
+    )
     assert not allowed(reader, event(command, tool_name="Monitor"))
-    assert not allowed(reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True}))
-    for decoy in ({"x": {"dangerouslyDisableSandbox": False}}, {"description": '"dangerouslyDisableSandbox":false'}):
+    assert not allowed(
+        reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": True})
+    )
+    for decoy in (
+        {"x": {"dangerouslyDisableSandbox": False}},
+        {"description": '"dangerouslyDisableSandbox":false'},
+    ):
         unsafe = {"command": command, "dangerouslyDisableSandbox": True}
         assert not allowed(reader, event("", tool_input=unsafe | decoy))
         assert not allowed(reader, event("", tool_input=decoy | unsafe))
-    assert allowed(reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": False}))
+    assert allowed(
+        reader, event("", tool_input={"command": command, "dangerouslyDisableSandbox": False})
+    )
     assert not allowed(reader, event(command, extra={"command": "rm -r x"}))
     assert not allowed(reader, event("ls", tool_input={"file_path": f'","command":"{command}'}))
     assert not allowed(reader, event(f"{command} {'x' * 10_000}"))
     assert not allowed(reader, event(command), RESUME_HOOKS_CHILD="1")
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr)
+@pytest.mark.parametrize(
+    "body", [b"", b"{}", b"\xff\x00", b'{"tool_name":"Bash","tool_input":{"command":"'], ids=repr
+)
 def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
     """Whatever arrives, the exit status is 0 and nothing is said."""
     assert not allowed(reader, body)
@@ -168,7 +181,14 @@ def test_broken_events_pass_in_silence(reader: PluginCopy, body: bytes) -> None:
 
 @pytest.mark.parametrize(
     ("name", "quoted"),
-    [("it's", '"ENGINE"'), ("a$HOME", ""), ("a`id`", ""), ('a"b', ""), ("a;id", '"ENGINE"'), ("é", '"ENGINE"')],
+    [
+        ("it's", '"ENGINE"'),
+        ("a$HOME", ""),
+        ("a`id`", ""),
+        ('a"b', ""),
+        ("a;id", '"ENGINE"'),
+        ("é", '"ENGINE"'),
+    ],
 )
 def test_a_folder_with_an_odd_name(tmp_path: Path, name: str, quoted: str) -> None:
     """Only the spelling that the shell reads as this very path is allowed; "" where none is."""
@@ -185,23 +205,31 @@ def test_a_plugin_folder_that_ends_with_a_slash(reader: PluginCopy) -> None:
     for slashes in ("/", "//"):
         command = f'"{reader.root}{slashes}hooks/engine" search x'
         assert allowed(reader, event(command), CLAUDE_PLUGIN_ROOT=root)
-    assert not allowed(reader, event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root)
+    assert not allowed(
+        reader, event(f'"{reader.root}///hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
+    )
 
 
 def test_no_plugin_folder_in_the_environment(reader: PluginCopy) -> None:
     """Without it, or with a relative one, nothing can be ours."""
     for root in ("", "plugin"):
-        assert not allowed(reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root)
+        assert not allowed(
+            reader, event(f'"{root}/hooks/engine" search x'), CLAUDE_PLUGIN_ROOT=root
+        )
 
 
-pieces = st.sampled_from([*"ab -=\"'\\$();|&<>*~!#{},`\n\té", '\\"', "''", '""', " 'a b' ", ' "a b" '])
+pieces = st.sampled_from(
+    [*"ab -=\"'\\$();|&<>*~!#{},`\n\té", '\\"', "''", '""', " 'a b' ", ' "a b" ']
+)
 
 
 def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]:
     """The words that a launcher in place of ours gets when ``shell`` runs the command in an empty folder."""
     launcher = plugin.root / "hooks" / "engine"
     launcher.write_text('#!/bin/sh\nprintf "%s\\0" engine "$@"\n')
-    done = subprocess.run([shell, "-c", command], cwd=folder, env=plugin.env, capture_output=True, check=False)
+    done = subprocess.run(
+        [shell, "-c", command], cwd=folder, env=plugin.env, capture_output=True, check=False
+    )
     assert (done.returncode, done.stderr, list(folder.iterdir())) == (0, b"", [])
     return done.stdout.decode("utf-8", "surrogateescape").split("\0")[:-1]
 
@@ -211,7 +239,9 @@ def ran(plugin: PluginCopy, command: str, shell: str, folder: Path) -> list[str]
 @example("'\"'a")
 @example("\"'\" '\"' =a")
 @example('"\\\\" "')
-def test_what_is_allowed_is_one_run_of_the_launcher(reader: PluginCopy, tmp_path: Path, words: str) -> None:
+def test_what_is_allowed_is_one_run_of_the_launcher(
+    reader: PluginCopy, tmp_path: Path, words: str
+) -> None:
     """However the words are put together: if it is allowed, shells run the launcher, once, with these words."""
     command = naming(reader, f'"ENGINE" search {words}')
     if not allowed(reader, event(command)):
@@ -233,13 +263,17 @@ def test_our_name_stands_for_the_launcher(reader: PluginCopy, shell: list[str]) 
         named = event(command.replace('"ENGINE"', "resume-hooks"))
         runs = {"updatedInput": {"command": naming(reader, command)}}
         allow = ALLOW["hookSpecificOutput"] | runs
-        assert answered(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, command
+        assert answered(reader, named, *shell, **inherited) == {"hookSpecificOutput": allow}, (
+            command
+        )
         assert allowed(reader, event(naming(reader, command)), *shell, **inherited)
     for why, command in NOT_OURS.items():
         assert not allowed(reader, event(command.replace('"ENGINE"', "resume-hooks")), *shell), why
 
 
-texts = st.text(st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20)
+texts = st.text(
+    st.characters(exclude_categories=("Cs", "Cc"), exclude_characters="\\"), max_size=20
+)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -251,7 +285,9 @@ def test_any_words_pass_once_they_are_quoted(reader: PluginCopy, words: list[str
 
 def test_it_costs_one_shell_and_one_child(reader: PluginCopy) -> None:
     """The client's own /bin/sh and `cat`, and only for commands that name the launcher (the hook's `if`)."""
-    (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["PreToolUse"]
+    (group,) = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
+        "PreToolUse"
+    ]
     assert group["matcher"] == "Bash"
     assert [hook["if"] for hook in group["hooks"]] == ["Bash(*hooks*)"]
     said, *cost = traced(reader, "PreToolUse", event(naming(reader, READING[0])))

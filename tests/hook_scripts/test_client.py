@@ -62,7 +62,9 @@ def started_by(trace: str, script: str) -> list[str]:
     return programs
 
 
-def test_an_ordinary_prompt_goes_through_at_two_processes(loaded: PluginCopy, home: ClientHome, tmp_path: Path) -> None:
+def test_an_ordinary_prompt_goes_through_at_two_processes(
+    loaded: PluginCopy, home: ClientHome, tmp_path: Path
+) -> None:
     """It arrives at the API unchanged; the hook was one sh and one cat."""
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     client, trace = find_client(NEWEST), tmp_path / "trace"
@@ -77,7 +79,11 @@ def test_an_ordinary_prompt_goes_through_at_two_processes(loaded: PluginCopy, ho
 
 
 @pytest.mark.parametrize(
-    "version", [pytest.param(each, marks=[] if each in {OLDEST, NEWEST} else pytest.mark.wide) for each in VERSIONS]
+    "version",
+    [
+        pytest.param(each, marks=[] if each in {OLDEST, NEWEST} else pytest.mark.wide)
+        for each in VERSIONS
+    ],
 )
 def test_a_trigger_is_answered_and_an_install_outlives_the_client(
     loaded: PluginCopy, home: ClientHome, version: str

@@ -24,11 +24,17 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
-@pytest.mark.parametrize(("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)])
+@pytest.mark.parametrize(
+    ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
+)
 def test_the_rules_of_the_account_are_told(info: dict[str, object], told: object) -> None:
     """As the client has them; of an older client none."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
     done = subprocess.run(
-        ["node", "--input-type=module", "-e", script], capture_output=True, text=True, timeout=60, check=True
+        ["node", "--input-type=module", "-e", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     assert json.loads(done.stdout) == told

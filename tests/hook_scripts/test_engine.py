@@ -76,14 +76,20 @@ def test_the_data_folder_is_found_without_its_variable(plugin: PluginCopy, known
     else:
         shutil.rmtree(older)
     fake(plugin.data.parent / "resume-hooks-zzz" / "venv" / "bin" / "python", "not ours")
-    assert plugin.engine("info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="").stdout.startswith(plugin.data.name)
+    assert plugin.engine("info", RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="").stdout.startswith(
+        plugin.data.name
+    )
 
 
 def test_the_command_line_runs_the_plugin_s_own_code(plugin: PluginCopy, tmp_path: Path) -> None:
     """Arguments arrive as typed, and nothing from the working folder or PYTHONPATH is imported."""
     (tmp_path / "resume_hooks.py").write_text("raise SystemExit('hijacked')")
     done = plugin.engine("find-original", "--json", "a  b*", PYTHONPATH=str(tmp_path))
-    assert (done.returncode, done.stdout, done.stderr) == (0, "engine find-original --json a  b*\n", "")
+    assert (done.returncode, done.stdout, done.stderr) == (
+        0,
+        "engine find-original --json a  b*\n",
+        "",
+    )
 
 
 @pytest.mark.parametrize("verb", ["search", "lineage", "read", "doctor", "--help", "--version"])
@@ -93,7 +99,8 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "verb", ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"]
+    "verb",
+    ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"],
 )
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
     """What writes, and whatever is not known to read, is refused in one sentence with exit status 1, in Codex, too."""
@@ -105,14 +112,18 @@ def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
 
 
 @pytest.mark.parametrize(("verb", "instead"), REPLACED.items())
-def test_the_model_is_told_what_a_former_verb_is_now(plugin: PluginCopy, verb: str, instead: str) -> None:
+def test_the_model_is_told_what_a_former_verb_is_now(
+    plugin: PluginCopy, verb: str, instead: str
+) -> None:
     """By the launcher itself, in the engine's words; nothing is run."""
     done = plugin.engine(verb, "x", CLAUDECODE="1")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"resume-hooks: `{verb}` is `{instead}` now\n"
 
 
-@pytest.mark.parametrize("output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"])
+@pytest.mark.parametrize(
+    "output", ["-o", "-oreport.json", "--output", "--output=report.json", "--index"]
+)
 def test_the_model_has_nothing_written_by_doctor(plugin: PluginCopy, output: str) -> None:
     """What reads has its answer on stdout; a file of the model's choosing is none of it."""
     done = plugin.engine("doctor", "--bundle", output, "report.json", CLAUDECODE="1")
@@ -152,7 +163,10 @@ def link_tools(folder: Path, *tools: str) -> str:
 
 
 def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path) -> None:
-    """Without any new Python and uv: what to install first; both name the command that installs the engine."""
+    """Without any new Python and uv: what to install first.
+
+    Both name the command that installs the engine.
+    """
     bare = link_tools(tmp_path / "bare", "sh", "cmp")
     done = plugin.engine("info", RESUME_HOOKS_PYTHON="", PATH=bare)
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
@@ -169,22 +183,31 @@ def test_what_is_missing_is_said_in_one_line(plugin: PluginCopy, tmp_path: Path)
 def installed(plugin: PluginCopy) -> Path:
     """What stands in for the installer leaves here where it was to install to."""
     told = plugin.data / "asked"
-    (plugin.root / "hooks" / "install.py").write_text(f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n")
+    (plugin.root / "hooks" / "install.py").write_text(
+        f"import sys\nopen({str(told)!r}, 'w').write(sys.argv[-1])\n"
+    )
     return told
 
 
 def test_the_first_trigger_begins_the_installation(plugin: PluginCopy, installed: Path) -> None:
-    """In the background, so that the next one finds the engine; nothing of it is said or waited for."""
+    """In the background, so that the next one finds the engine.
+
+    Nothing of it is said or waited for.
+    """
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"reply of fallback\n", b"")
     assert wait_until(lambda: installed.exists() and installed.read_text() == str(plugin.data))
 
 
 @pytest.mark.parametrize("signal", ["INT", "TERM", "KILL"])
-def test_an_engine_that_is_ended_is_not_broken(plugin: PluginCopy, installed: Path, signal: str) -> None:
+def test_an_engine_that_is_ended_is_not_broken(
+    plugin: PluginCopy, installed: Path, signal: str
+) -> None:
     """The client ends a hook that takes long, or the user does: nothing is installed, nobody answers instead."""
     fake(plugin.root / ".venv" / "bin" / "python", "")
-    (plugin.root / ".venv" / "bin" / "python").write_text(f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n")
+    (plugin.root / ".venv" / "bin" / "python").write_text(
+        f"#!/bin/sh\n[ $# = 3 ] || kill -{signal} $$\n"
+    )
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert plugin.reached == b""
@@ -199,7 +222,10 @@ def test_only_an_engine_that_does_not_start_is_installed(
     python = plugin.root / ".venv" / "bin" / "python"
     fake(python, "")
     python.write_text(f"#!/bin/sh\n[ $# = 2 ] && exit 1\nexit {status}\n")
-    assert plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout == b"reply of fallback\n"
+    assert (
+        plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="").stdout
+        == b"reply of fallback\n"
+    )
     assert wait_until(installed.exists, 10 if begins else 1) == begins
 
 
@@ -208,10 +234,15 @@ def test_only_an_engine_that_does_not_start_is_installed(
 def test_until_the_engine_is_ready_any_python_from_3_9_answers(
     plugin: PluginCopy, tmp_path: Path, python: Path
 ) -> None:
-    """The first python3 on PATH that is new enough runs the fallback; an older one is passed over."""
+    """The first python3 on PATH that is new enough runs the fallback.
+
+    An older one is passed over.
+    """
     path = link_tools(tmp_path / "bare", "sh", "cat", "cmp", str(python))
     done = plugin.hook("UserPromptSubmit", EVENT, RESUME_HOOKS_PYTHON="", PATH=path)
-    said = subprocess.run([python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=True)
+    said = subprocess.run(
+        [python, "-c", "import sys; print(*sys.version_info[:2])"], capture_output=True, check=True
+    )
     version = tuple(int(part) for part in said.stdout.split())
     answered = b"reply of fallback\n" if version >= (3, 9) else b""
     assert (done.returncode, done.stdout, done.stderr) == (0, answered, b"")
@@ -220,7 +251,10 @@ def test_until_the_engine_is_ready_any_python_from_3_9_answers(
 
 @pytest.mark.usefixtures("installed")
 def test_an_engine_that_lacks_a_dependency_leaves_it_to_the_fallback(plugin: PluginCopy) -> None:
-    """A venv from before an update: the prompt module does not import; where neither parses, the prompt passes."""
+    """A venv from before an update: the prompt module does not import.
+
+    Where neither parses, the prompt passes.
+    """
     hooks = plugin.root / "src/resume_hooks/hooks"
     (hooks / "prompt.py").write_text("import no_such_package\n")
     assert plugin.hook("UserPromptSubmit", EVENT).stdout == b"reply of fallback\n"
@@ -239,7 +273,9 @@ def test_an_unknown_hook_is_silent(plugin: PluginCopy) -> None:
 @pytest.fixture
 def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     """The plugin on a machine with the tools of a shell and no Python but one that is too old, nor uv."""
-    plugin.env.update({"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""})
+    plugin.env.update(
+        {"PATH": link_tools(tmp_path / "tools", "sh", "sed", "cat"), "RESUME_HOOKS_PYTHON": ""}
+    )
     fake(tmp_path / "tools" / "python3", "too old", status=1)
     return plugin
 
@@ -259,8 +295,13 @@ def pythonless(plugin: PluginCopy, tmp_path: Path) -> PluginCopy:
     ],
 )
 def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told: str) -> None:
-    """It does not go to the model, which would be paid; the text is shown, as it was typed. Any other prompt passes."""
-    done = pythonless.hook("UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode())
+    """It does not go to the model, which would be paid; the text is shown, as it was typed.
+
+    Any other prompt passes.
+    """
+    done = pythonless.hook(
+        "UserPromptSubmit", json.dumps({"session_id": "x", "prompt": prompt}).encode()
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     if not told:
         assert done.stdout == b""
@@ -273,7 +314,10 @@ def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told:
 
 
 def test_a_command_without_any_python(pythonless: PluginCopy) -> None:
-    """The module shows the answer, with the text that was typed; what it asks unasked fails as before."""
+    """The module shows the answer, with the text that was typed.
+
+    What it asks unasked fails as before.
+    """
     event = '{"command":"handoff","args":"next \\"x\\"","session_id":"x"}'
     done = pythonless.engine("--module", stdin=event)
     assert json.loads(done.stdout)["text"].endswith('again.\n\nYour text was not sent: next "x"')

@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from tests.hook_scripts.plugin_copy import PluginCopy
 
-SHELLS = [["sh"], ["dash"], ["bash"], ["bash", "--posix"], ["busybox", "sh"], ["ksh"], ["zsh", "--emulate", "sh"]]
+SHELLS = [
+    ["sh"],
+    ["dash"],
+    ["bash"],
+    ["bash", "--posix"],
+    ["busybox", "sh"],
+    ["ksh"],
+    ["zsh", "--emulate", "sh"],
+]
 ENCODERS: dict[str, Callable[[object], str]] = {
     "compact": partial(json.dumps, separators=(",", ":"), ensure_ascii=False),
     "ascii": partial(json.dumps, separators=(",", ":")),
@@ -69,7 +77,9 @@ def shells() -> list[list[str]]:
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_prompt_without_trigger_passes_without_python(shared_plugin: PluginCopy, shell: list[str]) -> None:
+def test_a_prompt_without_trigger_passes_without_python(
+    shared_plugin: PluginCopy, shell: list[str]
+) -> None:
     """Nothing is printed, nothing is started, the exit status is 0, whatever the prompt imitates."""
     for why, body in PASS.items():
         shared_plugin.forget()
@@ -79,7 +89,9 @@ def test_a_prompt_without_trigger_passes_without_python(shared_plugin: PluginCop
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_possible_trigger_reaches_python_whole(shared_plugin: PluginCopy, shell: list[str]) -> None:
+def test_a_possible_trigger_reaches_python_whole(
+    shared_plugin: PluginCopy, shell: list[str]
+) -> None:
     """Python gets the body's bytes and its reply is the hook's."""
     for why, body in REACH.items():
         shared_plugin.forget()
@@ -95,13 +107,33 @@ def is_trigger(prompt: str) -> bool:
 
 prompts = st.builds(
     str.__add__,
-    st.sampled_from(["", "", ">", "/resume-hooks:", "/RESUME-hooks:", "/r", "\\", '"', '",', " ", "\n", IMITATION]),
+    st.sampled_from(
+        [
+            "",
+            "",
+            ">",
+            "/resume-hooks:",
+            "/RESUME-hooks:",
+            "/r",
+            "\\",
+            '"',
+            '",',
+            " ",
+            "\n",
+            IMITATION,
+        ]
+    ),
     st.text(max_size=40),
 )
 
 
 @settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(prompts, prompts, st.sampled_from(sorted(ENCODERS)), st.permutations(["cwd", "prompt", "session_title"]))
+@given(
+    prompts,
+    prompts,
+    st.sampled_from(sorted(ENCODERS)),
+    st.permutations(["cwd", "prompt", "session_title"]),
+)
 @example(">\ud800 half a character", "", "ascii", ["cwd", "prompt", "session_title"])
 @example(">\x81\x88\x7f", "", "compact", ["prompt", "cwd", "session_title"])
 def test_exactly_triggers_reach_python(
@@ -149,5 +181,7 @@ def test_the_locale_is_handed_on(plugin: PluginCopy) -> None:
     (plugin.root / "src/resume_hooks/hooks/prompt.py").write_text(
         "import os\ndef main(): print(os.environ.get('LC_ALL'))\n"
     )
-    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', LC_ALL="C.UTF-8").stdout == b"C.UTF-8\n"
+    assert (
+        plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', LC_ALL="C.UTF-8").stdout == b"C.UTF-8\n"
+    )
     assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}').stdout == b"None\n"

@@ -31,12 +31,17 @@ def test_only_events_that_every_client_knows() -> None:
     for groups in hooks.values():
         for hook in (hook for group in groups for hook in group["hooks"]):
             assert sorted(set(hook) - {"if", "async"}) == ["command", "timeout", "type"]
-            assert '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]  # braces are pasted in by older clients
+            assert (
+                '"$CLAUDE_PLUGIN_ROOT/' in hook["command"]
+            )  # braces are pasted in by older clients
         assert not groups[0]["hooks"][0].get("async"), "somebody waits for the first"
 
 
 def programs(trace: str) -> list[str]:
-    """The programs that were started, in order; strace cuts a call in two where another process runs between."""
+    """The programs that were started, in order.
+
+    Strace cuts a call in two where another process runs between.
+    """
     found, begun = [], {}
     for row in trace.splitlines():
         pid, _, call = row.partition(" ")
@@ -67,10 +72,13 @@ def test_an_untriggered_prompt_costs_one_shell_and_one_child(plugin: PluginCopy,
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_a_vanished_or_broken_plugin_lets_everything_pass(plugin: PluginCopy, shell: list[str], event: str) -> None:
+def test_a_vanished_or_broken_plugin_lets_everything_pass(
+    plugin: PluginCopy, shell: list[str], event: str
+) -> None:
     """An update may remove the folder, or be halfway through writing it: never exit 2, never a word.
 
-    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which blocks nothing either.
+    zsh as /bin/sh takes no trap at the end of a file that it can't read: it ends with 1, which
+    blocks nothing either.
     """
     for broken in ("if true; then\n case", "exit 2", "set -e; false", "f() {"):
         (plugin.root / "hooks" / EVENTS[event]).write_text(broken)
@@ -90,9 +98,17 @@ def test_a_guard_without_launcher_lets_the_prompt_pass(plugin: PluginCopy) -> No
 
 def test_the_shell_scripts_are_clean() -> None:
     """Nothing to say for shellcheck about any of them."""
-    need("shellcheck", shutil.which("shellcheck") is not None, "install the system package shellcheck")
-    scripts = [str(path) for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix]
-    done = subprocess.run(["shellcheck", "-s", "sh", "-x", *scripts], cwd=REPO, check=False, capture_output=True)
+    need(
+        "shellcheck",
+        shutil.which("shellcheck") is not None,
+        "install the system package shellcheck",
+    )
+    scripts = [
+        str(path) for path in (REPO / "hooks").iterdir() if path.is_file() and not path.suffix
+    ]
+    done = subprocess.run(
+        ["shellcheck", "-s", "sh", "-x", *scripts], cwd=REPO, check=False, capture_output=True
+    )
     assert (done.returncode, done.stdout) == (0, b"")
 
 

@@ -1,6 +1,7 @@
 """A repository that holds whatever a program looks for has nothing of its own run, on any machine, by any event.
 
-Each file is a trap that leaves a mark. What the settings of the repository put into the environment is there, too.
+Each file is a trap that leaves a mark. What the settings of the repository put into the environment
+is there, too.
 """
 
 from __future__ import annotations
@@ -24,14 +25,77 @@ from tests.needs import REPO, need, python39
 
 ID = session_id(7)
 PROGRAMS = (
-    *("python", "python3", *(f"python3.{minor}" for minor in range(9, 15)), "uv", "pip", "git", "node", "claude"),
-    *("sh", "bash", "env", "cat", "cmp", "date", "head", "tail", "awk", "sed", "grep", "find", "mkdir", "ln", "rm"),
-    *("touch", "sleep", "ps", "tmux", "xclip", "xsel", "wl-copy", "wl-paste", "pbcopy", "clip.exe", "resume-hooks"),
+    *(
+        "python",
+        "python3",
+        *(f"python3.{minor}" for minor in range(9, 15)),
+        "uv",
+        "pip",
+        "git",
+        "node",
+        "claude",
+    ),
+    *(
+        "sh",
+        "bash",
+        "env",
+        "cat",
+        "cmp",
+        "date",
+        "head",
+        "tail",
+        "awk",
+        "sed",
+        "grep",
+        "find",
+        "mkdir",
+        "ln",
+        "rm",
+    ),
+    *(
+        "touch",
+        "sleep",
+        "ps",
+        "tmux",
+        "xclip",
+        "xsel",
+        "wl-copy",
+        "wl-paste",
+        "pbcopy",
+        "clip.exe",
+        "resume-hooks",
+    ),
     *("vi", "vim", "nano", "nice"),
 )
-MODULES = ("sitecustomize", "usercustomize", "json", "os", "orjson", "resume_hooks", "subprocess", "click", "encodings")
+MODULES = (
+    "sitecustomize",
+    "usercustomize",
+    "json",
+    "os",
+    "orjson",
+    "resume_hooks",
+    "subprocess",
+    "click",
+    "encodings",
+)
 SHELL = (
-    *("sh", "cat", "cmp", "date", "head", "tail", "awk", "sed", "grep", "find", "mkdir", "ln", "rm", "touch", "sleep"),
+    *(
+        "sh",
+        "cat",
+        "cmp",
+        "date",
+        "head",
+        "tail",
+        "awk",
+        "sed",
+        "grep",
+        "find",
+        "mkdir",
+        "ln",
+        "rm",
+        "touch",
+        "sleep",
+    ),
     *("git", "ps", "tr", "nice"),
 )
 """The programs of a machine without Python and uv."""
@@ -57,7 +121,10 @@ done
 [ -z "${UV_CONFIG_FILE-}${UV_PROJECT-}${UV_ENV_FILE-}" ] || echo "a variable of uv" >>"MARKS"
 exit 2
 """
-"""What uv does with the folder that it is started in and with variables, by its manual; it finds no other Python."""
+"""What uv does with the folder that it is started in and with variables, by its manual.
+
+It finds no other Python.
+"""
 
 
 class Machine(NamedTuple):
@@ -71,7 +138,13 @@ class Machine(NamedTuple):
     def run(self, *words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
         """Run a program in the folder that the session was started in, as the client does."""
         done = subprocess.run(
-            words, input=stdin, env=self.env, cwd=self.folder, capture_output=True, timeout=120, check=False
+            words,
+            input=stdin,
+            env=self.env,
+            cwd=self.folder,
+            capture_output=True,
+            timeout=120,
+            check=False,
         )
         assert wait_until(lambda: not self._in_the_background()), "something still runs"
         return done
@@ -113,8 +186,21 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
     git = ["git", "-c", "user.name=x", "-c", "user.email=x@y"]
     (root / "a").write_text("1\n")
     for words in (["init", "-q"], ["add", "a"], ["commit", "-qm", "one"]):
-        subprocess.run([*git, *words], cwd=root, check=True, env={"PATH": os.environ["PATH"], "HOME": str(root)})
-    for folder in (".", "bin", ".venv/bin", "venv/bin", "node_modules/.bin", "data/venv/bin", "config/local"):
+        subprocess.run(
+            [*git, *words],
+            cwd=root,
+            check=True,
+            env={"PATH": os.environ["PATH"], "HOME": str(root)},
+        )
+    for folder in (
+        ".",
+        "bin",
+        ".venv/bin",
+        "venv/bin",
+        "node_modules/.bin",
+        "data/venv/bin",
+        "config/local",
+    ):
         for name in PROGRAMS:
             executable(root / folder / name, f"echo '{folder}/{name}' >>'{marks}'; exit 0")
     (root / ".venv" / "pyvenv.cfg").write_text(f"home = {root}/bin\nversion = 3.12.0\n")
@@ -157,7 +243,15 @@ def hostile_repository(root: Path, marks: Path, git_settings: str) -> None:
 def settings_of_repository(root: Path) -> dict[str, str]:
     """What ``env`` in its .claude/settings.json puts into the environment of hooks."""
     trap = str(root / "trap")
-    folders = (str(root), ".", "", str(root / "bin"), str(root / "node_modules" / ".bin"), "./bin", "../bin")
+    folders = (
+        str(root),
+        ".",
+        "",
+        str(root / "bin"),
+        str(root / "node_modules" / ".bin"),
+        "./bin",
+        "../bin",
+    )
     return {
         "PATH": ":".join(folders),
         "RESUME_HOOKS_PYTHON": str(root / ".venv" / "bin" / "python"),
@@ -277,7 +371,12 @@ def event(machine: Machine, name: str, **fields: object) -> bytes:
     """An event of the session, as the client writes it."""
     config = Path(machine.env["HOME"]) / ".claude"
     transcript = config / "projects" / project_key(str(machine.folder)) / f"{ID}.jsonl"
-    known = {"session_id": ID, "transcript_path": str(transcript), "cwd": str(machine.folder), "hook_event_name": name}
+    known = {
+        "session_id": ID,
+        "transcript_path": str(transcript),
+        "cwd": str(machine.folder),
+        "hook_event_name": name,
+    }
     return json.dumps({**known, **fields}, separators=(",", ":")).encode()
 
 
@@ -286,10 +385,22 @@ def test_no_event_runs_anything_of_the_repository(machine: Machine) -> None:
     for source in ("startup", "resume", "clear", "compact"):
         machine.hook("SessionStart", event(machine, "SessionStart", source=source))
     assert machine.marked() == []
-    for prompt in ("fix it", ">resume", ">session", ">handoff next", ">trim", ">search one", ">lineage", ">rollover x"):
+    for prompt in (
+        "fix it",
+        ">resume",
+        ">session",
+        ">handoff next",
+        ">trim",
+        ">search one",
+        ">lineage",
+        ">rollover x",
+    ):
         machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=prompt))
         assert machine.marked() == [], prompt
-    machine.hook("PreToolUse", event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}))
+    machine.hook(
+        "PreToolUse",
+        event(machine, "PreToolUse", tool_name="Bash", tool_input={"command": "hooks"}),
+    )
     machine.hook("Stop", event(machine, "Stop"))
     for reason in ("clear", "other"):
         machine.hook("SessionEnd", event(machine, "SessionEnd", reason=reason))
@@ -297,7 +408,10 @@ def test_no_event_runs_anything_of_the_repository(machine: Machine) -> None:
 
 
 def test_files_alone_have_nothing_run(machine: Machine) -> None:
-    """Of a repository whose settings nobody read; the client gives its hooks a PATH of the user's."""
+    """Of a repository whose settings nobody read.
+
+    The client gives its hooks a PATH of the user's.
+    """
     for name in settings_of_repository(machine.folder.parent):
         machine.env[name] = machine.env[name].rpartition(":")[2] if name == "PATH" else ""
     for source in ("startup", "compact"):
@@ -311,7 +425,9 @@ def test_the_module_runs_nothing_of_the_repository(machine: Machine) -> None:
     transcript = json.loads(event(machine, ""))["transcript_path"]
     for script in ("offered", "engine"):
         asked = event(machine, "", command="handoff", args="next")
-        machine.run("/bin/sh", str(machine.plugin / "hooks" / script), "--module", transcript, stdin=asked)
+        machine.run(
+            "/bin/sh", str(machine.plugin / "hooks" / script), "--module", transcript, stdin=asked
+        )
     assert machine.marked() == []
 
 
@@ -328,7 +444,10 @@ def test_no_verb_runs_anything_of_the_repository(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", GIT_SETTINGS)
 def test_a_handoff_and_a_compaction_run_nothing_that_git_would(tmp_path: Path, name: str) -> None:
-    """With the engine at hand the repository's state is read; its settings in each spelling count for nothing."""
+    """With the engine at hand the repository's state is read.
+
+    Its settings in each spelling count for nothing.
+    """
     machine = make_machine("engine", tmp_path, GIT_SETTINGS[name])
     machine.hook("UserPromptSubmit", event(machine, "UserPromptSubmit", prompt=">handoff next"))
     machine.hook("SessionStart", event(machine, "SessionStart", source="compact"))
@@ -349,30 +468,50 @@ def test_what_a_program_loads_at_its_start_is_not_the_projects(tmp_path: Path) -
     """Variables that name code lose what lies in the project; the user's own stays."""
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; /usr/bin/env'
-    loaded = {"LD_LIBRARY_PATH": f".:/usr/lib:{machine.folder}", "OPENSSL_CONF": "x/y", "OPENSSL_MODULES": "/usr/lib/x"}
+    loaded = {
+        "LD_LIBRARY_PATH": f".:/usr/lib:{machine.folder}",
+        "OPENSSL_CONF": "x/y",
+        "OPENSSL_MODULES": "/usr/lib/x",
+    }
     env = {**machine.env, **loaded, "GCONV_PATH": str(machine.folder)}
-    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+    )
     found = dict(row.split("=", 1) for row in done.stdout.decode().splitlines() if "=" in row)
     assert (found["LD_LIBRARY_PATH"], found["OPENSSL_MODULES"]) == ("/usr/lib", "/usr/lib/x")
     assert not found.get("GCONV_PATH")
     assert not {"OPENSSL_CONF", "BASH_ENV", "ENV", "CDPATH"} & found.keys()
 
 
-@pytest.mark.parametrize("name", ["OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "LD_PRELOAD"])
 @pytest.mark.parametrize(
-    "path", ["/proc/self/cwd/x", "/proc/thread-self/cwd/x", "//proc/self/../self/cwd/lib/x", "/proc/self/environ"]
+    "name", ["OPENSSL_CONF", "OPENSSL_CONF_INCLUDE", "OPENSSL_MODULES", "LD_PRELOAD"]
 )
-def test_no_program_loads_what_it_finds_through_its_own_folder(tmp_path: Path, name: str, path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/proc/self/cwd/x",
+        "/proc/thread-self/cwd/x",
+        "//proc/self/../self/cwd/lib/x",
+        "/proc/self/environ",
+    ],
+)
+def test_no_program_loads_what_it_finds_through_its_own_folder(
+    tmp_path: Path, name: str, path: str
+) -> None:
     """A path through ``/proc`` is another in each process: the check's own folder is not where the program starts."""
     machine = make_machine("neither", tmp_path, "")
     (machine.folder / "lib").mkdir()
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{{name}-unset}}"'
     env = {**machine.env, name: path}
-    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+    )
     assert done.stdout == b"unset"
 
 
-@pytest.mark.parametrize("where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"])
+@pytest.mark.parametrize(
+    "where", ["/proc/self/cwd", "/proc/thread-self/cwd/", "{folder}/../{name}"]
+)
 def test_the_working_folder_is_not_what_a_variable_says(tmp_path: Path, where: str) -> None:
     """``PWD`` may be the project's word: then a folder on PATH would be looked at from elsewhere than it is used."""
     machine = make_machine("neither", tmp_path, "")
@@ -385,18 +524,27 @@ def test_the_working_folder_is_not_what_a_variable_says(tmp_path: Path, where: s
         "PATH": "/usr:/proc/self/cwd/bin:bin:/usr/bin:/bin",
         "LOCPATH": f"/workspace:{folder}",
     }
-    done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=folder, capture_output=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=env, cwd=folder, capture_output=True, check=True
+    )
     assert done.stdout.decode() == f"/usr:/usr/bin:/bin{folder.resolve()}\n"
 
 
-@pytest.mark.parametrize("zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"])
+@pytest.mark.parametrize(
+    "zone", ["/proc/self/fd/0", "/dev/tty", ":/etc/passwd", "../../x", "./x", ":x"]
+)
 def test_a_time_zone_is_no_file(tmp_path: Path, zone: str) -> None:
-    """Of a file the C library reads all, which may be a pipe, or the event itself; names and rules stay."""
+    """Of a file the C library reads all, which may be a pipe, or the event itself.
+
+    Names and rules stay.
+    """
     machine = make_machine("neither", tmp_path, "")
     script = f'. "{machine.plugin}/hooks/programs"; printf %s "${{TZ-unset}} ${{TZDIR-unset}}"'
     for given, left in ((zone, "unset"), ("Europe/Berlin", "Europe/Berlin"), ("<-03>3", "<-03>3")):
         env = machine.env | {"TZ": given, "TZDIR": str(machine.folder)}
-        done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+        )
         assert done.stdout.decode() == f"{left} unset"
 
 
@@ -412,20 +560,32 @@ def test_no_state_of_the_projects_counts(tmp_path: Path, named: str) -> None:
     for given, own in ((named.format(folder=machine.folder), False), (str(tmp_path / "own"), True)):
         Path(tmp_path / "own" / "pending").mkdir(parents=True, exist_ok=True)
         env = machine.env | {"RESUME_HOOKS_HOME": given}
-        done = subprocess.run(["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True)
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], env=env, cwd=machine.folder, capture_output=True, check=True
+        )
         assert (done.stdout.decode() == given) is own
 
 
-@pytest.mark.parametrize("home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}])
+@pytest.mark.parametrize(
+    "home", [{"HOME": "."}, {"HOME": "{root}"}, {"USER": "-", "OLDPWD": "{root}"}, {"USER": "+"}]
+)
 @pytest.mark.parametrize("kind", ["uv", "python3.9"])
-def test_no_repository_passes_for_the_home_folder(tmp_path: Path, kind: str, home: dict[str, str]) -> None:
-    """Whose home is where stands in the system's list of users; what a repository has set as HOME leads nowhere."""
+def test_no_repository_passes_for_the_home_folder(
+    tmp_path: Path, kind: str, home: dict[str, str]
+) -> None:
+    """Whose home is where stands in the system's list of users.
+
+    What a repository has set as HOME leads nowhere.
+    """
     machine = make_machine(kind, tmp_path, "")
     given = {name: value.format(root=machine.folder.parent) for name, value in home.items()}
     hostile = machine._replace(env=machine.env | given)
     (machine.folder / ".claude").mkdir()
     (machine.folder / ".claude" / "plugins").mkdir()
-    shutil.copytree(machine.folder.parent / "data", machine.folder / ".claude/plugins/data/resume-hooks-resume-hooks")
+    shutil.copytree(
+        machine.folder.parent / "data",
+        machine.folder / ".claude/plugins/data/resume-hooks-resume-hooks",
+    )
     shutil.copytree(machine.folder / ".claude/plugins", machine.folder.parent / ".claude/plugins")
     for source in ("startup", "compact"):
         hostile.hook("SessionStart", event(machine, "SessionStart", source=source))
@@ -443,17 +603,22 @@ def test_where_sh_is_bash_no_function_stands_for_a_command(tmp_path: Path) -> No
     (tmp_path / "as").mkdir()
     (tmp_path / "as" / "sh").symlink_to(str(bash))
     functions = {
-        f"BASH_FUNC_{name}%%": f"() {{ echo {name} >>'{machine.marks}'; }}" for name in ("cat", "cd", "printf")
+        f"BASH_FUNC_{name}%%": f"() {{ echo {name} >>'{machine.marks}'; }}"
+        for name in ("cat", "cd", "printf")
     }
     hostile = machine._replace(env=machine.env | functions)
     for script in ("guard", "session-start", "notice"):
         line = f"trap 'exit 0' EXIT; . '{machine.plugin}/hooks/{script}'"
-        hostile.run(str(tmp_path / "as" / "sh"), "-c", line, stdin=event(machine, "", prompt=">resume"))
+        hostile.run(
+            str(tmp_path / "as" / "sh"), "-c", line, stdin=event(machine, "", prompt=">resume")
+        )
     assert machine.marked() == []
 
 
 @pytest.mark.parametrize("is_users", [True, False])
-def test_what_is_installed_with_reads_no_settings_of_the_project(tmp_path: Path, is_users: bool) -> None:
+def test_what_is_installed_with_reads_no_settings_of_the_project(
+    tmp_path: Path, is_users: bool
+) -> None:
     """A pip.conf below HOME could name the Python that pip runs in: a HOME in the project is replaced."""
     user = pwd.getpwuid(os.getuid())
     env = {
@@ -464,7 +629,9 @@ def test_what_is_installed_with_reads_no_settings_of_the_project(tmp_path: Path,
     (tmp_path / "repo" / "x").mkdir(parents=True)
     script = f'. "{REPO}/hooks/programs"; apart /usr/bin/env; apart pwd'
     given = {**env, "PIP_CONFIG_FILE": "x", "PIP_INDEX_URL": "https://host/"}
-    done = subprocess.run(["/bin/sh", "-c", script], env=given, cwd=tmp_path / "repo", capture_output=True, check=True)
+    done = subprocess.run(
+        ["/bin/sh", "-c", script], env=given, cwd=tmp_path / "repo", capture_output=True, check=True
+    )
     *rows, folder = done.stdout.decode().splitlines()
     assert sorted(rows) == [
         f"HOME={tmp_path if is_users else os.path.realpath(user.pw_dir)}",
@@ -476,11 +643,23 @@ def test_what_is_installed_with_reads_no_settings_of_the_project(tmp_path: Path,
 
 
 def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
-    """Nor what lies above it: it may be a repository, and holds the user's programs. Relative folders go there, too."""
+    """Nor what lies above it: it may be a repository, and holds the user's programs.
+
+    Relative folders go there, too.
+    """
     user = pwd.getpwuid(os.getuid())
     script = f'. "{REPO}/hooks/programs"; echo "$PATH"'
-    env = {"HOME": str(tmp_path), "USER": user.pw_name, "PATH": f"bin::{user.pw_dir}:{tmp_path}:/bin"}
-    for folder, left in (("/", f"{user.pw_dir}:{tmp_path}:/bin"), (tmp_path, f"{user.pw_dir}:/bin")):
+    env = {
+        "HOME": str(tmp_path),
+        "USER": user.pw_name,
+        "PATH": f"bin::{user.pw_dir}:{tmp_path}:/bin",
+    }
+    for folder, left in (
+        ("/", f"{user.pw_dir}:{tmp_path}:/bin"),
+        (tmp_path, f"{user.pw_dir}:/bin"),
+    ):
         given = {**env, "CLAUDE_PROJECT_DIR": str(folder)}
-        done = subprocess.run(["/bin/sh", "-c", script], env=given, cwd=folder, capture_output=True, check=True)
+        done = subprocess.run(
+            ["/bin/sh", "-c", script], env=given, cwd=folder, capture_output=True, check=True
+        )
         assert done.stdout.decode() == f"{left}\n"

@@ -18,7 +18,8 @@ from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_session import STARTUP, wait_for
 from tests.needs import REPO, need, one_in, python39
 
-# Takes the place of the steps that use a network; what the installer does around them is the real thing.
+# Takes the place of the steps that use a network; what the installer does around them is the real
+# thing.
 STEPS = """
 import json, os, time
 from pathlib import Path
@@ -56,13 +57,19 @@ def quick(plugin: PluginCopy) -> PluginCopy:
 
 def order(plugin: PluginCopy, **orders: str) -> None:
     """Tell the stand-in of the installer what to do, also where a launcher starts it."""
-    (plugin.root / "hooks" / "orders.json").write_text(json.dumps({"COUNT": plugin.env["COUNT"], **orders}))
+    (plugin.root / "hooks" / "orders.json").write_text(
+        json.dumps({"COUNT": plugin.env["COUNT"], **orders})
+    )
 
 
-def start(plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str) -> subprocess.Popen[bytes]:
+def start(
+    plugin: PluginCopy, *options: str, python: str = sys.executable, **env: str
+) -> subprocess.Popen[bytes]:
     """Start the installer as the launcher does."""
     script = str(plugin.root / "hooks" / "install.py")
-    return subprocess.Popen([python, "-I", script, *options, str(plugin.data)], env=plugin.env | env)
+    return subprocess.Popen(
+        [python, "-I", script, *options, str(plugin.data)], env=plugin.env | env
+    )
 
 
 def install(plugin: PluginCopy, *options: str, **env: str) -> int:
@@ -152,9 +159,14 @@ def test_a_newer_lock_does_not_wait_for_the_old_ones_hour(quick: PluginCopy) -> 
     assert state(quick)["state"] == "ready"
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"])
+@pytest.mark.parametrize(
+    "content", ["", "[]", '{"lock": 1}', '{"lock":1,"started":"x","retry_after":"y"}', "\x00"]
+)
 def test_a_damaged_memory_is_no_obstacle(quick: PluginCopy, content: str) -> None:
-    """Whatever lies in install.json, the install is tried; a dead run's lock holds nothing, a plain venv gives way."""
+    """Whatever lies in install.json, the install is tried.
+
+    A dead run's lock holds nothing, a plain venv gives way.
+    """
     (quick.data / "install.json").write_text(content)
     (quick.data / "install.lock").write_text("999999\n")
     (quick.data / "venv" / "bin").mkdir(parents=True)
@@ -167,7 +179,9 @@ def test_a_clock_set_back_does_not_block(quick: PluginCopy) -> None:
     """A failure from the future counts for nothing."""
     install(quick, FAIL="x")
     later = int(time.time()) + 10**6
-    (quick.data / "install.json").write_text(json.dumps(state(quick) | {"started": later, "retry_after": later + 3600}))
+    (quick.data / "install.json").write_text(
+        json.dumps(state(quick) | {"started": later, "retry_after": later + 3600})
+    )
     assert install(quick) == 0
     assert state(quick)["state"] == "ready"
 
@@ -182,7 +196,9 @@ def test_only_the_venv_in_use_and_the_one_before_it_stay(quick: PluginCopy) -> N
     assert venvs(quick) == sorted(used[-2:])
 
 
-def test_without_a_new_python_and_uv_it_says_what_to_install(quick: PluginCopy, tmp_path: Path) -> None:
+def test_without_a_new_python_and_uv_it_says_what_to_install(
+    quick: PluginCopy, tmp_path: Path
+) -> None:
     """Found out without a network, so the next start looks again at once."""
     old = python39()
     for _ in range(2):
@@ -229,15 +245,27 @@ def test_the_detached_install_has_its_own_session_and_log(quick: PluginCopy) -> 
 def test_the_lock_names_hashes_and_no_host() -> None:
     """Every requirement is pinned with hashes; where they come from is the user's own setting."""
     names = ("requirements.lock", "requirements-team.lock")
-    lines = [line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()]
+    lines = [
+        line for name in names for line in (REPO / name).read_text(encoding="utf-8").splitlines()
+    ]
     pins = [line for line in lines if line and not line.startswith(("#", " "))]
-    assert {line.split("==")[0] for line in pins} >= {"click", "orjson", "pydantic", "pyperclip", "rich", "psycopg"}
+    assert {line.split("==")[0] for line in pins} >= {
+        "click",
+        "orjson",
+        "pydantic",
+        "pyperclip",
+        "rich",
+        "psycopg",
+    }
     assert all("==" in line and line.endswith("\\") for line in pins)
     assert not any("://" in line for line in lines)
 
 
 def test_a_tool_lends_its_packages_until_it_is_gone(quick: PluginCopy, tmp_path: Path) -> None:
-    """Nothing is fetched while it is there; with it gone the venv is marked by who finds out, and built whole."""
+    """Nothing is fetched while it is there.
+
+    With it gone the venv is marked by who finds out, and built whole.
+    """
     tool = tmp_path / "tool"
     tool.symlink_to(sys.executable)
     assert start(quick, "--now", "--tool", python=str(tool)).wait(60) == 0
@@ -265,9 +293,14 @@ def test_a_team_s_driver_goes_into_a_venv_of_our_own(quick: PluginCopy) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"]))
+@pytest.mark.parametrize(
+    "way", one_in(2, ["pip", "uv", "pip without an index", "uv without an index"])
+)
 def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
-    """From the bundled lock, with hashes, to an engine that the launcher takes; also from wheels, without an index."""
+    """From the bundled lock, with hashes, to an engine that the launcher takes.
+
+    Also from wheels, without an index.
+    """
     tool = way.partition(" ")[0]
     uv = shutil.which("uv") or shutil.which("uv", path=Path(sys.executable).parent)
     env = {"RESUME_HOOKS_PYTHON": ""}
@@ -277,28 +310,49 @@ def test_the_real_thing(plugin: PluginCopy, tmp_path: Path, way: str) -> None:
         (tmp_path / "bin" / "python3").symlink_to(old)
         for name in ("uv", "sh", "cmp"):
             (tmp_path / "bin" / name).symlink_to(shutil.which(name) or str(uv))
-        bare = tmp_path / "bin" / "python3.11"  # as on Debian: new enough, but without what venv needs
+        bare = (
+            tmp_path / "bin" / "python3.11"
+        )  # as on Debian: new enough, but without what venv needs
         real = os.path.realpath(sys.executable)  # uv makes no venv of a venv
-        bare.write_text(f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n')
+        bare.write_text(
+            f'#!/bin/sh\ncase "$*" in *ensurepip*) exit 1 ;; esac\nexec "{real}" "$@"\n'
+        )
         bare.chmod(0o755)
         env["PATH"] = str(tmp_path / "bin")
     if way != tool:
         fetch_wheels(plugin.root)
         env |= {"PIP_INDEX_URL": "http://127.0.0.1:9/", "UV_DEFAULT_INDEX": "http://127.0.0.1:9/"}
-        env |= {"PIP_FIND_LINKS": "", "UV_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": "", "UV_EXTRA_INDEX_URL": ""}
+        env |= {
+            "PIP_FIND_LINKS": "",
+            "UV_FIND_LINKS": "",
+            "PIP_EXTRA_INDEX_URL": "",
+            "UV_EXTRA_INDEX_URL": "",
+        }
     done = plugin.engine("--install", "--team", **env)
     need("the package index", "pip install failed" not in done.stderr, "see the output of pip")
     assert (done.returncode, state(plugin)["state"]) == (0, "ready"), done.stderr
     checked = plugin.engine("info", **env)
     assert (checked.returncode, checked.stdout) == (0, "engine info\n")
-    assert plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout == b"reply of prompt\n"
+    assert (
+        plugin.hook("UserPromptSubmit", b'{"prompt":">x"}', RESUME_HOOKS_PYTHON="").stdout
+        == b"reply of prompt\n"
+    )
 
 
 def fetch_wheels(plugin: Path) -> None:
     """Put the locks' wheels beside them, by the lines of docs/publishing.md."""
-    lines = re.findall(r"^pip (download .*)$", (REPO / "docs" / "publishing.md").read_text("utf-8"), re.MULTILINE)
+    lines = re.findall(
+        r"^pip (download .*)$", (REPO / "docs" / "publishing.md").read_text("utf-8"), re.MULTILINE
+    )
     assert len(lines) == 2
     for line in lines:
-        command = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", *line.split()]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "--quiet",
+            "--disable-pip-version-check",
+            *line.split(),
+        ]
         done = subprocess.run(command, cwd=plugin, capture_output=True, text=True, check=False)
         need("the package index", done.returncode == 0, "see the output of pip")

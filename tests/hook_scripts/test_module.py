@@ -59,7 +59,9 @@ def test_it_stands_beside_the_classic_hooks() -> None:
     document = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))
     assert document["modules"] == ["./register.mjs"]
     assert "UserPromptSubmit" in document["hooks"]
-    assert "hooks" not in json.loads((REPO / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
+    assert "hooks" not in json.loads(
+        (REPO / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8")
+    )
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
@@ -67,7 +69,10 @@ def test_it_is_javascript(tmp_path: Path) -> None:
     """As any reader of modules takes it."""
     for path in MODULES:
         done = subprocess.run(
-            ["node", "--check", shutil.copy(path, tmp_path)], capture_output=True, check=False, timeout=60
+            ["node", "--check", shutil.copy(path, tmp_path)],
+            capture_output=True,
+            check=False,
+            timeout=60,
         )
         assert done.returncode == 0, done.stderr.decode()
 
@@ -104,7 +109,9 @@ def test_a_start_asks_for_tools_only_where_settings_name_one(
 def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
     """By exec, so that the engine's parent is whoever asked, with the model's shell's variable or without."""
     python = plugin.root.parent / "bin" / "python"
-    python.write_text(f"#!{sys.executable}\nimport os, sys\nprint(os.getppid(), sys.argv[1:], sys.stdin.read())\n")
+    python.write_text(
+        f"#!{sys.executable}\nimport os, sys\nprint(os.getppid(), sys.argv[1:], sys.stdin.read())\n"
+    )
     python.chmod(0o755)
     for env in ({}, {"CLAUDECODE": "1"}):
         with subprocess.Popen(
@@ -114,7 +121,9 @@ def test_the_launcher_gives_way_to_the_engine(plugin: PluginCopy) -> None:
             out, _ = launcher.communicate(b"the event", timeout=60)
         said = out.decode()
         assert said.startswith(str(os.getpid()))
-        assert f"['-I', '{plugin.root}/hooks/start_module.py'] the event".replace("'", '"') in said.replace("'", '"')
+        assert f"['-I', '{plugin.root}/hooks/start_module.py'] the event".replace(
+            "'", '"'
+        ) in said.replace("'", '"')
 
 
 def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_path: Path) -> None:
@@ -122,6 +131,8 @@ def test_without_any_python_it_says_what_installs_one(plugin: PluginCopy, tmp_pa
     (tmp_path / "bare").mkdir()
     for tool in ("sh", "cmp", "cat", "sed"):
         (tmp_path / "bare" / tool).symlink_to(shutil.which(tool) or tool)
-    done = plugin.engine("--module", stdin="{}", RESUME_HOOKS_PYTHON="", PATH=str(tmp_path / "bare"))
+    done = plugin.engine(
+        "--module", stdin="{}", RESUME_HOOKS_PYTHON="", PATH=str(tmp_path / "bare")
+    )
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
     assert "--install" in done.stderr

@@ -1,4 +1,7 @@
-"""Owns the tests of when a session's start looks for what the client is about to delete; it starts no Python else."""
+"""Owns the tests of when a session's start looks for what the client is about to delete.
+
+It starts no Python else.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,18 @@ PROJECT = "-home-user-proj"
 ID = "5e12a303-0000-4000-8000-000000000001"
 
 
-def body(plugin: PluginCopy, source: str = "startup", project: str = PROJECT, **fields: str) -> bytes:
+def body(
+    plugin: PluginCopy, source: str = "startup", project: str = PROJECT, **fields: str
+) -> bytes:
     """The event as the client writes it."""
     path = f"{plugin.env['CLAUDE_CONFIG_DIR']}/projects/{project}/{ID}.jsonl"
-    event = {"session_id": ID, "transcript_path": path, "hook_event_name": "SessionStart", "source": source, **fields}
+    event = {
+        "session_id": ID,
+        "transcript_path": path,
+        "hook_event_name": "SessionStart",
+        "source": source,
+        **fields,
+    }
     return json.dumps(event, separators=(",", ":")).encode()
 
 
@@ -48,8 +59,13 @@ def looks(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
 
 
 @pytest.mark.parametrize("source", ["startup", "resume", "fork"])
-def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(plugin: PluginCopy, source: str) -> None:
-    """Missing, due, not due, of a moment that is still to come; another project's says nothing, nor without engine."""
+def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(
+    plugin: PluginCopy, source: str
+) -> None:
+    """Missing, due, not due, of a moment that is still to come.
+
+    Another project's says nothing, nor without engine.
+    """
     assert looks(plugin, source)
     stamp(plugin, "due--other.json")
     assert looks(plugin, source)
@@ -62,7 +78,8 @@ def test_a_start_looks_until_there_is_a_stamp_and_then_at_its_time(plugin: Plugi
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}']
+    "damage",
+    ["", "{", '{"look": 99}', '{"look": x, "made": 1}', f'{{"look": {10**30}, "made": 1}}'],
 )
 def test_a_damaged_stamp_is_none(plugin: PluginCopy, damage: str) -> None:
     """Whatever stands there; nothing is said on stderr."""
@@ -99,7 +116,9 @@ def test_settings_that_were_written_since(plugin: PluginCopy, tmp_path: Path, le
 
 
 @pytest.mark.parametrize("config", ['a "b" c', "a\\b", 'x.jsonl"y', "x\\"])
-def test_a_config_folder_with_a_strange_name(plugin: PluginCopy, tmp_path: Path, config: str) -> None:
+def test_a_config_folder_with_a_strange_name(
+    plugin: PluginCopy, tmp_path: Path, config: str
+) -> None:
     """The path in the event has escapes; the project's name is found behind them."""
     plugin.env["CLAUDE_CONFIG_DIR"] = str(tmp_path / config)
     assert looks(plugin)
@@ -131,7 +150,9 @@ def test_what_is_no_project_folder_is_never_looked_at(plugin: PluginCopy, projec
 def test_what_nobody_was_told_of_yet(plugin: PluginCopy) -> None:
     """Sessions are kept: the next start that somebody sees reaches the engine, which says so once."""
     stamp(plugin, f"due-{PROJECT}.json")
-    stamp(plugin, f"later-{PROJECT}.json")  # nothing is left for a process that would reach the engine a moment later
+    stamp(
+        plugin, f"later-{PROJECT}.json"
+    )  # nothing is left for a process that would reach the engine a moment later
     state = pending(plugin).parent
     (state / "vault").mkdir()
     assert not looks(plugin, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
@@ -176,7 +197,10 @@ def catches_up(plugin: PluginCopy, source: str = "startup", **env: str) -> bool:
 
 @pytest.mark.usefixtures("no_sleep")
 def test_the_second_hook_has_its_own_reasons(plugin: PluginCopy) -> None:
-    """What is left of a look, other projects, the daily packing, the index, an ancestor that waits; else no Python."""
+    """What is left of a look, other projects, the daily packing, the index, an ancestor that waits.
+
+    Else no Python.
+    """
     names = (f"due-{PROJECT}.json", f"later-{PROJECT}.json", "vault.json", "indexed.json")
     for missing in names:
         for name in names:
@@ -219,10 +243,16 @@ def test_what_was_said_since_is_indexed(plugin: PluginCopy) -> None:
 
 
 def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
-    """What a headless run's start reaches of the engine, at last; its second hook, which would be waited for, none."""
+    """What a headless run's start reaches of the engine, at last.
+
+    Its second hook, which would be waited for, none.
+    """
     plugin.forget()
     env = {"CLAUDE_CODE_ENTRYPOINT": "sdk-cli"}
-    for done in (plugin.later(body(plugin), **env), plugin.hook("SessionStart", body(plugin), **env)):
+    for done in (
+        plugin.later(body(plugin), **env),
+        plugin.hook("SessionStart", body(plugin), **env),
+    ):
         assert (done.returncode, done.stderr) == (0, b"")
     until = time.monotonic() + within
     while b"later" not in plugin.reached and time.monotonic() < until:
@@ -231,7 +261,10 @@ def headless(plugin: PluginCopy, within: float = 0.3) -> list[bytes]:
 
 
 def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> None:
-    """Its start keeps the first, as any; the rest is kept beside it. Nothing is packed: it is too short for that."""
+    """Its start keeps the first, as any; the rest is kept beside it.
+
+    Nothing is packed: it is too short for that.
+    """
     assert headless(plugin, 20) == [b"session", b"later"]
     stamp(plugin, f"due-{PROJECT}.json")
     assert headless(plugin, 20) == [b"later"]
@@ -241,7 +274,9 @@ def test_a_headless_run_waits_for_nothing_that_is_left(plugin: PluginCopy) -> No
     assert headless(plugin, 20) == [b"later"]
 
 
-def test_what_is_left_by_a_headless_run_belongs_to_no_group_of_its_client(plugin: PluginCopy) -> None:
+def test_what_is_left_by_a_headless_run_belongs_to_no_group_of_its_client(
+    plugin: PluginCopy,
+) -> None:
     """The client ends what is left of its hooks; nor does it wait for a pipe."""
     event = plugin.root / "src" / "resume_hooks" / "hooks" / "background.py"
     event.write_text(f"import os, time\ntime.sleep(1)\n{event.read_text()}    assert os.getsid(0) == os.getpid()\n"

@@ -49,8 +49,13 @@ def started(plugin: PluginCopy, folder: Path, source: str = "startup", **env: st
     return log.read_text().split() if log.exists() else []
 
 
-def test_a_folder_is_noted_once_and_looked_at_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """The note is what Python reads in the folder itself, without the password; nothing is told twice."""
+def test_a_folder_is_noted_once_and_looked_at_once(
+    plugin: PluginCopy, repository: Path, tmp_path: Path
+) -> None:
+    """The note is what Python reads in the folder itself, without the password.
+
+    Nothing is told twice.
+    """
     stamp(plugin, f"due-{PROJECT}.json")
     assert started(plugin, tmp_path) == []
     assert not list(pending(plugin).glob("folder-*"))
@@ -72,7 +77,9 @@ def test_a_folder_is_noted_once_and_looked_at_once(plugin: PluginCopy, repositor
 
 
 @pytest.mark.parametrize("name", ["config", "logs/HEAD"])
-def test_files_without_end_hold_no_start_up(plugin: PluginCopy, repository: Path, name: str) -> None:
+def test_files_without_end_hold_no_start_up(
+    plugin: PluginCopy, repository: Path, name: str
+) -> None:
     """A configuration of 30 MB and a line of 100 MB are read as far as Python would read them."""
     stamp(plugin, f"due-{PROJECT}.json")
     file = repository / ".git" / name
@@ -104,12 +111,17 @@ def test_another_start_costs_no_more(plugin: PluginCopy, repository: Path) -> No
     """Once a folder was noted and looked at: the client's shell, and a process for the event and one for the time."""
     stamp(plugin, f"due-{PROJECT}.json")
     started(plugin, repository)
-    _, found, processes = traced(plugin, "SessionStart", body(plugin), CLAUDE_PROJECT_DIR=str(repository))
+    _, found, processes = traced(
+        plugin, "SessionStart", body(plugin), CLAUDE_PROJECT_DIR=str(repository)
+    )
     assert (sorted(found), processes) == (["cat", "date", "sh"], 3)
 
 
 def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """By the shell that it asks for tools, which takes the look from the classic hook; hostile names reach no file."""
+    """By the shell that it asks for tools, which takes the look from the classic hook.
+
+    Hostile names reach no file.
+    """
     stamp(plugin, f"due-{PROJECT}.json")
 
     def asked(transcript: str, by: str = "cli", **env: str) -> str:
@@ -131,17 +143,23 @@ def test_the_module_asks_python_once(plugin: PluginCopy, repository: Path, tmp_p
     can_ask = pending(plugin) / "can-ask"
     os.utime(can_ask, (1, 1))
     assert asked(f"/projects/{PROJECT}/x.jsonl", "sdk-cli") == "{}\n"
-    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', "a start looked since"
+    assert asked(f"/projects/{PROJECT}/x.jsonl") == '{"look":true,"offer":false}\n', (
+        "a start looked since"
+    )
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
     os.utime(can_ask, (1, 1))
     tool = {"RESUME_HOOKS_HANDOFF_TOOL": "on"}
-    assert asked(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', "then the engine itself"
+    assert asked(f"/projects/{PROJECT}/x.jsonl", **tool) == '{"look":true,"offer":true}\n', (
+        "then the engine itself"
+    )
     os.utime(can_ask, (1, 1))
     (pending(plugin).parent / "vault-told").touch()
     assert asked(f"/projects/{PROJECT}/x.jsonl") == "{}\n"
 
 
-def test_a_linked_worktree_says_where_it_belongs(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
+def test_a_linked_worktree_says_where_it_belongs(
+    plugin: PluginCopy, repository: Path, tmp_path: Path
+) -> None:
     """Its note leads to the git folder of the main checkout."""
     stamp(plugin, f"due-{PROJECT}.json")
     tree = tmp_path / "tree"
@@ -153,19 +171,28 @@ def test_a_linked_worktree_says_where_it_belongs(plugin: PluginCopy, repository:
     assert (noted.path, noted.common) == (str(tree), str(repository / ".git"))
 
 
-def test_the_end_of_a_session_in_a_worktree_leaves_a_note(plugin: PluginCopy, repository: Path, tmp_path: Path) -> None:
-    """The next start keeps it; also where the folder is gone by then; not in a main checkout, not headless."""
+def test_the_end_of_a_session_in_a_worktree_leaves_a_note(
+    plugin: PluginCopy, repository: Path, tmp_path: Path
+) -> None:
+    """The next start keeps it; also where the folder is gone by then.
+
+    Not in a main checkout, not headless.
+    """
     tree = tmp_path / "tree"
     subprocess.run([*GIT, "worktree", "add", "-q", str(tree)], cwd=repository, check=True)
     note = pending(plugin) / f"keep-{ID}"
-    event = json.dumps({"session_id": ID, "hook_event_name": "SessionEnd", "reason": "other"}).encode()
+    event = json.dumps(
+        {"session_id": ID, "hook_event_name": "SessionEnd", "reason": "other"}
+    ).encode()
     for folder, headless, kept in (
         (repository, "cli", False),
         (tree, "sdk-cli", False),
         (tree, "cli", True),
         (tmp_path / "gone", "cli", True),
     ):
-        done = plugin.hook("SessionEnd", event, CLAUDE_PROJECT_DIR=str(folder), CLAUDE_CODE_ENTRYPOINT=headless)
+        done = plugin.hook(
+            "SessionEnd", event, CLAUDE_PROJECT_DIR=str(folder), CLAUDE_CODE_ENTRYPOINT=headless
+        )
         assert (done.returncode, done.stderr, note.exists()) == (0, b"", kept)
         note.unlink(missing_ok=True)
     hostile = event.replace(ID.encode(), b"../../x")

@@ -14,12 +14,24 @@ import pytest
 
 from resume_hooks.archive import held as held_sessions
 from resume_hooks.paths import Where
-from tests.builders import SESSION, Record, assistant, conversation, session_bytes, tool_result, user
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    conversation,
+    session_bytes,
+    tool_result,
+    user,
+)
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard import shells
 from tests.needs import need
 
-COUNTED = {"input_tokens": 4, "cache_creation_input_tokens": 1_000, "cache_read_input_tokens": 98_896}
+COUNTED = {
+    "input_tokens": 4,
+    "cache_creation_input_tokens": 1_000,
+    "cache_read_input_tokens": 98_896,
+}
 """99,900 tokens asked; with 100 of an answer it is 100,000."""
 
 
@@ -38,7 +50,12 @@ def lay(plugin: PluginCopy, records: Sequence[Record | bytes], folder: str = "-w
 
 def keep(plugin: PluginCopy, look: object) -> Path:
     """The note that Python left."""
-    note = Path(plugin.env["CLAUDE_CONFIG_DIR"]) / "resume-hooks" / "pending" / f"notice-{SESSION}.json"
+    note = (
+        Path(plugin.env["CLAUDE_CONFIG_DIR"])
+        / "resume-hooks"
+        / "pending"
+        / f"notice-{SESSION}.json"
+    )
     note.parent.mkdir(parents=True, exist_ok=True)
     note.write_text(json.dumps({"version": 1, "look": look, "told": 0}))
     return note
@@ -46,8 +63,15 @@ def keep(plugin: PluginCopy, look: object) -> Path:
 
 def event(path: object, **more: object) -> bytes:
     """The client's event, its keys in the client's order."""
-    first = {"session_id": SESSION, "transcript_path": str(path), "cwd": "/", "hook_event_name": "Stop"}
-    return json.dumps({**first, "stop_hook_active": False, **more}, separators=(",", ":"), ensure_ascii=False).encode()
+    first = {
+        "session_id": SESSION,
+        "transcript_path": str(path),
+        "cwd": "/",
+        "hook_event_name": "Stop",
+    }
+    return json.dumps(
+        {**first, "stop_hook_active": False, **more}, separators=(",", ":"), ensure_ascii=False
+    ).encode()
 
 
 def asked(plugin: PluginCopy, body: bytes, *shell: str, **env: str) -> bool:
@@ -67,7 +91,13 @@ def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list
     """All four counts of the last answer, against the note; before there is one, against 60,000."""
     body = event(lay(plugin, [*conversation(2), answer({**COUNTED, "output_tokens": 100})]))
     assert asked(plugin, body, *shell)
-    for look, reached in ((99_999, True), (100_000, True), (100_001, False), (10**9, False), (10**12, False)):
+    for look, reached in (
+        (99_999, True),
+        (100_000, True),
+        (100_001, False),
+        (10**9, False),
+        (10**12, False),
+    ):
         keep(plugin, look)
         assert asked(plugin, body, *shell) is reached, look
     lay(plugin, conversation(2))
@@ -81,8 +111,16 @@ def test_python_is_asked_from_the_noted_count_on(plugin: PluginCopy, shell: list
 
 USAGES: dict[str, Record | Sequence[Record | bytes]] = {
     "other order": {"output_tokens": 100, "server_tool_use": {"x": 1}, **COUNTED},
-    "nested first": {"cache_creation": {"ephemeral_5m_input_tokens": 1_000}, **COUNTED, "output_tokens": 100},
-    "iterations": {**COUNTED, "output_tokens": 100, "iterations": [{"input_tokens": 5, "output_tokens": 9}]},
+    "nested first": {
+        "cache_creation": {"ephemeral_5m_input_tokens": 1_000},
+        **COUNTED,
+        "output_tokens": 100,
+    },
+    "iterations": {
+        **COUNTED,
+        "output_tokens": 100,
+        "iterations": [{"input_tokens": 5, "output_tokens": 9}],
+    },
     "a sub-agent after it": [
         answer({**COUNTED, "output_tokens": 100}),
         answer({"input_tokens": 900_000}, isSidechain=True),
@@ -94,7 +132,14 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
     ],
     "in a call": [
         assistant(
-            [{"type": "tool_use", "id": "c", "name": "X", "input": {"usage": {"input_tokens": 900_000}}}],
+            [
+                {
+                    "type": "tool_use",
+                    "id": "c",
+                    "name": "X",
+                    "input": {"usage": {"input_tokens": 900_000}},
+                }
+            ],
             uuid="a",
             parent="u",
             tokens={**COUNTED, "output_tokens": 100},
@@ -104,7 +149,10 @@ USAGES: dict[str, Record | Sequence[Record | bytes]] = {
         answer({**COUNTED, "output_tokens": 100}),
         answer({"input_tokens": 0, "output_tokens": 0}, model="<synthetic>"),
     ],
-    "a torn line after it": [answer({**COUNTED, "output_tokens": 100}), b'{"type":"assistant","message":{"usa'],
+    "a torn line after it": [
+        answer({**COUNTED, "output_tokens": 100}),
+        b'{"type":"assistant","message":{"usa',
+    ],
     "bytes that are no text": [answer({**COUNTED, "output_tokens": 100}), b"\xff\xfe\x00\x80", b""],
 }
 
@@ -123,12 +171,17 @@ def test_the_count_is_that_of_the_last_answer(plugin: PluginCopy, name: str) -> 
 
 def test_what_is_out_of_reach_is_not_counted(plugin: PluginCopy) -> None:
     """An output of a megabyte hides the last answer: the next turn's end tells."""
-    body = event(lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")]))
+    body = event(
+        lay(plugin, [answer({**COUNTED, "output_tokens": 100}), user("x" * 1_000_000, uuid="v")])
+    )
     assert not asked(plugin, body)
 
 
 def test_the_file_is_found_by_its_id(plugin: PluginCopy, tmp_path: Path) -> None:
-    """A path that JSON escapes, or of a session that began in another folder; what is no file is none."""
+    """A path that JSON escapes, or of a session that began in another folder.
+
+    What is no file is none.
+    """
     lay(plugin, [answer(COUNTED)], folder="-somewhere-else")
     for path in ('/a "quoted" place/x.jsonl', str(tmp_path / "gone.jsonl"), str(tmp_path)):
         assert asked(plugin, event(path))
@@ -179,7 +232,10 @@ def test_hostile_events_end_in_silence(plugin: PluginCopy, name: str) -> None:
     "said", ["", "x", '{"look": }', '{"look": "9"}', '{"look": -5}', '"look": 99999999999999999999']
 )
 def test_a_damaged_note_counts_as_none_or_as_never(plugin: PluginCopy, said: str) -> None:
-    """Python reads it again and writes a sound one; a number beyond all contexts is not compared."""
+    """Python reads it again and writes a sound one.
+
+    A number beyond all contexts is not compared.
+    """
     body = event(lay(plugin, [answer(COUNTED)]))
     keep(plugin, 0).write_text(said)
     assert asked(plugin, body) is ("999" not in said)
@@ -201,7 +257,11 @@ def held(plugin: PluginCopy) -> Path:
 def links(plugin: PluginCopy) -> dict[str, int]:
     """What is held, each with the names that its file has."""
     top = held(plugin)
-    return {str(path.relative_to(top)): path.stat().st_nlink for path in sorted(top.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(top)): path.stat().st_nlink
+        for path in sorted(top.rglob("*"))
+        if path.is_file()
+    }
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
@@ -214,7 +274,12 @@ def test_a_turns_end_holds_its_session(plugin: PluginCopy, shell: list[str]) -> 
     held(plugin)
     assert not asked(plugin, body, *shell, CLAUDE_CODE_ENTRYPOINT="sdk-cli")
     assert links(plugin) == {f"-work/{SESSION}.jsonl": 2}
-    for name in ("subagents/agent-1.jsonl", "tool-results/an output.txt", "tool-results/-f.txt", "plan.md"):
+    for name in (
+        "subagents/agent-1.jsonl",
+        "tool-results/an output.txt",
+        "tool-results/-f.txt",
+        "plan.md",
+    ):
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text("x")
         for folder in held(plugin).rglob("*/"):
@@ -222,7 +287,9 @@ def test_a_turns_end_holds_its_session(plugin: PluginCopy, shell: list[str]) -> 
         assert not asked(plugin, body, *shell)
         assert links(plugin)[f"-work/{SESSION}/{name}"] == 2
     assert len(links(plugin)) == 5
-    assert {path.stat().st_mode & 0o777 for path in held(plugin).rglob("*") if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in held(plugin).rglob("*") if path.is_dir()} == {
+        0o700
+    }
 
 
 def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
@@ -238,7 +305,10 @@ def test_a_turns_end_links_a_hundred_files_at_most(plugin: PluginCopy) -> None:
 
 
 def test_a_turns_end_links_again_what_was_released(plugin: PluginCopy) -> None:
-    """A rewrite of ours releases the link; what somebody else put in a file's place is left to the next look."""
+    """A rewrite of ours releases the link.
+
+    What somebody else put in a file's place is left to the next look.
+    """
     path = lay(plugin, conversation(1))
     held(plugin)
     asked(plugin, event(path))
@@ -279,9 +349,14 @@ def test_a_turns_end_links_nothing_else(plugin: PluginCopy, tmp_path: Path) -> N
     assert {each.stat().st_nlink for each in outside.iterdir()} == {1}
 
 
-@pytest.mark.parametrize("call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"])
+@pytest.mark.parametrize(
+    "call", ["execve", "link,linkat", "mkdir,mkdirat", "clone,clone3,fork,vfork"]
+)
 def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, call: str) -> None:
-    """Each process of a turn's end, before its first such call, then a later one; the next look holds what is left."""
+    """Each process of a turn's end, before its first such call, then a later one.
+
+    The next look holds what is left.
+    """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     path = lay(plugin, conversation(1))
     for name in ("subagents/agent-1.jsonl", "tool-results/1.txt", "tool-results/2.txt"):
@@ -293,17 +368,24 @@ def test_killed_at_any_call_nothing_is_lost(plugin: PluginCopy, tmp_path: Path, 
         shutil.rmtree(held(plugin))
         held(plugin)
         inject = f"inject={call}:signal=SIGKILL:when={count}"
-        plugin.hook("Stop", event(path), "strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "/bin/sh")
+        plugin.hook(
+            "Stop", event(path), "strace", "-f", "-qq", "-o", "/dev/null", "-e", inject, "/bin/sh"
+        )
         assert {each: each.read_bytes() for each in path.parent.rglob("*") if each.is_file()} == was
         assert set(links(plugin).values()) <= {2}
         counts.append(len(links(plugin)))
         held_sessions.look(Where(plugin.env), lambda: False)
-        assert links(plugin) == dict.fromkeys([f"-work/{each.relative_to(path.parent)}" for each in sorted(was)], 2)
+        assert links(plugin) == dict.fromkeys(
+            [f"-work/{each.relative_to(path.parent)}" for each in sorted(was)], 2
+        )
     assert min(counts) < len(was) == counts[-1]
 
 
 def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Path) -> None:
-    """The client's own shell, `cat`, `tail` and `awk`, where nothing is due; without a session the first two."""
+    """The client's own shell, `cat`, `tail` and `awk`, where nothing is due.
+
+    Without a session the first two.
+    """
     need("strace", shutil.which("strace") is not None, "install the system package strace")
     keep(plugin, 160_000)
     body = event(lay(plugin, [answer(COUNTED)]))
@@ -325,4 +407,6 @@ def test_a_turns_end_costs_three_small_programs(plugin: PluginCopy, tmp_path: Pa
             os.utime(folder, (1, 1))
         assert plugin.hook("Stop", body, *strace).returncode == 0
         programs = ["awk", "cat", *more, "sh", "tail"]
-        assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == sorted(programs)
+        assert sorted(set(re.findall(r'execve\("[^"]*/(\w+)"', traced.read_text()))) == sorted(
+            programs
+        )

@@ -26,13 +26,20 @@ from tests.hook_scripts.test_guard import shells
 from tests.needs import REPO
 
 OLD, CHILD, NEW = session_id(1), session_id(2), session_id(3)
-HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["SessionStart"]
+HOOKS = json.loads((REPO / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"][
+    "SessionStart"
+]
 FIRST = HOOKS[0]["hooks"][0]["command"]
 OTHERS = [hook["command"] for hook in HOOKS[1]["hooks"]]
 SH = ("/bin/sh",)
 
 OPENING = "\n".join(
-    ["[SESSION LINEAGE]", "[/SESSION LINEAGE]", "", *(f"line {n:04} «{'word ' * 9}»\\" for n in range(600))]
+    [
+        "[SESSION LINEAGE]",
+        "[/SESSION LINEAGE]",
+        "",
+        *(f"line {n:04} «{'word ' * 9}»\\" for n in range(600)),
+    ]
 )
 """What a handoff opens with: some 36,000 characters."""
 
@@ -42,8 +49,17 @@ Hook = subprocess.Popen[bytes]
 @pytest.fixture
 def env(config_home: ConfigHome, tmp_path: Path) -> dict[str, str]:
     """What the client gives to the plugin's hooks."""
-    given = {"PATH": os.environ["PATH"], "CLAUDE_PLUGIN_ROOT": str(REPO), "CLAUDE_PLUGIN_DATA": str(tmp_path / "data")}
-    return {**given, **config_home.environ, "RESUME_HOOKS_PYTHON": sys.executable, "CLAUDE_PID": "4711"}
+    given = {
+        "PATH": os.environ["PATH"],
+        "CLAUDE_PLUGIN_ROOT": str(REPO),
+        "CLAUDE_PLUGIN_DATA": str(tmp_path / "data"),
+    }
+    return {
+        **given,
+        **config_home.environ,
+        "RESUME_HOOKS_PYTHON": sys.executable,
+        "CLAUDE_PID": "4711",
+    }
 
 
 @pytest.fixture
@@ -58,7 +74,11 @@ def running() -> Iterator[list[Hook]]:
 
 
 def begin(
-    hooks: list[Hook], commands: Sequence[str], env: dict[str, str], event: dict[str, Any], shell: Sequence[str] = SH
+    hooks: list[Hook],
+    commands: Sequence[str],
+    env: dict[str, str],
+    event: dict[str, Any],
+    shell: Sequence[str] = SH,
 ) -> list[Hook]:
     """Start commands of hooks.json on an event, each in a group of its own."""
     begun = []
@@ -89,14 +109,21 @@ def contexts(hooks: Sequence[Hook]) -> list[str]:
 def start(source: str, number: str = NEW, folder: Path | None = None) -> dict[str, Any]:
     """The start of a session."""
     path = str(folder / f"{number}.jsonl") if folder else ""
-    return {"session_id": number, "transcript_path": path, "hook_event_name": "SessionStart", "source": source}
+    return {
+        "session_id": number,
+        "transcript_path": path,
+        "hook_event_name": "SessionStart",
+        "source": source,
+    }
 
 
 def hand_off(home: ConfigHome, pid: int = 4711, number: int = 2, opening: str = OPENING) -> Path:
     """Let a handoff wait for the ``/clear`` of a client; the project's folder."""
     child = session_id(number)
     path = write_session(home.project(), child, conversation(1, session_id=child))
-    leave_handoff(PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening))
+    leave_handoff(
+        PendingHandoff(pid, "", OLD, child, path, os.path.getsize(path), time.time(), opening)
+    )
     return Path(path).parent
 
 
@@ -110,7 +137,9 @@ def test_there_is_a_hook_for_each_part() -> None:
     """Beside the first one; a client runs them after /clear and a compaction alone."""
     assert len(OTHERS) + 1 == parted_text.PARTS
     assert f"others={len(OTHERS)};" in FIRST
-    assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [True] * len(OTHERS)
+    assert [f"part={number};" in command for number, command in enumerate(OTHERS, 1)] == [
+        True
+    ] * len(OTHERS)
     assert [group.get("matcher") for group in HOOKS] == [None, "clear|compact"]
     assert MOST + 300 <= parted_text.LONGEST, "our own words before an opening have room"
 
@@ -141,7 +170,9 @@ def test_a_short_one_is_the_first_hook_s_alone(
     assert "art 1 of" not in first
     assert others == ["", "", ""]
     for source in ("clear", "compact"):
-        assert contexts(begin(running, [FIRST, *OTHERS], env, start(source, NEW, folder))) == [""] * 4
+        assert (
+            contexts(begin(running, [FIRST, *OTHERS], env, start(source, NEW, folder))) == [""] * 4
+        )
     assert notes(config_home) == []
 
 
@@ -149,14 +180,19 @@ def test_a_short_one_is_the_first_hook_s_alone(
 def test_other_starts_have_no_parts(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], source: str
 ) -> None:
-    """Even of a client that would run these hooks there; after /clear only where a handoff waits. No note is made."""
+    """Even of a client that would run these hooks there; after /clear only where a handoff waits.
+
+    No note is made.
+    """
     if source != "clear":
         hand_off(config_home)
     assert contexts(begin(running, OTHERS, env, start(source))) == [""] * 3
     assert notes(config_home) == []
 
 
-def test_what_is_over_is_over(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+def test_what_is_over_is_over(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+) -> None:
     """A hook that looks once the first one has ended gives nothing, and its note is swept by a later start."""
     folder = hand_off(config_home)
     contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
@@ -168,35 +204,53 @@ def test_what_is_over_is_over(config_home: ConfigHome, env: dict[str, str], runn
     assert not note.exists()
 
 
-def test_two_clients_at_once(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+def test_two_clients_at_once(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+) -> None:
     """Each session has its own handoff, whole."""
     mine, theirs = OPENING.replace("word", "mine"), OPENING.replace("word", "them")
     hand_off(config_home, 4711, 2, mine)
     folder = hand_off(config_home, 4712, 12, theirs)
     one = begin(running, [FIRST, *OTHERS], env, start("clear", NEW, folder))
-    other = begin(running, [FIRST, *OTHERS], {**env, "CLAUDE_PID": "4712"}, start("clear", session_id(13), folder))
+    other = begin(
+        running,
+        [FIRST, *OTHERS],
+        {**env, "CLAUDE_PID": "4712"},
+        start("clear", session_id(13), folder),
+    )
     for hooks, opening in ((one, mine), (other, theirs)):
         (text,) = put_together(contexts(hooks))
         assert text.partition("\n\n")[2] == opening
 
 
-def test_others_that_never_come(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+def test_others_that_never_come(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+) -> None:
     """What fits one hook is given: the front and the end. A single one that is missing is named."""
     folder = hand_off(config_home)
     (alone,) = contexts(begin(running, [FIRST], env, start("clear", NEW, folder)))
     assert utf16_length(alone) < 10_000
-    assert (alone.startswith("This session was started by /clear"), alone.endswith(OPENING[-2_000:])) == (True, True)
+    assert (
+        alone.startswith("This session was started by /clear"),
+        alone.endswith(OPENING[-2_000:]),
+    ) == (True, True)
     assert start_parts.CUT in alone
     hand_off(config_home)
-    last, *_ = contexts(begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", session_id(4), folder)))
+    last, *_ = contexts(
+        begin(running, [FIRST, OTHERS[0], OTHERS[2]], env, start("clear", session_id(4), folder))
+    )
     assert last.endswith("\n(Part 2 could not be delivered.)")
     assert notes(config_home) == []
 
 
-def test_a_client_without_further_hooks(config_home: ConfigHome, env: dict[str, str], running: list[Hook]) -> None:
+def test_a_client_without_further_hooks(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook]
+) -> None:
     """Codex: what was given before, the next step with it."""
     folder = hand_off(config_home, opening=f"{OPENING}\n\nNext step:\nfix it")
-    codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0]["hooks"][0]["command"]
+    codex = json.loads((REPO / "hooks" / "codex.json").read_text())["hooks"]["SessionStart"][0][
+        "hooks"
+    ][0]["command"]
     (given,) = contexts(begin(running, [codex], env, start("clear", NEW, folder)))
     assert len(given) <= start_parts.MOST_ALONE
     assert given.endswith("Next step:\nfix it")
@@ -207,7 +261,10 @@ def test_a_client_without_further_hooks(config_home: ConfigHome, env: dict[str, 
 def test_a_killed_first_hook(
     config_home: ConfigHome, env: dict[str, str], running: list[Hook], tmp_path: Path, begun: str
 ) -> None:
-    """The others give nothing, whether it dies while they wait or is dead already; the next start finds nothing old."""
+    """The others give nothing, whether it dies while they wait or is dead already.
+
+    The next start finds nothing old.
+    """
     engine = tmp_path / "engine that hangs"
     engine.write_text(f"#!/bin/sh\ntouch '{tmp_path}/hangs'\nsleep 60\n")
     engine.chmod(0o755)
@@ -234,9 +291,12 @@ def test_a_killed_first_hook(
 
 
 @pytest.mark.parametrize(
-    "note", ["", "x", "[]", '{"version": 1, "pid": "x"}', '{"version": 1, "pid": 99999999999999999}']
+    "note",
+    ["", "x", "[]", '{"version": 1, "pid": "x"}', '{"version": 1, "pid": 99999999999999999}'],
 )
-def test_a_damaged_claim_is_none(config_home: ConfigHome, env: dict[str, str], running: list[Hook], note: str) -> None:
+def test_a_damaged_claim_is_none(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], note: str
+) -> None:
     """The hooks of a part end, and the first one delivers, with or without them."""
     folder = hand_off(config_home)
     (config_home.config / "resume-hooks" / "pending" / f"parts-{NEW}.json").write_text(note)
@@ -246,12 +306,16 @@ def test_a_damaged_claim_is_none(config_home: ConfigHome, env: dict[str, str], r
 
 
 @pytest.mark.parametrize("place", ["", "pending", f"pending/parts-{NEW}-1"])
-def test_no_link_is_followed(config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str) -> None:
+def test_no_link_is_followed(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], place: str
+) -> None:
     """Neither the state folder, nor what lies in it, may be a link to what somebody else wrote."""
     state, elsewhere = config_home.config / "resume-hooks", config_home.root / "elsewhere"
     pending = elsewhere / "pending" if place != f"pending/parts-{NEW}-1" else state / "pending"
     pending.mkdir(parents=True)
-    (pending / f"parts-{NEW}.json").write_text(json.dumps({"version": 1, "pid": os.getpid(), "count": 2}))
+    (pending / f"parts-{NEW}.json").write_text(
+        json.dumps({"version": 1, "pid": os.getpid(), "count": 2})
+    )
     if place.endswith("-1"):
         (config_home.root / "x").write_text('{"planted": 1}\n')
         (state / place).symlink_to(config_home.root / "x")
@@ -265,13 +329,17 @@ def test_no_link_is_followed(config_home: ConfigHome, env: dict[str, str], runni
 
 
 @pytest.mark.parametrize("number", ["../x", "", "x y", "*"])
-def test_odd_ids_have_no_parts(config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str) -> None:
+def test_odd_ids_have_no_parts(
+    config_home: ConfigHome, env: dict[str, str], running: list[Hook], number: str
+) -> None:
     """Nothing is looked for by them, and nothing written."""
     assert contexts(begin(running, [FIRST, *OTHERS], env, start("compact", number))) == [""] * 4
     assert not (config_home.config / "resume-hooks").exists()
 
 
-def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_folder_that_cannot_be_written(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Then it is said as if nobody else were there."""
 
     def fail(*_given: object, **_options: object) -> None:
@@ -285,7 +353,9 @@ def test_a_state_folder_that_cannot_be_written(config_home: ConfigHome, monkeypa
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
     monkeypatch.setattr(state_file, "create", fail)
-    said = json.loads(start_parts.hand_out_start(OPENING, "", NEW))["hookSpecificOutput"]["additionalContext"]
+    said = json.loads(start_parts.hand_out_start(OPENING, "", NEW))["hookSpecificOutput"][
+        "additionalContext"
+    ]
     assert said == start_parts.cut_out_middle(OPENING, parted_text.MOST)
     assert len(parts_of(said)) == 1
 

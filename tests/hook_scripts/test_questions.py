@@ -78,7 +78,9 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
 
 
 @pytest.mark.parametrize("called", [True, False])
-@pytest.mark.parametrize("early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"])
+@pytest.mark.parametrize(
+    "early", ["Open", "Not now", ""], ids=["first choice", "last choice", "Esc"]
+)
 def test_a_key_as_a_question_opens_is_no_answer(called: bool, early: str) -> None:
     """It is asked again, after our own commands as well."""
     done = run_question((early, 300), ("Open", 4000), called=called)

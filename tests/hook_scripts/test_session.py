@@ -44,7 +44,10 @@ def let_go(plugin: PluginCopy) -> None:
 
 
 def stand_in_installer(plugin: PluginCopy) -> Path:
-    """Replace the installer by one that waits to be let go; returns the file that it writes at its end."""
+    """Replace the installer by one that waits to be let go.
+
+    Returns the file that it writes at its end.
+    """
     done = plugin.data / "installed"
     (plugin.root / "hooks" / "install.py").write_text(
         f"{WAITS}to = {str(done)!r}\nopen(to + '.new', 'w').write(sys.argv[-1])\nos.rename(to + '.new', to)\n"
@@ -64,7 +67,10 @@ CHILD = "5e12a303-0000-4000-8000-000000000001"
 
 
 def reaches(plugin: PluginCopy, event: str, fields: Mapping[str, object]) -> bool:
-    """Whether an event reaches the engine, whole, however its JSON is spaced; the hook itself never complains."""
+    """Whether an event reaches the engine, whole, however its JSON is spaced.
+
+    The hook itself never complains.
+    """
     reached = set()
     for body in (json.dumps(fields).encode(), json.dumps(fields, separators=(",", ":")).encode()):
         plugin.forget()
@@ -90,7 +96,9 @@ COLD = {"source": "resume", "prompt_cache_likely_expired": True, "context_tokens
         ({"source": "fork"}, False),
     ],
 )
-def test_only_a_large_session_that_no_cache_holds(plugin: PluginCopy, other: dict[str, object], due: bool) -> None:
+def test_only_a_large_session_that_no_cache_holds(
+    plugin: PluginCopy, other: dict[str, object], due: bool
+) -> None:
     """Costs a resume a Python: going on in it costs, too."""
     assert reaches(plugin, "SessionStart", {**COLD, **other}) is due
 
@@ -103,21 +111,30 @@ def test_a_resume_of_a_giant(plugin: PluginCopy, tmp_path: Path, size: int, due:
     assert not reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)})
     with path.open("wb") as file:
         file.truncate(size)
-    assert reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}) is due
+    assert (
+        reaches(plugin, "SessionStart", {"source": "resume", "transcript_path": str(path)}) is due
+    )
     assert not reaches(plugin, "SessionStart", {"source": "startup", "transcript_path": str(path)})
 
 
 def test_only_an_end_by_clear_reaches_the_recorder(plugin: PluginCopy) -> None:
     """A successor follows it and no other, whatever other fields say."""
     for reason in ("logout", "prompt_input_exit", "other", "resume"):
-        assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), reason
+        assert not reaches(plugin, "SessionEnd", {"reason": reason, "title": '"reason":"clear"'}), (
+            reason
+        )
     assert reaches(plugin, "SessionEnd", {"reason": "clear"})
 
 
 def test_where_nothing_waits_two_starts_reach_the_engine(plugin: PluginCopy) -> None:
-    """After /clear there is a link to record, after a compaction something to give back; no other costs a Python."""
+    """After /clear there is a link to record, after a compaction something to give back.
+
+    No other costs a Python.
+    """
     for source in ("startup", "resume", "fork"):
-        assert not reaches(plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}), source
+        assert not reaches(
+            plugin, "SessionStart", {"source": source, "title": '"source":"clear"'}
+        ), source
     assert reaches(plugin, "SessionStart", {"source": "clear"})
     assert reaches(plugin, "SessionStart", {"source": "compact"})
 
@@ -133,10 +150,14 @@ def test_a_handoff_that_waits_concerns_a_startup_until_it_was_told(plugin: Plugi
 
 
 @pytest.mark.parametrize("ending", ["json", "told"])
-def test_a_handoff_that_waits_concerns_who_resumes_its_child(plugin: PluginCopy, ending: str) -> None:
+def test_a_handoff_that_waits_concerns_who_resumes_its_child(
+    plugin: PluginCopy, ending: str
+) -> None:
     """Told or not; the resumption of another session costs no Python."""
     (pending(plugin) / f"handoff-4711-{CHILD}.{ending}").touch()
-    assert not reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")})
+    assert not reaches(
+        plugin, "SessionStart", {"source": "resume", "session_id": CHILD.replace("5", "6")}
+    )
     assert reaches(plugin, "SessionStart", {"source": "resume", "session_id": CHILD})
 
 
@@ -157,22 +178,33 @@ def test_a_ready_engine_starts_no_python(plugin: PluginCopy) -> None:
 
 
 @pytest.mark.parametrize("is_ready", [True, False])
-def test_the_first_start_after_the_installation_says_one_line(plugin: PluginCopy, is_ready: bool) -> None:
-    """That it is ready, or will be, and the one thing to type; no later start does, and none without a person."""
+def test_the_first_start_after_the_installation_says_one_line(
+    plugin: PluginCopy, is_ready: bool
+) -> None:
+    """That it is ready, or will be, and the one thing to type.
+
+    No later start does, and none without a person.
+    """
     if is_ready:
         make_ready(plugin)
     stand_in_installer(plugin)
     let_go(plugin)
-    headless = plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_CODE_ENTRYPOINT="sdk-cli")
+    headless = plugin.hook(
+        "SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_CODE_ENTRYPOINT="sdk-cli"
+    )
     first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
     said = json.loads(first.stdout)["systemMessage"]
-    assert said.startswith("resume-hooks is ready. Type >resume" if is_ready else "resume-hooks is being installed")
+    assert said.startswith(
+        "resume-hooks is ready. Type >resume" if is_ready else "resume-hooks is being installed"
+    )
     assert "\n" not in said
     assert (headless.stdout, second.stdout) == (b"", b"")
 
 
 @pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
-def test_whatever_differs_starts_the_install_and_does_not_wait(plugin: PluginCopy, change: str) -> None:
+def test_whatever_differs_starts_the_install_and_does_not_wait(
+    plugin: PluginCopy, change: str
+) -> None:
     """The hook is back, its output closed, before the install ends."""
     make_ready(plugin)
     if change == "no venv":
@@ -211,22 +243,43 @@ def test_a_client_without_data_folder_gets_one(plugin: PluginCopy, tmp_path: Pat
     let_go(plugin)
     plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="", CLAUDE_PLUGIN_DATA="")
     assert wait_for(installed)
-    assert installed.read_text() == str(tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks")
+    assert installed.read_text() == str(
+        tmp_path / "config" / "plugins" / "data" / "resume-hooks-resume-hooks"
+    )
 
 
 @pytest.mark.parametrize("shell", shells(), ids="-".join)
-def test_the_model_s_shell_knows_our_name(plugin: PluginCopy, tmp_path: Path, shell: list[str]) -> None:
-    """What legends and digests name, in whatever plugin the last start had; others' lines in the file stay."""
+def test_the_model_s_shell_knows_our_name(
+    plugin: PluginCopy, tmp_path: Path, shell: list[str]
+) -> None:
+    """What legends and digests name, in whatever plugin the last start had.
+
+    Others' lines in the file stay.
+    """
     named = tmp_path / "env.sh"
     named.write_text("export THEIRS=1\n")
     old, moved = (replace(plugin, root=tmp_path / name) for name in ("it's old", "new version"))
     for each in (old, moved):
         shutil.copytree(plugin.root, each.root)
-    for each in (old, old, moved, plugin):  # the last one's path does not stand for itself between quotes
-        each.hook("SessionStart", STARTUP, *shell, CLAUDE_ENV_FILE=str(named), CLAUDE_PLUGIN_ROOT=str(each.root))
+    for each in (
+        old,
+        old,
+        moved,
+        plugin,
+    ):  # the last one's path does not stand for itself between quotes
+        each.hook(
+            "SessionStart",
+            STARTUP,
+            *shell,
+            CLAUDE_ENV_FILE=str(named),
+            CLAUDE_PLUGIN_ROOT=str(each.root),
+        )
     theirs, *ours = named.read_text().splitlines()
     assert (theirs, len(ours)) == ("export THEIRS=1", 2)
     (moved.root / "hooks" / "engine").write_text('echo "asked: $*"\n')
     for bash in ("bash", "zsh"):
         run = [bash, "-c", f". '{named}' && resume-hooks read 'a b' | cat"]
-        assert subprocess.run(run, capture_output=True, text=True, check=True).stdout == "asked: read a b\n"
+        assert (
+            subprocess.run(run, capture_output=True, text=True, check=True).stdout
+            == "asked: read a b\n"
+        )

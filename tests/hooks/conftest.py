@@ -29,7 +29,9 @@ def asked(trigger: Trigger, path: str | Path | None) -> Request:
 
 @pytest.fixture
 def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
-    """Run ``hooks/<name>.py`` on an event; the clipboard is switched off unless the environment says otherwise.
+    """Run ``hooks/<name>.py`` on an event.
+
+    The clipboard is switched off unless the environment says otherwise.
 
     It is forked from a Python that has loaded it, unless one is named.
     """
@@ -48,7 +50,9 @@ def run_hook(config_home: ConfigHome, fork_server: ForkServer) -> Run:
         if not python:
             return fork_server.run((), env, stdin, os.getcwd(), 60, script)
         command = [python, "-I", script]
-        return subprocess.run(command, input=stdin, env=env, capture_output=True, check=False, timeout=60)
+        return subprocess.run(
+            command, input=stdin, env=env, capture_output=True, check=False, timeout=60
+        )
 
     return run
 
@@ -58,10 +62,24 @@ Say = Callable[..., str]
 
 @pytest.fixture
 def say(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes. In this process."""
+    """The reason shown for a prompt in a session, as the client gets it; ``""`` where it passes.
 
-    def one(typed: str, session: str = SESSION, *, fields: Mapping[str, object] | None = None, **environ: str) -> str:
-        event = {"hook_event_name": "UserPromptSubmit", "session_id": session, "prompt": typed, "cwd": "/"}
+    In this process.
+    """
+
+    def one(
+        typed: str,
+        session: str = SESSION,
+        *,
+        fields: Mapping[str, object] | None = None,
+        **environ: str,
+    ) -> str:
+        event = {
+            "hook_event_name": "UserPromptSubmit",
+            "session_id": session,
+            "prompt": typed,
+            "cwd": "/",
+        }
         with monkeypatch.context() as patch:
             for name, value in {"RESUME_HOOKS_CLIPBOARD": "none", **environ}.items():
                 patch.setenv(name, value)
@@ -82,7 +100,10 @@ def shown(printed: bytes) -> str:
         return ""
     document = json.loads(printed)
     assert document["decision"] == "block"
-    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    assert document["hookSpecificOutput"] == {
+        "hookEventName": "UserPromptSubmit",
+        "suppressOriginalPrompt": True,
+    }
     text = document["reason"]
     assert isinstance(text, str)
     assert 0 < len(text.encode("utf-16-le")) // 2 <= 10_000

@@ -25,20 +25,28 @@ def data(config_home: ConfigHome, tmp_path: Path) -> Iterator[Path]:
     """The plugin's data folder: ready by all that is written there, its venv without a package."""
     write_session(config_home.project(), SESSION, conversation(1))
     folder = tmp_path / "data"
-    subprocess.run([sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], check=True)
+    subprocess.run(
+        [sys.executable, "-I", "-m", "venv", "--without-pip", str(folder / "venv")], check=True
+    )
     (folder / "install.json").write_text('{"state": "ready", "started": 1, "lock": "x"}')
     (folder / "venv" / LOCK).touch()
     with (folder / "install.lock").open("a") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # as if another installed it just now: no trigger of the tests begins to
+        fcntl.flock(
+            lock, fcntl.LOCK_EX
+        )  # as if another installed it just now: no trigger of the tests begins to
         yield folder
 
 
-def engine(home: ConfigHome, data: Path, *words: str, stdin: object = None) -> subprocess.CompletedProcess[str]:
+def engine(
+    home: ConfigHome, data: Path, *words: str, stdin: object = None
+) -> subprocess.CompletedProcess[str]:
     """Run the launcher as the client does."""
     env = {**home.environ, "PATH": "/usr/local/bin:/usr/bin:/bin", "CLAUDE_PLUGIN_DATA": str(data)}
     command = ["sh", str(REPO / "hooks" / "engine"), *words]
     sent = json.dumps(stdin)
-    return subprocess.run(command, input=sent, env=env, capture_output=True, check=False, text=True, timeout=60)
+    return subprocess.run(
+        command, input=sent, env=env, capture_output=True, check=False, text=True, timeout=60
+    )
 
 
 def said(home: ConfigHome, data: Path, prompt: str) -> str:
@@ -48,7 +56,9 @@ def said(home: ConfigHome, data: Path, prompt: str) -> str:
     return str(json.loads(done.stdout)["reason"])
 
 
-def test_a_trigger_finds_it_and_the_next_start_mends_it(config_home: ConfigHome, data: Path) -> None:
+def test_a_trigger_finds_it_and_the_next_start_mends_it(
+    config_home: ConfigHome, data: Path
+) -> None:
     """The installer takes a venv without its lock for none; the text says so, and loses no word."""
     assert SESSION in said(config_home, data, ">session")
     assert (data / "venv" / LOCK).exists()
@@ -72,7 +82,9 @@ def test_a_verb_says_what_to_do(config_home: ConfigHome, data: Path) -> None:
     """A sentence with the way out."""
     done = engine(config_home, data, "doctor")
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("resume-hooks: the engine's packages do not load (No module named ")
+    assert done.stderr.startswith(
+        "resume-hooks: the engine's packages do not load (No module named "
+    )
     assert done.stderr.endswith(f"run: sh {shlex.quote(f'{REPO}/hooks/engine')} --install\n")
     assert not (data / "venv" / LOCK).exists()
 
@@ -94,6 +106,8 @@ def test_somebody_elses_python_is_left_alone(config_home: ConfigHome, data: Path
     env = {**config_home.environ, "PATH": "", "CLAUDE_PLUGIN_DATA": str(data)}
     event = json.dumps({"prompt": ">handoff x", "session_id": SESSION}).encode()
     command = [str(other / "bin" / "python"), "-I", str(REPO / "hooks" / "prompt.py")]
-    done = subprocess.run(command, input=event, env=env, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        command, input=event, env=env, capture_output=True, check=False, timeout=60
+    )
     assert b"needs the engine" in done.stdout
     assert (data / "venv" / LOCK).exists()

@@ -26,7 +26,14 @@ from resume_hooks.hooks.triggers import VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.clipboard import Copied
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 
 CHILD = session_id(2)
 HELP = plain_cards.help_card("resume-hooks --help", trigger_of_command("resume-hooks:help", ""))
@@ -50,7 +57,10 @@ def shown(reason: str) -> str:
     """What the client gets of a card."""
     document = json.loads(reply.block_reply(reason))
     assert document["decision"] == "block"
-    assert document["hookSpecificOutput"] == {"hookEventName": "UserPromptSubmit", "suppressOriginalPrompt": True}
+    assert document["hookSpecificOutput"] == {
+        "hookEventName": "UserPromptSubmit",
+        "suppressOriginalPrompt": True,
+    }
     return str(document["reason"])
 
 
@@ -63,14 +73,21 @@ def units(text: str) -> int:
 @pytest.mark.parametrize("copied", WAYS)
 @pytest.mark.parametrize("done", ["handed off", "trimmed", "already trimmed"])
 def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> None:
-    """The title, the tokens, the step or the options, the warnings; the last line says what to press."""
+    """The title, the tokens, the step or the options, the warnings.
+
+    The last line says what to press.
+    """
     made = receipt(warnings=("odd place",))
     if done == "handed off":
         text = shown(handoff_card(made, copied, "fix\nthe tests", slash=slash))
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
-        text = shown(trim_cards.trimmed_card(made, copied, "--tools Read", ["It would compact."], slash=slash))
+        text = shown(
+            trim_cards.trimmed_card(
+                made, copied, "--tools Read", ["It would compact."], slash=slash
+            )
+        )
         own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
     for part in (
         copied.sentence("the /resume line"),
@@ -108,7 +125,9 @@ def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
         trim_cards.cancelled_card(asked=slash): "Nothing was changed.",
         trim_cards.unasked_card(trim): f"First: {trim}",
         trim_cards.answered_card(question, trim, gone=False): f"First: {trim}",
-        trim_cards.answered_card(question._replace(child=CHILD), trim, gone=slash): f"First: {trim}",
+        trim_cards.answered_card(
+            question._replace(child=CHILD), trim, gone=slash
+        ): f"First: {trim}",
         trim_cards.busy_card(trim): f"In a moment: {trim} yes",
     }
     for text, end in ends.items():
@@ -138,7 +157,9 @@ def test_session_card(copied: Copied, text: str) -> None:
     assert len(said.split("\n")[-1]) <= LAST_LINE
 
 
-@pytest.mark.parametrize("text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")])
+@pytest.mark.parametrize(
+    "text", [HELP, plain_cards.pasted_card(""), plain_cards.pasted_card("fix it")]
+)
 def test_fixed_texts_end_short(text: str) -> None:
     """Their last line is the useful one."""
     assert len(text.rsplit("\n", maxsplit=1)[-1]) <= LAST_LINE
@@ -158,9 +179,15 @@ def is_small(text: str) -> bool:
 def test_a_long_lineage_is_cut_to_ten_rows(config_home: ConfigHome) -> None:
     """The first and the last ones stay; the shell shows all."""
     for number in range(1, 13):
-        head = [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}] if number > 1 else []
+        head = (
+            [{"continue_metadata": {"parent_session_id": session_id(number - 1)}}]
+            if number > 1
+            else []
+        )
         path = write_session(
-            config_home.project(), session_id(number), [*head, custom_title("long " * 30), *conversation(1)]
+            config_home.project(),
+            session_id(number),
+            [*head, custom_title("long " * 30), *conversation(1)],
         )
     text = shown(lineage_card(Family(config_home.where).lineage(path)))
     assert is_small(text)
@@ -186,7 +213,9 @@ def test_a_long_reason_is_cut_in_its_middle(letter: str) -> None:
     assert letter == "\x01" or "cut" in text
     endless = shown("x" * 50_000)
     assert units(endless) <= 10_000
-    assert len(endless.split("\n")[-1]) <= LAST_LINE, "without a short last line the note that it was cut ends it"
+    assert len(endless.split("\n")[-1]) <= LAST_LINE, (
+        "without a short last line the note that it was cut ends it"
+    )
     assert shown("a\n" * 4_750) == "a\n" * 4_750
 
 
@@ -197,8 +226,12 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
     """Titles, branches, folders and kinds of a transcript are shown without what they would do to a terminal."""
     path = config_home.project() / f"{SESSION}.jsonl"
     records = [{**record, "gitBranch": HOSTILE, "cwd": HOSTILE} for record in conversation(1)]
-    path.write_text("".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)]))
-    row = Ancestor(SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1)
+    path.write_text(
+        "".join(json.dumps(record) + "\n" for record in [*records, custom_title(HOSTILE)])
+    )
+    row = Ancestor(
+        SESSION, HOSTILE, HOSTILE, "original", HOSTILE, None, None, "present", HOSTILE, HOSTILE, 1
+    )
     for text in (
         resume_card(
             compare(SessionFile(SESSION, str(path), 0, 0), config_home.where, clock.now()),
@@ -216,12 +249,17 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
         assert not set("\x1b\x07\u202e\ud83d") & set(said)
 
 
-def test_a_command_in_a_warning_can_be_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_in_a_warning_can_be_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """On a card and on a terminal, without ``resume-hooks`` on PATH."""
     monkeypatch.delenv("PATH")
     warning = "Not indexed yet: 2 files. To index all: resume-hooks doctor --index update"
     emit("search", {}, lambda: "", as_json=False, warnings=[warning])
-    for told in (capsys.readouterr().err, child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True)):
+    for told in (
+        capsys.readouterr().err,
+        child_card("made", receipt(warnings=(warning,)), WAYS[0], [], slash=True),
+    ):
         assert re.search("note: .* To index all: sh .*/hooks/engine doctor --index update", told)
 
 
@@ -233,7 +271,10 @@ def said(context: str, message: str) -> dict[str, Any]:
 
 
 def test_what_a_start_says() -> None:
-    """A line without context, a context without a line; nothing is no reply, and nothing drives the terminal."""
+    """A line without context, a context without a line.
+
+    Nothing is no reply, and nothing drives the terminal.
+    """
     assert start_reply("", "") == start_reply(" \n", "") == b""
     assert said("", "hello") == {"systemMessage": "hello"}
     context = {"hookEventName": "SessionStart", "additionalContext": "facts"}

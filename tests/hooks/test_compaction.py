@@ -13,7 +13,17 @@ from resume_hooks import settings
 from resume_hooks.hooks import compaction, hook_state
 from resume_hooks.hooks.inside import FULL, PLAN, answer_module
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, Record, assistant, boundary, tool_result, tool_use, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    boundary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.hooks.test_trim import BULK, bulky
 
 
@@ -28,7 +38,10 @@ def parent(config_home: ConfigHome) -> Path:
 def shown(path: Path) -> list[dict[str, Any]]:
     """The messages that a client holds of a session, as the module tells of them."""
     nodes = (node for node in scan(str(path)).chain if node.spoken)
-    return [{"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]} for n in nodes]
+    return [
+        {"handle": n.uuid, "role": n.kind, "calls": [*n.calls], "results": [*n.results]}
+        for n in nodes
+    ]
 
 
 def thoughtful() -> list[Record]:
@@ -46,16 +59,27 @@ def thoughtful() -> list[Record]:
 
 def ask(messages: object, **fields: object) -> dict[str, Any]:
     """What the module gets for a trim in place."""
-    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": messages}
+    event = {
+        "session_id": SESSION,
+        "screen": True,
+        "trigger": "manual",
+        "options": "",
+        "messages": messages,
+    }
     reply = answer_module(PLAN, {**event, **fields})
     return dict(json.loads(json.dumps(reply)))
 
 
 def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> None:
-    """Outputs before the last turns are placeholders that name their originals; the note says that nothing was lost."""
+    """Outputs before the last turns are placeholders that name their originals.
+
+    The note says that nothing was lost.
+    """
     rows = shown(parent)
     plan = ask(rows)
-    assert plan["messages"] == [place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)]
+    assert plan["messages"] == [
+        place if row["handle"][0] == "u" else [place] for place, row in enumerate(rows)
+    ]
     assert set(plan["results"]) == {f"c{n}" for n in range(6)}
     assert [f"c{n}" for n in range(6) if BULK in plan["results"][f"c{n}"]] == ["c4", "c5"]
     assert plan["results"]["c0"].endswith(f"original: {SESSION[:8]}:2]")
@@ -65,9 +89,14 @@ def test_answers_and_results_are_built_anew_and_prompts_stay(parent: Path) -> No
     assert not hook_state.consume_fresh_note(hook_state.compaction_note(SESSION), 60)
 
 
-def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(config_home: ConfigHome) -> None:
+def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(
+    config_home: ConfigHome,
+) -> None:
     """Thinking goes, a picture becomes a placeholder, a call without a result goes, a kept result says what it said."""
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}}
+    picture = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000},
+    }
     path = write_session(config_home.project(), SESSION, [
         *bulky(),
         user("look", uuid="u9", parent="a5", ts=90),
@@ -82,7 +111,10 @@ def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(c
     rows = shown(Path(path))
     plan = ask(rows)
     handles = [row["handle"] for row in rows]
-    built = [[handles[at] for at in each] if isinstance(each, list) else handles[each] for each in plan["messages"]]
+    built = [
+        [handles[at] for at in each] if isinstance(each, list) else handles[each]
+        for each in plan["messages"]
+    ]
     assert built[-4:] == ["u9", ["x1", "x2", "x3"], ["y1", "y2"], ["z9"]]
     assert plan["gone"] == ["x3"]
     assert plan["results"]["x1"].startswith("seen\n[Image or document suppressed")
@@ -102,11 +134,16 @@ def test_parallel_calls_become_one_message_and_what_no_message_can_hold_a_text(c
         (None, {}, "no messages"),
     ],
 )
-def test_what_can_not_be_is_a_sentence(parent: Path, messages: object, fields: dict[str, object], told: str) -> None:
+def test_what_can_not_be_is_a_sentence(
+    parent: Path, messages: object, fields: dict[str, object], told: str
+) -> None:
     """Asked for by a person; where the client compacts by itself it goes on. No note is left."""
     if isinstance(messages, str):
         rows = shown(parent)
-        changes: dict[str, dict[str, Any]] = {"gone": {"handle": "nobody"}, "other calls": {"results": ["c7"]}}
+        changes: dict[str, dict[str, Any]] = {
+            "gone": {"handle": "nobody"},
+            "other calls": {"results": ["c7"]},
+        }
         rows[2] |= changes.get(messages, {})
         messages = rows
     reply = ask(messages, **fields)
@@ -118,31 +155,46 @@ def test_what_can_not_be_is_a_sentence(parent: Path, messages: object, fields: d
 
 def test_here_runs_the_clients_compaction(parent: Path) -> None:
     """With the options that were typed; what is none is refused before anything happens."""
-    reply = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"})
+    reply = answer_module(
+        "trim", {"session_id": SESSION, "screen": True, "args": "here --tools Read"}
+    )
     assert reply["options"] == "--tools Read"
     assert "trimmed in place" in reply["compact"]
-    choices = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"})["choices"]
+    choices = answer_module(
+        "trim", {"session_id": SESSION, "screen": True, "args": "--keep-recent 1"}
+    )["choices"]
     assert choices[1][1] == "here --keep-recent 1"
-    refused = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"})
+    refused = answer_module(
+        "trim", {"session_id": SESSION, "screen": True, "args": "here --nonsense"}
+    )
     assert "is not an option" in refused["text"]
 
 
 @pytest.mark.usefixtures("parent")
 def test_a_trim_that_saves_too_little_is_not_asked_about() -> None:
     """By the limit that the shell has, too; a card says so."""
-    saying = answer_module("trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"})
+    saying = answer_module(
+        "trim", {"session_id": SESSION, "screen": True, "args": "--min-savings 900000"}
+    )
     assert saying.keys() == {"text"}
     assert saying["text"].startswith("trim · not worth a new session")
 
 
-def automatic(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def automatic(
+    rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
     """What the module gets where the client compacts by itself."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask(rows, trigger="auto", options=None)
 
 
-def test_a_full_session_is_answered_as_the_user_chose(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With facts in front and the new prompt behind; by default, and for what can't be, it is the client's own."""
+def test_a_full_session_is_answered_as_the_user_chose(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With facts in front and the new prompt behind.
+
+    By default, and for what can't be, it is the client's own.
+    """
     rows = [*shown(parent), {"handle": "new", "role": "user", "calls": [], "results": []}]
     assert automatic(rows, "client", monkeypatch) == {}
     assert automatic([*rows, *rows[:1], {"handle": "x"}], "trim", monkeypatch) == {}
@@ -159,14 +211,19 @@ def test_a_full_session_is_answered_as_the_user_chose(parent: Path, monkeypatch:
     assert handed["messages"][-1] == len(rows) - 1
 
 
-def at_line(rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def at_line(
+    rows: list[dict[str, Any]], chosen: str, monkeypatch: pytest.MonkeyPatch
+) -> dict[str, Any]:
     """What the module gets where the line of the setting was passed."""
     monkeypatch.setenv("RESUME_HOOKS_COMPACTION", chosen)
     return ask(rows, trigger=compaction.LINE, options=None)
 
 
 def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No turn runs: the last answers, too; of a handoff a digest and the last turns stay. One row says so."""
+    """No turn runs: the last answers, too; of a handoff a digest and the last turns stay.
+
+    One row says so.
+    """
     rows = shown(parent)
     trimmed = at_line(rows, "trim@60k", monkeypatch)
     assert trimmed["messages"][-1] == [len(rows) - 1]
@@ -178,7 +235,9 @@ def test_at_the_line_all_is_built_anew(parent: Path, monkeypatch: pytest.MonkeyP
     assert handed["messages"][-1] == [len(rows) - 1]
 
 
-@pytest.mark.parametrize(("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")])
+@pytest.mark.parametrize(
+    ("chosen", "told"), [("client", "is client"), ("trim", "is trim"), ("trim@60k", "a fifth")]
+)
 def test_what_the_line_can_not_do_is_told(
     parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, told: str
 ) -> None:
@@ -192,7 +251,10 @@ def test_what_the_line_can_not_do_is_told(
 def test_a_client_that_started_anew_lets_it_rest(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, typed: int, rests: bool
 ) -> None:
-    """Turns are counted in the file, from the last compaction on, whoever made it; its own opening is none."""
+    """Turns are counted in the file, from the last compaction on, whoever made it.
+
+    Its own opening is none.
+    """
     start = boundary(uuid="b", ts=0)
     records = bulky(1 + typed)
     records[0]["parentUuid"] = "b"
@@ -202,8 +264,13 @@ def test_a_client_that_started_anew_lets_it_rest(
 
 
 @pytest.mark.parametrize(("chosen", "tokens"), [("24k@150k", 150_000), ("trim@1000k", 1_000_000)])
-def test_the_module_learns_of_the_line(parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int) -> None:
-    """With what stands behind the client's command; also where no notice is wanted. Without a line there is none."""
+def test_the_module_learns_of_the_line(
+    parent: Path, monkeypatch: pytest.MonkeyPatch, chosen: str, tokens: int
+) -> None:
+    """With what stands behind the client's command; also where no notice is wanted.
+
+    Without a line there is none.
+    """
     del parent
     event = {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
     assert "line" not in answer_module("band", event)
@@ -227,22 +294,32 @@ def test_within_a_turn_its_messages_stay(parent: Path, monkeypatch: pytest.Monke
     assert "k" not in plan["results"]
 
 
-def test_one_turn_that_fills_it_all_is_left_to_the_client(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_turn_that_fills_it_all_is_left_to_the_client(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """There is nothing before it that could go."""
     rows = shown(parent)
     left = automatic(rows[:4], "trim", monkeypatch)
     assert left == {"remark": compaction.LEFT.format(chosen="trim")}
 
 
-def test_it_is_told_once_what_else_can_happen(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_told_once_what_else_can_happen(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """From ``notice_percent`` on, where nothing was set; nothing is asked, and nothing stored."""
     del parent
 
     def measured(args: str, **fields: object) -> dict[str, Any]:
-        return dict(answer_module(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields}))
+        return dict(
+            answer_module(FULL, {"session_id": SESSION, "screen": True, "args": args, **fields})
+        )
 
     def band() -> dict[str, Any]:
-        return dict(answer_module("band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}))
+        return dict(
+            answer_module(
+                "band", {"session_id": SESSION, "screen": True, "tokens": 60_000, "window": 200_000}
+            )
+        )
 
     assert measured("90", screen=False) == {}
     assert measured("12") == measured("trim") == measured("") == {}

@@ -42,9 +42,12 @@ def sound(**more: object) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("age", "is_open"), [(0, True), (599, True), (601, False), (1e9, False), (-3, True), (-60, False), (-1e9, False)]
+    ("age", "is_open"),
+    [(0, True), (599, True), (601, False), (1e9, False), (-3, True), (-60, False), (-1e9, False)],
 )
-def test_a_question_is_open_for_ten_minutes(config_home: ConfigHome, age: float, is_open: bool) -> None:
+def test_a_question_is_open_for_ten_minutes(
+    config_home: ConfigHome, age: float, is_open: bool
+) -> None:
     """Also where the clock was set back: what comes from the future is no question, but for a few seconds."""
     confirmations.store_question(asked(age))
     found = confirmations.find_question(SESSION)
@@ -61,12 +64,18 @@ def test_an_answered_question_is_not_open(config_home: ConfigHome) -> None:
 
 
 def test_it_can_be_begun_once(config_home: ConfigHome) -> None:
-    """Of two who begin one gets it; others can tell until it ends, or until nobody can be at it any more."""
+    """Of two who begin one gets it.
+
+    Others can tell until it ends, or until nobody can be at it any more.
+    """
     assert not confirmations.is_question_claimed(SESSION)
     question = asked(300)
     assert not confirmations.claim_question(question)
     confirmations.store_question(question)
-    assert [confirmations.claim_question(question), confirmations.claim_question(question)] == [True, False]
+    assert [confirmations.claim_question(question), confirmations.claim_question(question)] == [
+        True,
+        False,
+    ]
     assert confirmations.find_question(SESSION) is None
     assert confirmations.is_question_claimed(SESSION)
     os.utime(f"{place(config_home)}.begun", (time.time() - hook_state.MAKING - 1,) * 2)
@@ -111,7 +120,9 @@ def test_garbage_is_no_question(config_home: ConfigHome, name: str) -> None:
     assert confirmations.find_question(SESSION) is None
 
 
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"])
+@pytest.mark.parametrize(
+    "number", ["NaN", "Infinity", "-Infinity", "1e999", "true", "9" * 400, "-1"]
+)
 def test_an_instant_that_is_none_opens_nothing(config_home: ConfigHome, number: str) -> None:
     """What JSON can say and no clock does."""
     plant(config_home, json.dumps(sound(asked="X")).replace('"X"', number).encode())

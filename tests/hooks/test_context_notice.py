@@ -21,7 +21,16 @@ from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import Pieces
-from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, session_id, summary, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    boundary,
+    conversation,
+    session_id,
+    summary,
+    write_session,
+)
 from tests.hooks.conftest import Run
 from tests.hooks.test_compaction import thoughtful
 from tests.hooks.test_trim import bulky
@@ -62,7 +71,10 @@ def note(home: ConfigHome) -> dict[str, Any]:
 
 
 def test_it_says_so_once(config_home: ConfigHome, ask: Any) -> None:
-    """At 80 per cent, with what fits best; never again of this window, whatever happens to the session."""
+    """At 80 per cent, with what fits best.
+
+    Never again of this window, whatever happens to the session.
+    """
     assert ask(full(143_999)) == ""
     assert note(config_home) == {"version": 1, "look": 144_000, "told": 0}
     assert ask(full(144_000)) == (
@@ -90,14 +102,20 @@ def test_the_settings_decide(config_home: ConfigHome, ask: Any) -> None:
     assert ask(full(150_000), RESUME_HOOKS_CONTEXT_WINDOW="1000000") == ""
     assert note(config_home)["look"] == 784_000
     assert "resume-hooks: 56 %" in ask(full(100_000), RESUME_HOOKS_NOTICE_PERCENT="50")
-    set_window = ask(full(600_000), RESUME_HOOKS_NOTICE_PERCENT="60", RESUME_HOOKS_CONTEXT_WINDOW="1000000")
+    set_window = ask(
+        full(600_000), RESUME_HOOKS_NOTICE_PERCENT="60", RESUME_HOOKS_CONTEXT_WINDOW="1000000"
+    )
     assert "61 %" in set_window
     assert note(config_home)["look"] == 10**9
 
 
 def test_a_context_that_was_not_counted_is_not_told_of(ask: Any) -> None:
     """Right after a compaction there is only a guess."""
-    records = [*full(190_000), boundary(uuid="b", ts=9), summary("s" * 2_000_000, uuid="s", parent="b", ts=9)]
+    records = [
+        *full(190_000),
+        boundary(uuid="b", ts=9),
+        summary("s" * 2_000_000, uuid="s", parent="b", ts=9),
+    ]
     assert ask(records) == ""
 
 
@@ -122,7 +140,8 @@ def test_an_odd_event_is_silent(config_home: ConfigHome, run_hook: Run, event: o
 
 
 @pytest.mark.parametrize(
-    "kept", [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}']
+    "kept",
+    [b"", b"null", b"[1]", b'{"version": 1, "told": "x"}', b'{"version": 9, "told": 200000}'],
 )
 def test_a_damaged_note_counts_as_none(config_home: ConfigHome, ask: Any, kept: bytes) -> None:
     """It is told, and a sound note takes its place."""
@@ -139,8 +158,13 @@ def test_where_no_note_can_be_kept_nothing_is_said(config_home: ConfigHome, ask:
     assert ask(full(190_000), RESUME_HOOKS_HOME=str(config_home.root / "file" / "x")) == ""
 
 
-def test_notes_are_private_hold_no_content_and_go_with_time(config_home: ConfigHome, ask: Any) -> None:
-    """0600 in a folder of 0700; two numbers; those of sessions that are long gone are swept, others stay."""
+def test_notes_are_private_hold_no_content_and_go_with_time(
+    config_home: ConfigHome, ask: Any
+) -> None:
+    """0600 in a folder of 0700; two numbers.
+
+    Those of sessions that are long gone are swept, others stay.
+    """
     folder = config_home.config / "resume-hooks" / "pending"
     folder.mkdir(parents=True, mode=0o700)
     ages = {"notice-old.json": 101, "notice-young.json": 99, "trim-old.json": 101}
@@ -148,13 +172,22 @@ def test_notes_are_private_hold_no_content_and_go_with_time(config_home: ConfigH
         (folder / name).touch()
         os.utime(folder / name, (0, time.time() - days * 86_400))
     ask(full(170_000))
-    assert {path.name for path in folder.iterdir()} == {"notice-young.json", "trim-old.json", f"notice-{SESSION}.json"}
+    assert {path.name for path in folder.iterdir()} == {
+        "notice-young.json",
+        "trim-old.json",
+        f"notice-{SESSION}.json",
+    }
     assert set(note(config_home)) == {"version", "look", "told"}
     assert stat.S_IMODE(Path(folder / f"notice-{SESSION}.json").stat().st_mode) == 0o600
 
 
-def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the client's figures: when to ask again, then what to show; the Stop hook has nothing more to say."""
+def test_the_band_takes_the_lines_place(
+    config_home: ConfigHome, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the client's figures: when to ask again, then what to show.
+
+    The Stop hook has nothing more to say.
+    """
     path = write_session(config_home.project(), SESSION, full(190_000))
     event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000}
     assert answer_module("band", {**event, "tokens": 90_000}) == {"look": 144_000, "tells": 80}
@@ -167,8 +200,13 @@ def test_the_band_takes_the_lines_place(config_home: ConfigHome, ask: Any, monke
     assert answer_module("band", {**event, "tokens": "x"}) == {}
 
 
-def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHome, ask: Any) -> None:
-    """The line, the card, the shell's info, its list; not a window that was said before, nor the model's that ran."""
+def test_all_count_in_the_window_that_the_client_told_last(
+    config_home: ConfigHome, ask: Any
+) -> None:
+    """The line, the card, the shell's info, its list.
+
+    Not a window that was said before, nor the model's that ran.
+    """
 
     def figures(shown: int, window: int) -> list[object]:
         write_session(config_home.project(), SESSION, full(shown))
@@ -176,7 +214,9 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).along([session_file(path)], None)
         pieces = Pieces()
-        info = session_facts_data(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)["context"]
+        info = session_facts_data(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)[
+            "context"
+        ]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 
@@ -185,9 +225,9 @@ def test_all_count_in_the_window_that_the_client_told_last(config_home: ConfigHo
     assert figures(300_000, 200_000) == [["167"], ["167"], 167, 167, 200_000]
     assert ask(full(310_000)) == ""
     assert figures(900_000, 1_000_000) == [["92"], ["92"], 92, 92, 1_000_000]
-    (row,) = SessionLister("/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})).along(
-        [session_file(path)], None
-    )
+    (row,) = SessionLister(
+        "/", Where({**os.environ, "RESUME_HOOKS_CONTEXT_WINDOW": "520000"})
+    ).along([session_file(path)], None)
     assert row.percent == 180
     answer_module("lineage", {**event, "session_id": session_id(9), "window": 200_000})
     answer_module("lineage", {**event, "window": -1})
@@ -199,7 +239,13 @@ def test_a_band_that_never_came_leaves_the_line(
 ) -> None:
     """Where the engine ends before it answered, on a busy machine, the Stop hook says it."""
     path = write_session(config_home.project(), SESSION, full(190_000))
-    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
+    event = {
+        "screen": True,
+        "session_id": SESSION,
+        "transcript_path": path,
+        "window": 200_000,
+        "tokens": 190_000,
+    }
     with monkeypatch.context() as patch:
         patch.setattr(context_notice, "_ways", lambda *_: 1 // 0)
         assert "band" not in answer_module("band", event)
@@ -209,17 +255,33 @@ def test_a_band_that_never_came_leaves_the_line(
 def test_the_band_says_what_a_trim_frees(config_home: ConfigHome) -> None:
     """Where it frees something."""
     path = write_session(config_home.project(), SESSION, bulky())
-    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
+    event = {
+        "screen": True,
+        "session_id": SESSION,
+        "transcript_path": path,
+        "window": 200_000,
+        "tokens": 190_000,
+    }
     assert re.fullmatch(
-        r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff", answer_module("band", event)["band"]
+        r"\{percent\} % of 180,000 · /trim frees about [\d,]+ · /handoff",
+        answer_module("band", event)["band"],
     )
 
 
 def test_the_band_says_what_a_trim_in_place_frees(config_home: ConfigHome) -> None:
     """Where that is another figure: thinking of the last turns goes as well."""
     path = write_session(config_home.project(), SESSION, thoughtful())
-    event = {"screen": True, "session_id": SESSION, "transcript_path": path, "window": 200_000, "tokens": 190_000}
-    found = re.search(r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff", answer_module("band", event)["band"])
+    event = {
+        "screen": True,
+        "session_id": SESSION,
+        "transcript_path": path,
+        "window": 200_000,
+        "tokens": 190_000,
+    }
+    found = re.search(
+        r"/trim frees about ([\d,]+), here ([\d,]+) · /handoff",
+        answer_module("band", event)["band"],
+    )
     assert found
     copy, here = (int(number.replace(",", "")) for number in found.groups())
     assert here - copy > 10_000
@@ -229,11 +291,16 @@ def test_the_band_says_what_a_trim_in_place_frees(config_home: ConfigHome) -> No
     "chosen",
     [
         {"autoCompactWindow": 100_000},
-        {"autoCompactWindow": 900_000, "modelSettings": {"claude-sonnet-4-5": {"autoCompactWindow": 100_000}}},
+        {
+            "autoCompactWindow": 900_000,
+            "modelSettings": {"claude-sonnet-4-5": {"autoCompactWindow": 100_000}},
+        },
     ],
     ids=["for all", "for the model, as /autocompact writes it"],
 )
-def test_a_smaller_window_of_the_clients_settings(config_home: ConfigHome, ask: Any, chosen: dict[str, Any]) -> None:
+def test_a_smaller_window_of_the_clients_settings(
+    config_home: ConfigHome, ask: Any, chosen: dict[str, Any]
+) -> None:
     """The client compacts at 67,000 then: the band and the line come before, by the share that it shows itself."""
     (config_home.config / "settings.json").write_text(json.dumps(chosen))
     rows = full(66_000)

@@ -1,4 +1,7 @@
-"""What a session's start does about sessions near their end, and what it says; what its second hook does later."""
+"""What a session's start does about sessions near their end, and what it says.
+
+What its second hook does later.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,9 @@ def test_a_start_keeps_says_so_and_leaves_a_stamp(config_home: ConfigHome, sourc
     assert stamp["made"] == pytest.approx(time.time(), abs=60)
     assert said(config_home, source) == ""
     aged(config_home, 2, 25)
-    assert said(config_home, source) == "resume-hooks: archived 1 session that the client deletes soon"
+    assert (
+        said(config_home, source) == "resume-hooks: archived 1 session that the client deletes soon"
+    )
 
 
 def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> None:
@@ -73,7 +78,9 @@ def test_whoever_kept_first_the_next_start_tells(config_home: ConfigHome) -> Non
     archive_session(aged(config_home, 1, 0), config_home.where)
     child = aged(config_home, 2, 0)
     leave_handoff(
-        PendingHandoff(1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening")
+        PendingHandoff(
+            1, "", session_id(1), session_id(2), child.path, child.size, time.time(), "the opening"
+        )
     )
     waits, _, kept = said(config_home).partition(" · ")
     assert waits == f"resume-hooks: a handoff waits here: /resume {session_id(2)}"
@@ -88,7 +95,9 @@ def test_without_the_shells_word_nothing_is_looked_for(config_home: ConfigHome) 
     assert archived_ids(config_home.where) == []
 
 
-def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_left_is_told_and_done_later(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second hook keeps the rest."""
     monkeypatch.setattr(expiring_sessions, "LIMIT", -1.0)
     for number in (1, 2, 3):
@@ -102,7 +111,9 @@ def test_what_is_left_is_told_and_done_later(config_home: ConfigHome, monkeypatc
     assert stamped(f"due-{config_home.project().name}.json")["look"] > time.time()
 
 
-def test_a_headless_run_keeps_and_says_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_headless_run_keeps_and_says_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nobody would read it: whoever starts next hears how to switch it off."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     aged(config_home, 1, 25)
@@ -122,7 +133,9 @@ def test_of_two_starts_one_keeps(config_home: ConfigHome) -> None:
     assert archived_ids(config_home.where) == [session_id(1)]
 
 
-@pytest.mark.parametrize("path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"])
+@pytest.mark.parametrize(
+    "path", ["", "/", "x.jsonl", "/a/b c/x.jsonl", "/a/../x.jsonl", "/a/\ud800/x.jsonl"]
+)
 def test_a_hostile_path_names_no_project(config_home: ConfigHome, path: str) -> None:
     """Nothing is kept, nothing is written."""
     handle_session_event(start(config_home) | {"transcript_path": path}, [NEAR_END])
@@ -146,10 +159,14 @@ def test_an_ancestor_by_clear_is_kept_by_the_next_hook(config_home: ConfigHome) 
     assert (pending.pending_ids(Where()), archived_ids(config_home.where)) == ([], [session_id(1)])
 
 
-def test_once_a_day_ancestors_are_looked_for(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_once_a_day_ancestors_are_looked_for(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Not in a headless run; the stamp says until when there is nothing to do."""
     aged(config_home, 1, 3)
-    record_link(Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where)
+    record_link(
+        Link(session_id(2), session_id(1), "fork", "2026-01-31T09:30:00.000Z"), config_home.where
+    )
     aged(config_home, 2, 0)
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
     background.archive_in_background(start(config_home))
@@ -174,10 +191,13 @@ def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
 
-def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_left_ends_it(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No daemon: after one session at most it sees that nobody is there, and goes on another time.
 
-    A headless client is often gone at once; what is kept for it may take its few seconds all the same.
+    A headless client is often gone at once; what is kept for it may take its few seconds all the
+    same.
     """
     monkeypatch.setenv("CLAUDE_PID", str(2**22 + 1))
     for number in (1, 2, 3):
@@ -190,7 +210,9 @@ def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("raw", [b"", b"{", b"[]", b'{"session_id": 7}', b'{"session_id": "../x"}'])
-def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes) -> None:
+def test_the_second_hook_never_raises(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, raw: bytes
+) -> None:
     """Whatever the event is."""
     folder = Path(config_home.root)
     (folder / "event").write_bytes(raw)
@@ -202,7 +224,9 @@ def test_the_second_hook_never_raises(config_home: ConfigHome, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("entry", ["cli", "sdk-cli"])
-def test_a_start_holds_every_session(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+def test_a_start_holds_every_session(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, entry: str
+) -> None:
     """In a headless run, too; at the next start what the client lost early meanwhile is in the vault."""
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(aged(config_home, 1, 2).path)

@@ -28,7 +28,10 @@ def ask(run_hook: Run, any_python: str, tmp_path: Path) -> Ask:
         if state is not None:
             content = state if isinstance(state, bytes) else json.dumps(state).encode()
             (data / "install.json").write_bytes(content)
-        event, environ = {"prompt": prompt, "session_id": session}, {"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""}
+        event, environ = (
+            {"prompt": prompt, "session_id": session},
+            {"CLAUDE_PLUGIN_DATA": str(data), "PATH": ""},
+        )
         done = run_hook("fallback", event, environ=environ, python=any_python)
         assert (done.returncode, done.stderr) == (0, b"")
         if not done.stdout:
@@ -54,7 +57,14 @@ def test_text_after_resume_is_kept(ask: Ask) -> None:
 
 @pytest.mark.parametrize(
     "prompt",
-    [">handoff my words", "/resume-hooks:handoff my words", ">lineage", ">trim", ">trim yes", ">trim --my words"],
+    [
+        ">handoff my words",
+        "/resume-hooks:handoff my words",
+        ">lineage",
+        ">trim",
+        ">trim yes",
+        ">trim --my words",
+    ],
 )
 def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
     """With the state of the installation, and the user's words where there were some."""
@@ -73,8 +83,14 @@ def test_what_needs_the_engine_says_so(ask: Ask, prompt: str) -> None:
         (b'{"state":"installing","started":NaN}', "The engine is being installed."),
         (b'{"state":"installing","started":-Infinity}', "The engine is being installed."),
         ({"state": "installing", "started": 9e99}, "The engine is being installed."),
-        ({"state": "failed", "error": "no network"}, "The engine's installation failed: no network."),
-        ({"state": "failed", "error": "\x1b[2J\n" + "x" * 20_000}, "The engine's installation failed"),
+        (
+            {"state": "failed", "error": "no network"},
+            "The engine's installation failed: no network.",
+        ),
+        (
+            {"state": "failed", "error": "\x1b[2J\n" + "x" * 20_000},
+            "The engine's installation failed",
+        ),
         ({"state": "failed"}, "install.log"),
         (b"not json", "not installed yet"),
         (b"[]", "not installed yet"),
@@ -88,7 +104,9 @@ def test_the_state_of_the_installation(ask: Ask, state: object, words: str) -> N
     assert words in ask(">help", state=state)
 
 
-@pytest.mark.parametrize("prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]])
+@pytest.mark.parametrize(
+    "prompt", ["hello", " >resume", "> resume", ">help me", "", None, 7, [">resume"]]
+)
 def test_other_prompts_pass(ask: Ask, prompt: object) -> None:
     """As with the engine."""
     assert ask(prompt) == ""
@@ -105,7 +123,9 @@ def test_pasted_over_left_over_text(ask: Ask) -> None:
     assert ask(f">handoff x/resume {SESSION}").endswith("Ctrl+C (once!), paste again.")
 
 
-def test_the_module_is_told_what_is_missing(any_python: str, config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_module_is_told_what_is_missing(
+    any_python: str, config_home: ConfigHome, tmp_path: Path
+) -> None:
     """On a Python without the engine's packages: a text to show, the user's words in it, and nothing is made.
 
     What nobody typed is answered with nothing.
@@ -114,12 +134,22 @@ def test_the_module_is_told_what_is_missing(any_python: str, config_home: Config
     bare = [any_python or sys.executable, "-I", "-S", str(REPO / "hooks" / "fallback.py"), "module"]
     environ = {**config_home.environ, "CLAUDE_PLUGIN_DATA": str(tmp_path)}
     done = subprocess.run(
-        bare, input=json.dumps(event).encode(), env=environ, capture_output=True, check=True, timeout=60
+        bare,
+        input=json.dumps(event).encode(),
+        env=environ,
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     text = json.loads(done.stdout)["text"]
     assert text.startswith("/handoff needs the engine.")
     assert "fix it" in text
     unasked = json.dumps({"command": "fsck", "args": "API Error: 400"}).encode()
-    silent = subprocess.run(bare, input=unasked, env=environ, capture_output=True, check=True, timeout=60)
+    silent = subprocess.run(
+        bare, input=unasked, env=environ, capture_output=True, check=True, timeout=60
+    )
     assert silent.stdout == b"{}"
-    assert subprocess.run(bare, input=b"no event", env=environ, check=False, timeout=60).returncode == 1
+    assert (
+        subprocess.run(bare, input=b"no event", env=environ, check=False, timeout=60).returncode
+        == 1
+    )

@@ -15,7 +15,9 @@ from tests.hooks.conftest import children
 from tests.maintenance.fsck.cases import BYTES, CASES, Case
 
 UNSIGNED = "API Error: 400 messages.3.content.0: Invalid `signature` in `thinking` block"
-UNPAIRED = "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
+UNPAIRED = (
+    "API Error: 400 due to tool use concurrency issues. Run /rewind to recover the conversation."
+)
 OTHER = "API Error: 400 max_tokens: 99999 > 64000"
 CASE = {case.code: case for case in CASES}
 
@@ -42,16 +44,27 @@ def ask(text: str, **fields: object) -> dict[str, Any]:
     ("code", "message", "said"),
     [
         ("thinking-unsigned", UNSIGNED, "thinking without a signature (record 3)."),
-        ("thinking-altered", UNSIGNED, "stands under another text in record 3 (record 1), and 1 more."),
+        (
+            "thinking-altered",
+            UNSIGNED,
+            "stands under another text in record 3 (record 1), and 1 more.",
+        ),
         ("tool-call-unanswered", UNPAIRED, "the call 1 has no result (record 2)."),
     ],
 )
-def test_one_key_makes_the_copy(config_home: ConfigHome, code: str, message: str, said: str) -> None:
-    """The question tells what is wrong and what the copy has, or not; nothing is there before the first label."""
+def test_one_key_makes_the_copy(
+    config_home: ConfigHome, code: str, message: str, said: str
+) -> None:
+    """The question tells what is wrong and what the copy has, or not.
+
+    Nothing is there before the first label.
+    """
     parent = installed(CASE[code], config_home)
     asked = ask(message)
     assert said in asked["ask"]
-    assert ("Not kept: record 2: left out, since its counterpart is missing" in asked["ask"]) is (message == UNPAIRED)
+    assert ("Not kept: record 2: left out, since its counterpart is missing" in asked["ask"]) is (
+        message == UNPAIRED
+    )
     assert "tokens here, about" in asked["ask"]
     assert asked["ask"].count("\n") == 2
     assert asked["choices"] == [list(choice) for choice in CHOICES[UNASKED]]
@@ -84,8 +97,13 @@ def test_what_no_repair_mends_is_told(config_home: ConfigHome, code: str) -> Non
     assert children(parent) == []
 
 
-def test_nothing_is_said_of_other_errors(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file is looked at for them; nothing is asked without a screen, or where that is switched off."""
+def test_nothing_is_said_of_other_errors(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No file is looked at for them.
+
+    Nothing is asked without a screen, or where that is switched off.
+    """
     installed(CASE["thinking-unsigned"], config_home)
     assert ask(UNSIGNED, screen=False) == {}
     with monkeypatch.context() as patched:
@@ -96,7 +114,10 @@ def test_nothing_is_said_of_other_errors(config_home: ConfigHome, monkeypatch: p
 
 
 def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that can't be read leads to the handoff; a bug is silent until somebody pressed a key."""
+    """A file that can't be read leads to the handoff.
+
+    A bug is silent until somebody pressed a key.
+    """
     del config_home
     assert "could not be looked at" in ask(UNSIGNED)["text"]
     assert "nothing to repair" in ask("yes")["text"].lower()

@@ -22,7 +22,15 @@ from resume_hooks.hooks.start_parts import MOST_ALONE
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.sections import CONSTRAINTS
 from resume_hooks.sessions import locate
-from tests.builders import SESSION, ConfigHome, assistant, conversation, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    session_id,
+    user,
+    write_session,
+)
 from tests.hooks.conftest import Run
 from tests.needs import REPO
 
@@ -58,7 +66,11 @@ def cleared(run_hook: Run, child: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     "prompt",
-    [">handoff fix the tests", "/resume-hooks:handoff fix the tests", ">handoff --new-task fix the tests"],
+    [
+        ">handoff fix the tests",
+        "/resume-hooks:handoff fix the tests",
+        ">handoff --new-task fix the tests",
+    ],
 )
 def test_a_handoff_waits_and_clear_opens_with_it(
     config_home: ConfigHome, parent: str, run_hook: Run, prompt: str
@@ -66,12 +78,27 @@ def test_a_handoff_waits_and_clear_opens_with_it(
     """From one hook to the other; asked for twice it is still one child, and one that waits."""
     client = {"CLAUDE_PID": str(PID)}
     for _ in range(2):
-        done = run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": prompt}, environ=client)
-        assert "or type /clear: the new session starts with this digest, too" in json.loads(done.stdout)["reason"]
+        done = run_hook(
+            "prompt",
+            {"session_id": SESSION, "transcript_path": parent, "prompt": prompt},
+            environ=client,
+        )
+        assert (
+            "or type /clear: the new session starts with this digest, too"
+            in json.loads(done.stdout)["reason"]
+        )
     (note,) = notes_of(config_home)
     child = Path(note["child_file"])
-    assert (note["pid"], note["parent_id"], note["child_size"]) == (PID, SESSION, child.stat().st_size)
-    run_hook("session", {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"}, environ=client)
+    assert (note["pid"], note["parent_id"], note["child_size"]) == (
+        PID,
+        SESSION,
+        child.stat().st_size,
+    )
+    run_hook(
+        "session",
+        {"hook_event_name": "SessionEnd", "session_id": SESSION, "reason": "clear"},
+        environ=client,
+    )
     context = cleared(run_hook, child)["hookSpecificOutput"]["additionalContext"]
     opening = json.loads(child.read_bytes().split(b"\n")[OPENING_LINE])["message"]["content"]
     assert context.endswith(opening.replace(child.stem, NEXT))
@@ -99,14 +126,19 @@ def test_asked_for_four_times_at_once_it_is_one_child(config_home: ConfigHome, p
 def test_a_large_one_is_cut_to_fit(
     config_home: ConfigHome, parent: str, run_hook: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was cut is named, and one ``read`` away; a hook that is alone gives little of it, its end as well."""
+    """What was cut is named, and one ``read`` away.
+
+    A hook that is alone gives little of it, its end as well.
+    """
     monkeypatch.setenv("CLAUDE_PID", str(PID))
     monkeypatch.setattr(handoff, "MOST", LITTLE)
     receipt = made(config_home, parent, "a very long step\n" * 1_000)
     assert offer_clear(receipt)
     (note,) = notes_of(config_home)
     assert len(note["opening"]) <= LITTLE
-    assert f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
+    assert (
+        f"all of it: resume-hooks read {receipt.session_id[:8]}:{OPENING_LINE})" in note["opening"]
+    )
     said = cleared(run_hook, Path(receipt.file))
     context = said["hookSpecificOutput"]["additionalContext"]
     assert (len(context) <= MOST_ALONE, context.endswith(note["opening"][-500:])) == (True, True)
@@ -130,17 +162,27 @@ def test_where_it_can_t_be_kept_nothing_waits(
     assert notes_of(config_home) == []
 
 
-def test_a_long_digest_gives_way_by_section(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_digest_gives_way_by_section(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What is injected keeps every section of the child's opening, with fewer entries: none falls off the end."""
     talk = [
-        user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n) for n in range(60)
+        user(f"Never touch file {n} of the {'long ' * 6}list.", uuid=f"u{n}", parent=None, ts=n)
+        for n in range(60)
     ] + [
-        assistant(f"I'll use plan {n} instead of {'the other ' * 20}one.", uuid=f"a{n}", parent=f"u{n}", ts=n + 60)
+        assistant(
+            f"I'll use plan {n} instead of {'the other ' * 20}one.",
+            uuid=f"a{n}",
+            parent=f"u{n}",
+            ts=n + 60,
+        )
         for n in range(60)
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.where))
-    plan = agents.fresh(parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents)
+    plan = agents.fresh(
+        parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
+    )
     receipt = write(plan, config_home.where)
     assert len(plan.opening) > LITTLE
     monkeypatch.setenv("CLAUDE_PID", str(PID))
@@ -159,7 +201,10 @@ def test_an_option_of_the_shell_is_no_next_step(
 ) -> None:
     """It is refused, where it would have been a session's title."""
     said = str(
-        run_hook("prompt", {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {typed}"}).stdout
+        run_hook(
+            "prompt",
+            {"session_id": SESSION, "transcript_path": parent, "prompt": f">handoff {typed}"},
+        ).stdout
     )
     assert "is not an option here" in said
     assert len(list(config_home.project().glob("*.jsonl"))) == 1

@@ -20,9 +20,18 @@ def long_talk(turns: int = 12) -> list[Record]:
     """A session of some 1,000 tokens of talk a turn."""
     rows: list[Record] = []
     for number in range(turns):
-        words = " ".join(f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40))
+        words = " ".join(
+            f"Word{number}x{at} is what part {at} of step {number} does." for at in range(40)
+        )
         rows.append(user(f"Do step {number}. {words}", uuid=f"u{number}", ts=2 * number))
-        rows.append(assistant(f"Did step {number}. {words}", uuid=f"a{number}", parent=f"u{number}", ts=2 * number + 1))
+        rows.append(
+            assistant(
+                f"Did step {number}. {words}",
+                uuid=f"a{number}",
+                parent=f"u{number}",
+                ts=2 * number + 1,
+            )
+        )
     return rows
 
 
@@ -88,7 +97,10 @@ def test_the_box_holds_the_step_without_the_size(parent: Path) -> None:
 
 
 def test_another_size_is_another_child(parent: Path) -> None:
-    """The same words once more name the child that stands; the size in the settings is a size like any other."""
+    """The same words once more name the child that stands.
+
+    The size in the settings is a size like any other.
+    """
     first = ask("4k go on")["open"]
     assert ask("4k go on")["open"] == first
     second = ask("go on")["open"]
@@ -111,7 +123,9 @@ def test_all_is_a_fork(parent: Path) -> None:
 def test_the_card_counts_what_is_carried_and_what_is_not(parent: Path) -> None:
     """Messages of the talk, and those that stayed behind, if any."""
     small = ask("1k", screen=False)["text"]
-    found = re.search(r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size holds more", small)
+    found = re.search(
+        r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size holds more", small
+    )
     assert found is not None
     assert int(found[1]) + int(found[2]) == 24
     whole = ask("24k", screen=False)["text"]
@@ -122,7 +136,11 @@ def test_the_card_counts_what_is_carried_and_what_is_not(parent: Path) -> None:
 @pytest.mark.parametrize("name", [">handoff", "/resume-hooks:handoff"])
 def test_a_prompt_with_a_size(parent: Path, run_hook: Run, name: str) -> None:
     """As in clients that load no module."""
-    event = {"session_id": SESSION, "transcript_path": str(parent), "prompt": f"{name} 4k fix the tests"}
+    event = {
+        "session_id": SESSION,
+        "transcript_path": str(parent),
+        "prompt": f"{name} 4k fix the tests",
+    }
     said = json.loads(run_hook("prompt", event).stdout)["reason"]
     (child,) = children(parent)
     assert metadata_of(child)["opening_tokens"] == 4_000
@@ -137,7 +155,11 @@ def test_what_the_model_asks_for_has_no_size(parent: Path, monkeypatch: pytest.M
     monkeypatch.setenv("RESUME_HOOKS_HANDOFF_TOOL", "on")
     for step in ("4k videos stutter", "99k users wait", "all", "--new-task write notes"):
         for said in ("", "Hand off"):
-            told = answer_module("tool", {"session_id": SESSION, "screen": True, "args": step, "said": said})
+            told = answer_module(
+                "tool", {"session_id": SESSION, "screen": True, "args": step, "said": said}
+            )
             assert set(told) == {"text"}
             assert "begin it with another word" in told["text"]
-    assert "ask" in answer_module("tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"})
+    assert "ask" in answer_module(
+        "tool", {"session_id": SESSION, "screen": True, "args": "all tests have to pass"}
+    )

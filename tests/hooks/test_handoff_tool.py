@@ -24,7 +24,9 @@ def on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     return config_home
 
 
-def test_it_is_off_unless_switched_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_off_unless_switched_on(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither offered nor answered; so where handoffs are switched off."""
     assert answer_module("offer", EVENT) == {}
     assert set(call("x")) == {"text"}
@@ -39,7 +41,10 @@ def test_it_is_off_unless_switched_on(config_home: ConfigHome, monkeypatch: pyte
 
 @pytest.mark.usefixtures("on")
 def test_what_is_asked_is_what_would_wait_in_the_box() -> None:
-    """All of it, on one line, without what drives a terminal; a longer one is refused, a sub-agent's call too."""
+    """All of it, on one line, without what drives a terminal.
+
+    A longer one is refused, a sub-agent's call too.
+    """
     hostile = "fix it\n\x1b[2J1. Hand off\u202e then rm -rf ~"
     asked = call(hostile)
     agreed = call(hostile, said="yes")
@@ -61,7 +66,9 @@ def test_only_the_first_choice_is_a_yes(said: str) -> None:
     assert "said no" in told["text"]
 
 
-def test_what_the_model_wrote_is_never_sent(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_model_wrote_is_never_sent(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``handoff_sends`` is about what a person typed, and no variable sets it: a repository may."""
     write_session(config_home.project(), SESSION, conversation(2))
     assert answer_module("handoff", {**EVENT, "args": "go"})["send"] is False

@@ -30,7 +30,10 @@ def note(config_home: ConfigHome) -> Path:
 
 
 def test_what_is_kept_is_found(note: Path) -> None:
-    """Word for word, in a file and folders that only their owner can read; the newest replaces the one before."""
+    """Word for word, in a file and folders that only their owner can read.
+
+    The newest replaces the one before.
+    """
     assert hook_state.read_note(NAME) == {"version": 1, **SAID}
     assert note.stat().st_mode & 0o777 == 0o600
     assert note.parent.stat().st_mode & 0o777 == 0o700
@@ -74,7 +77,10 @@ def test_what_another_user_planted_says_nothing(note: Path) -> None:
 
 @pytest.mark.parametrize("how", ["link", "dangling", "pipe", "folder"])
 def test_what_is_no_file_says_nothing(note: Path, config_home: ConfigHome, how: str) -> None:
-    """A link is not followed, a pipe not waited for; a note that is kept replaces a link, not what it leads to."""
+    """A link is not followed, a pipe not waited for.
+
+    A note that is kept replaces a link, not what it leads to.
+    """
     outside = note.rename(config_home.root / "outside.json")
     before = outside.read_bytes()
     if how == "pipe":

@@ -38,7 +38,9 @@ def stamp() -> dict[str, object]:
     return hook_state.read_note("indexed.json")
 
 
-def test_what_a_search_did_not_get_to(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_search_did_not_get_to(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It says what is not indexed; where no other process goes on, it is after the next start."""
     monkeypatch.setattr("resume_hooks.search.index.connect.go_on", lambda *_: None)
     for number in range(1, 6):
@@ -74,7 +76,9 @@ def test_another_command_is_at_it(config_home: ConfigHome) -> None:
     assert status_of(config_home.where).behind == 1
 
 
-def test_a_client_that_left_ends_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_left_ends_it(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After one file; the next start reads the others."""
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")
@@ -93,7 +97,9 @@ def test_nothing_is_there(config_home: ConfigHome) -> None:
     assert stamp()
 
 
-def test_a_headless_run_leaves_it_to_others(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_headless_run_leaves_it_to_others(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is made, and a start looks as before."""
     talk(config_home, 1, "tune the linter")
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", "sdk-cli")
@@ -118,8 +124,12 @@ def test_the_hook_brings_it_up(config_home: ConfigHome, monkeypatch: pytest.Monk
     """Even where the vault can't keep anything."""
     path = talk(config_home, 1, "tune the linter")
     event = config_home.root / "event"
-    event.write_text(json.dumps({"session_id": path.stem, "transcript_path": str(path), "source": "startup"}))
-    monkeypatch.setattr(background, "archive_in_background", lambda _event: (_ for _ in ()).throw(OSError))
+    event.write_text(
+        json.dumps({"session_id": path.stem, "transcript_path": str(path), "source": "startup"})
+    )
+    monkeypatch.setattr(
+        background, "archive_in_background", lambda _event: (_ for _ in ()).throw(OSError)
+    )
     with event.open(encoding="utf-8") as stream:
         monkeypatch.setattr("sys.stdin", stream)
         monkeypatch.setattr(os, "nice", lambda _: 0)  # not the process of the tests

@@ -48,13 +48,17 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
     assert reply["open"] == child.stem
     assert reply["fill"] == "fix the tests"
     assert f"/resume {child.stem}" in reply["by_hand"]
-    assert "/clear" not in reply["by_hand"], "nothing waits for a /clear: the client opens the child itself"
+    assert "/clear" not in reply["by_hand"], (
+        "nothing waits for a /clear: the client opens the child itself"
+    )
 
 
 def test_help_names_what_is_typed_there() -> None:
     """Each name of the module, where a person types; the plugin's own commands elsewhere."""
     text = ask("resume-hooks:help")["text"]
-    assert all(re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare)
+    assert all(
+        re.search(rf"^  /{row.bare} ", text, re.MULTILINE) for row in ROWS.values() if row.bare
+    )
     assert "resume-hooks:" not in text
     assert "[next step] Continue" in text, "what follows a long usage stands apart"
     assert ask("lineage", "help")["text"].startswith("/lineage\n  Show this session's ancestors")
@@ -77,7 +81,11 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
 @pytest.mark.parametrize(
     ("command", "words", "said"),
     [
-        ("search", "--all words --sinc 2w", "--sinc is not an option here: there is --all, before all words"),
+        (
+            "search",
+            "--all words --sinc 2w",
+            "--sinc is not an option here: there is --all, before all words",
+        ),
         ("sessions", "words --al", "--al is not an option here"),
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
@@ -86,7 +94,9 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
-def test_what_a_command_does_not_know_is_named(parent: Path, command: str, words: str, said: str) -> None:
+def test_what_a_command_does_not_know_is_named(
+    parent: Path, command: str, words: str, said: str
+) -> None:
     """And kept: nothing is done with half of what was typed."""
     text = ask(command, words)["text"]
     assert text.startswith(said)
@@ -101,10 +111,12 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
         empty()
         assert ask("full")["text"] == "This session has no prompt yet. Nothing needed."
         assert ask("full", "--table")["text"] == ask("full")["text"]
-        assert ask("full", "fix it")["text"].endswith("Nothing needed.\n\n  Your text was not sent: fix it"), (
-            "no handoff"
+        assert ask("full", "fix it")["text"].endswith(
+            "Nothing needed.\n\n  Your text was not sent: fix it"
+        ), "no handoff"
+        assert ask("full", "--tabel")["text"].startswith(
+            "--tabel is no option here: there is --table"
         )
-        assert ask("full", "--tabel")["text"].startswith("--tabel is no option here: there is --table")
 
 
 def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
@@ -116,9 +128,12 @@ def test_a_handoff_without_a_screen_is_todays_card(parent: Path) -> None:
 
 
 def test_a_trim_asks_in_three_lines_and_each_label_is_answered(parent: Path) -> None:
-    """Before and after, what that saves; the first label makes the child, the last one forgets the question.
+    """Before and after, what that saves.
 
-    What is typed in place of a label are options: good ones ask again, others are refused in a sentence.
+    The first label makes the child, the last one forgets the question.
+
+    What is typed in place of a label are options: good ones ask again, others are refused in a
+    sentence.
     """
     reply = ask("trim")
     assert reply["choices"] == [list(choice) for choice in CHOICES["trim"]]
@@ -145,23 +160,40 @@ def test_a_trim_in_place_is_told_by_its_own_figure(parent: Path) -> None:
     rows = ask("trim")["ask"].split("\n")
     copy, here = (re.findall(r"about ([\d,]+)", row)[0] for row in (rows[0], rows[2]))
     assert int(here.replace(",", "")) > int(copy.replace(",", "")), rows
-    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
+    event = {
+        "session_id": SESSION,
+        "screen": True,
+        "trigger": "manual",
+        "options": "",
+        "messages": shown(parent),
+    }
     assert f"about {here} now" in answer_module(PLAN, event)["remark"]
 
 
 def test_a_trim_in_place_that_leaves_less_is_told_by_its_own_figure(parent: Path) -> None:
-    """Where it gives up what a copy keeps: the thinking of the last turns. It is what the trim then says."""
+    """Where it gives up what a copy keeps: the thinking of the last turns.
+
+    It is what the trim then says.
+    """
     write_session(parent.parent, SESSION, thoughtful())
     rows = ask("trim")["ask"].split("\n")
     (here,) = re.findall(r"in place about ([\d,]+): thinking", rows[2])
-    event = {"session_id": SESSION, "screen": True, "trigger": "manual", "options": "", "messages": shown(parent)}
+    event = {
+        "session_id": SESSION,
+        "screen": True,
+        "trigger": "manual",
+        "options": "",
+        "messages": shown(parent),
+    }
     assert f"about {here} now" in answer_module(PLAN, event)["remark"]
 
 
 def test_a_trim_in_place_that_frees_next_to_nothing_is_refused(parent: Path) -> None:
     """It would cost the cache of the whole conversation; less can be asked for."""
     rows = bulky(2)
-    rows[3]["message"]["content"] = [{"type": "thinking", "thinking": "hm " * 700, "signature": "S"}]
+    rows[3]["message"]["content"] = [
+        {"type": "thinking", "thinking": "hm " * 700, "signature": "S"}
+    ]
     write_session(parent.parent, SESSION, rows)
     event = {"session_id": SESSION, "screen": True, "trigger": "manual", "messages": shown(parent)}
     assert "tokens, too few" in answer_module(PLAN, {**event, "options": ""})["skip"]
@@ -200,10 +232,15 @@ def test_an_untrim_opens_a_copy_with_everything_back(parent: Path, config_home: 
 def test_a_rollover_says_what_is_waited_for_then_opens(
     parent: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing is made before the client shows that; a summary that failed is told of in the child."""
+    """Nothing is made before the client shows that.
+
+    A summary that failed is told of in the child.
+    """
     assert set(ask("rollover")) == {"wait"}
     assert children(parent) == []
-    monkeypatch.setenv("PATH", stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path)
+    monkeypatch.setenv(
+        "PATH", stand_in(config_home.root, "result(is_error=True, result='Not logged in')").path
+    )
     failed = ask("rollover", waiting=True)
     assert "No summary: haiku gave no answer: Not logged in" in failed["remark"]
     stand_in(config_home.root, GOOD)
@@ -215,7 +252,10 @@ def test_a_rollover_says_what_is_waited_for_then_opens(
 
 def test_esc_before_a_rollover_made_anything_is_told(parent: Path) -> None:
     """Nothing stands of it, and it can be asked for again."""
-    assert ask("left", "rollover")["text"] == "No summary, and no session was made. /rollover asks anew."
+    assert (
+        ask("left", "rollover")["text"]
+        == "No summary, and no session was made. /rollover asks anew."
+    )
     assert children(parent) == []
 
 
@@ -223,20 +263,27 @@ def test_what_is_to_be_pasted_is_copied(parent: Path) -> None:
     """As by the classic hooks: the id, the digest's facts, or nothing."""
     assert SESSION in ask("session")["text"]
     assert SESSION in ask("resume-hooks:resume")["text"]
-    assert ask("resume-hooks:help", screen=False)["text"].startswith("type one behind /resume-hooks:")
+    assert ask("resume-hooks:help", screen=False)["text"].startswith(
+        "type one behind /resume-hooks:"
+    )
     for name in ("recall", "resume-hooks:recover-context"):
         assert "what was done here" in ask(name)["text"]
     assert children(parent) == []
 
 
 def test_a_card_has_its_table_behind_a_key(parent: Path) -> None:
-    """The lines of both in one answer; without a screen, with words and by the other name it is a text."""
+    """The lines of both in one answer.
+
+    Without a screen, with words and by the other name it is a text.
+    """
     card = ask("full")["card"]
     assert "tokens · Fix the parser" in card["lines"][1]
     assert not any("--table" in line for line in card["lines"])
     whole = ask("full", "--table")["text"].split("\n")
     assert whole[: len(card["lines"])] == card["lines"]
-    assert [line.removeprefix("  ") for line in whole[len(card["lines"]) : -1]] == list(card["more"])
+    assert [line.removeprefix("  ") for line in whole[len(card["lines"]) : -1]] == list(
+        card["more"]
+    )
     assert "Table: /full --table" in ask("full", screen=False)["text"]
     assert "/handoff fix it" in ask("full", "fix it")["text"]
 
@@ -249,7 +296,9 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
     assert "this session" in listed
     assert f"/resume {SESSION}" in listed
     assert ask("sessions", "--all", screen=False)["text"].startswith("sessions of every project")
-    assert "/search new" in ask("sessions", "new", screen=False)["text"].replace("/resume-hooks:search", "/search")
+    assert "/search new" in ask("sessions", "new", screen=False)["text"].replace(
+        "/resume-hooks:search", "/search"
+    )
     assert ask("sessions", "new")["pane"]["words"].split() == ["new"]
     assert f"/resume {SESSION}" in ask("search", "prompt", screen=False)["text"]
     assert ask("search", "--all prompt")["pane"]["words"].split() == ["--all", "prompt"]
@@ -259,8 +308,12 @@ def test_the_reading_ones_answer_with_a_text(parent: Path) -> None:
 def test_a_long_list_says_where_the_rest_is(config_home: ConfigHome) -> None:
     """Ten rows at most."""
     for number in range(12):
-        write_session(config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2))
-    listed = ask("sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}")["text"]
+        write_session(
+            config_home.project(), f"{number:08x}-0000-4000-8000-{number:012x}", conversation(2)
+        )
+    listed = ask("sessions", "--all", screen=False, session_id=f"{0:08x}-0000-4000-8000-{0:012x}")[
+        "text"
+    ]
     assert listed.count("  /resume 0") == 10
     assert "sessions --all\n" in listed
 
@@ -302,7 +355,9 @@ def test_a_bug_is_told_and_a_switched_off_verb_says_so(
 
 def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
     """A process that no client started gets one sentence that leads on, and nothing is made."""
-    done = run_hook("start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"})
+    done = run_hook(
+        "start_module", {**EVENT, "command": "handoff", "args": ""}, environ={"CLAUDE_PID": "1"}
+    )
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"/resume-hooks:handoff" in done.stderr
     assert run_hook("start_module", {"command": "delete"}).returncode == 1
@@ -313,7 +368,9 @@ def test_nobody_else_is_answered(run_hook: Run, parent: Path) -> None:
 def test_nothing_is_promised_under_a_policy(parent: Path, config_home: ConfigHome) -> None:
     """The client then compacts by itself: no trim in place, no question about compaction, no line of the user's own."""
     assert ask("trim", "here")["compact"]
-    assert [word.split()[0] for _, word in ask("trim")["choices"] if word.startswith("here")] == ["here"]
+    assert [word.split()[0] for _, word in ask("trim")["choices"] if word.startswith("here")] == [
+        "here"
+    ]
     config_home.config.joinpath("remote-settings.json").write_text('{"permissions": {}}')
     refused = ask("trim", "here")
     assert "Nothing was trimmed here: under your organization's policy" in refused["text"]

@@ -10,7 +10,15 @@ import pytest
 
 from resume_hooks.hooks import fallback, prompt, triggers
 from resume_hooks.hooks.inside import answer_module
-from resume_hooks.hooks.triggers import BARE, PLUGIN, ROWS, SLASH, TYPED, recognise_trigger, trigger_of_command
+from resume_hooks.hooks.triggers import (
+    BARE,
+    PLUGIN,
+    ROWS,
+    SLASH,
+    TYPED,
+    recognise_trigger,
+    trigger_of_command,
+)
 from resume_hooks.seam import Trigger as Row
 from resume_hooks.system import clipboard
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -19,7 +27,18 @@ from tests.hooks.test_trim import bulky
 CLIENTS = {"resume", "clear", "compact"}
 """Commands of the client's own that answers name."""
 
-WORDS = ("", "yes", "help", "cancel", "y", "yes now", "--nonsense", "prompt", "--all nothingatall", "go on with it")
+WORDS = (
+    "",
+    "yes",
+    "help",
+    "cancel",
+    "y",
+    "yes now",
+    "--nonsense",
+    "prompt",
+    "--all nothingatall",
+    "go on with it",
+)
 NAMED = re.compile(r"(?<![\w./>~-])(?P<sign>>|/resume-hooks:|/)(?P<name>[a-z][a-z-]+)(?![\w/.:-])")
 NONE = session_id(8)
 FORMS = [
@@ -65,9 +84,14 @@ def _broken() -> str:
 
 @pytest.mark.parametrize(("sign", "asked"), FORMS, ids=[asked for _, asked in FORMS])
 def test_every_answer_names_what_was_typed(sign: str, asked: str) -> None:
-    """No other form, and nothing that is not there; the module's own have no other name, and its help lists them."""
+    """No other form, and nothing that is not there.
+
+    The module's own have no other name, and its help lists them.
+    """
     known = {
-        row.bare for row in ROWS.values() if row.bare and (sign == BARE or row.inside or asked == f"{PLUGIN}:help")
+        row.bare
+        for row in ROWS.values()
+        if row.bare and (sign == BARE or row.inside or asked == f"{PLUGIN}:help")
     }
     for text in WORDS:
         for said in answers(asked, text):
@@ -78,7 +102,9 @@ def test_every_answer_names_what_was_typed(sign: str, asked: str) -> None:
                     assert (found["sign"], found["name"] in triggers.VERBS) == (sign, True), said
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS.values() if row.bare], ids=lambda row: row.bare)
+@pytest.mark.parametrize(
+    "row", [row for row in ROWS.values() if row.bare], ids=lambda row: row.bare
+)
 def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody asked for that; the older forms copy as ever."""
     copied: list[str] = []

@@ -25,7 +25,14 @@ def handoff(config_home: ConfigHome) -> PendingHandoff:
     """One of this very process, made now."""
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     return PendingHandoff(
-        PID, start_of_process(PID), PARENT, CHILD, path, os.path.getsize(path), time.time(), "the opening"
+        PID,
+        start_of_process(PID),
+        PARENT,
+        CHILD,
+        path,
+        os.path.getsize(path),
+        time.time(),
+        "the opening",
     )
 
 
@@ -42,13 +49,16 @@ def waiting(home: ConfigHome) -> list[str]:
 def again(handoff: PendingHandoff, number: int) -> PendingHandoff:
     """Another child of the same client, untouched as well."""
     path = write_session(os.path.dirname(handoff.child_file), session_id(number), conversation(1))
-    return handoff._replace(child_id=session_id(number), child_file=path, child_size=os.path.getsize(path))
+    return handoff._replace(
+        child_id=session_id(number), child_file=path, child_size=os.path.getsize(path)
+    )
 
 
 def test_clear_takes_it_once(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """Whole, in a private file; the second one gets nothing.
 
-    On a machine too slow for the end of the old session to be marked (None), client and folder decide.
+    On a machine too slow for the end of the old session to be marked (None), client and folder
+    decide.
     """
     for cleared in (PARENT, None):
         pending_handoff.leave_handoff(handoff)
@@ -70,7 +80,9 @@ def test_a_client_has_one(config_home: ConfigHome, handoff: PendingHandoff) -> N
     assert taken.child_id == session_id(4)
 
 
-def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+def test_another_session_s_clear_leaves_it(
+    config_home: ConfigHome, handoff: PendingHandoff
+) -> None:
     """The client may go back to where it was left."""
     pending_handoff.leave_handoff(handoff)
     assert pending_handoff.take_handoff(PID, folder(config_home), OTHER) is None
@@ -79,7 +91,9 @@ def test_another_session_s_clear_leaves_it(config_home: ConfigHome, handoff: Pen
     assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) == handoff
 
 
-def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+def test_a_process_that_only_has_the_number_gets_nothing(
+    config_home: ConfigHome, handoff: PendingHandoff
+) -> None:
     """It started at another time; where that can't be told the number counts."""
     pending_handoff.leave_handoff(handoff._replace(started="1"))
     assert pending_handoff.take_handoff(PID, folder(config_home), PARENT) is None
@@ -88,7 +102,9 @@ def test_a_process_that_only_has_the_number_gets_nothing(config_home: ConfigHome
 
 
 @pytest.mark.parametrize("change", ["opened", "gone", "link", "old", "future"])
-def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: PendingHandoff, change: str) -> None:
+def test_one_that_waits_no_more_is_used_up(
+    config_home: ConfigHome, handoff: PendingHandoff, change: str
+) -> None:
     """Somebody went on in the child, or it is not there, or it was made long ago: a plain clear."""
     child = Path(handoff.child_file)
     if change == "opened":
@@ -104,7 +120,9 @@ def test_one_that_waits_no_more_is_used_up(config_home: ConfigHome, handoff: Pen
     assert waiting(config_home) == []
 
 
-def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: PendingHandoff) -> None:
+def test_it_is_told_once_and_goes_on_waiting(
+    config_home: ConfigHome, handoff: PendingHandoff
+) -> None:
     """In its folder alone; ``/clear`` still finds it, and whoever opens its child uses it up."""
     pending_handoff.leave_handoff(handoff)
     assert pending_handoff.handoff_to_announce(str(config_home.project("/elsewhere"))) is None
@@ -122,7 +140,9 @@ def test_it_is_told_once_and_goes_on_waiting(config_home: ConfigHome, handoff: P
 def test_the_newest_of_several_is_told(config_home: ConfigHome, handoff: PendingHandoff) -> None:
     """The others are not worth a second line."""
     for number, age in ((4, 30), (5, 10), (6, 20)):
-        pending_handoff.leave_handoff(again(handoff, number)._replace(pid=number, at=time.time() - age))
+        pending_handoff.leave_handoff(
+            again(handoff, number)._replace(pid=number, at=time.time() - age)
+        )
     told = pending_handoff.handoff_to_announce(folder(config_home))
     assert told is not None
     assert told.child_id == session_id(5)
@@ -183,12 +203,20 @@ def test_a_way_back_retires_it(config_home: ConfigHome, handoff: PendingHandoff)
 
 
 @pytest.mark.parametrize(
-    ("answered", "outdated"), [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)]
+    ("answered", "outdated"),
+    [("2020-01-01T00:00:00.000Z", False), ("2999-01-01T00:00:00.000Z", True)],
 )
 def test_work_after_it_is_noticed(
     config_home: ConfigHome, handoff: PendingHandoff, answered: str, outdated: bool
 ) -> None:
-    """An answer of the model's in the session that was handed off; without the file nobody can tell."""
+    """An answer of the model's in the session that was handed off.
+
+    Without the file nobody can tell.
+    """
     assert not pending_handoff.is_outdated(handoff)
-    write_session(config_home.project(), PARENT, [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"])
+    write_session(
+        config_home.project(),
+        PARENT,
+        [assistant("more", uuid="a1", parent=None, ts=answered), b"not JSON"],
+    )
     assert pending_handoff.is_outdated(handoff) is outdated

@@ -33,17 +33,28 @@ OTHER = session_id(9)
 STRUCK_ANYWHERE = pytest.mark.filterwarnings(
     "ignore::pytest.PytestUnraisableExceptionWarning", "ignore:unclosed file:ResourceWarning"
 )
-"""An alarm may strike between the opening of a file and its ``with``; the process that it strikes ends right after."""
+"""An alarm may strike between the opening of a file and its ``with``.
+
+The process that it strikes ends right after.
+"""
 
 
 def a_session(home: ConfigHome) -> Path:
     """A titled session of two turns in a project."""
-    return Path(write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+    return Path(
+        write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
+    )
 
 
 def event(prompt: object, **more: object) -> dict[str, Any]:
     """The input of the hook for a prompt in that session."""
-    return {"hook_event_name": "UserPromptSubmit", "session_id": SESSION, "prompt": prompt, "cwd": "/", **more}
+    return {
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": SESSION,
+        "prompt": prompt,
+        "cwd": "/",
+        **more,
+    }
 
 
 def typed(prompt: str, **more: object) -> str:
@@ -82,7 +93,10 @@ ANSWERS = {
 
 @pytest.mark.parametrize("prompt", ANSWERS)
 def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
-    """A valid block with its card; only a handoff writes: its child, and what keeps the session as it is."""
+    """A valid block with its card.
+
+    Only a handoff writes: its child, and what keeps the session as it is.
+    """
     session = a_session(config_home)
     raw, before = session.read_bytes(), files(config_home)
     text = reason(run_hook("prompt", event(prompt)))
@@ -103,7 +117,9 @@ def test_each_trigger_is_answered(config_home: ConfigHome, run_hook: Run, prompt
     assert b"fix the tests" in child.read_bytes()
 
 
-@pytest.mark.parametrize("prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"])
+@pytest.mark.parametrize(
+    "prompt", ["hello", " >resume", "> resume", ">session text", "", "/resume x", ">resumed"]
+)
 def test_every_other_prompt_passes(config_home: ConfigHome, run_hook: Run, prompt: str) -> None:
     """Not a byte is written."""
     a_session(config_home)
@@ -153,7 +169,8 @@ IDS = [
 
 
 @pytest.mark.parametrize(
-    "prompt", ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"]
+    "prompt",
+    ["/resume-hooks:resume words kept", ">handoff words kept", ">session", ">lineage", ">trim"],
 )
 @pytest.mark.parametrize("hostile", IDS, ids=range(len(IDS)))
 def test_an_id_that_is_none_reaches_no_file(
@@ -170,12 +187,18 @@ def test_an_id_that_is_none_reaches_no_file(
     assert files(config_home) == before
 
 
-@pytest.mark.parametrize("how", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"])
-def test_the_transcript_path_is_not_believed(config_home: ConfigHome, run_hook: Run, how: str) -> None:
+@pytest.mark.parametrize(
+    "how", ["outside", "symlink", "fifo", "folder", "device", "wrong type", "huge"]
+)
+def test_the_transcript_path_is_not_believed(
+    config_home: ConfigHome, run_hook: Run, how: str
+) -> None:
     """The session is looked up by its id alone: a path that leads elsewhere is neither read nor waited for."""
     a_session(config_home)
     outside = config_home.root / "outside"
-    secret = write_session(outside, OTHER, [*conversation(1, session_id=OTHER), custom_title("secret", OTHER)])
+    secret = write_session(
+        outside, OTHER, [*conversation(1, session_id=OTHER), custom_title("secret", OTHER)]
+    )
     link = config_home.project() / "link.jsonl"
     link.symlink_to(secret)
     pipe = outside / f"{SESSION}.jsonl"
@@ -196,7 +219,9 @@ def test_the_transcript_path_is_not_believed(config_home: ConfigHome, run_hook: 
 
 
 @pytest.mark.parametrize("how", ["symlink", "fifo", "folder", "empty"])
-@pytest.mark.parametrize("prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"])
+@pytest.mark.parametrize(
+    "prompt", ["/resume-hooks:resume kept words", ">handoff kept words", ">lineage", ">trim"]
+)
 def test_what_lies_in_the_sessions_place_is_no_session(
     config_home: ConfigHome, run_hook: Run, prompt: str, how: str
 ) -> None:
@@ -218,7 +243,9 @@ def test_what_lies_in_the_sessions_place_is_no_session(
 
 
 @pytest.mark.parametrize("verb", sorted(VERBS))
-def test_a_trigger_can_be_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+def test_a_trigger_can_be_switched_off(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, verb: str
+) -> None:
     """Then it is a plain prompt, whatever stands behind it; the others still answer."""
     a_session(config_home)
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", f"{verb}, nothing")
@@ -228,11 +255,18 @@ def test_a_trigger_can_be_switched_off(config_home: ConfigHome, monkeypatch: pyt
     assert card_of_trigger(other, event(""))
 
 
-@pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])
+@pytest.mark.parametrize(
+    "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
+)
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 @pytest.mark.parametrize("left", ["handoff fix the tests", "trim yes", "trim --tools Read"])
-def test_a_paste_over_left_over_text(config_home: ConfigHome, sign: str, left: str, tail: str) -> None:
-    """Nothing is made, and nothing that was typed is lost; the shell's own line is known as well."""
+def test_a_paste_over_left_over_text(
+    config_home: ConfigHome, sign: str, left: str, tail: str
+) -> None:
+    """Nothing is made, and nothing that was typed is lost.
+
+    The shell's own line is known as well.
+    """
     is_pasted_over(config_home, f"{sign}{left} {tail}", left)
 
 
@@ -260,7 +294,10 @@ WITHOUT_TRANSCRIPT = {
 def test_a_session_without_a_transcript(config_home: ConfigHome, words: str) -> None:
     """What can't be done there, what to do first, and the user's words."""
     text = typed(f">{words}", session_id=OTHER)
-    assert f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first." in text
+    assert (
+        f"{WITHOUT_TRANSCRIPT[words]}: this session has no transcript yet.\n\nSend a prompt first."
+        in text
+    )
     assert ("Your text: my words" in text) is ("my words" in words)
     assert text.endswith("\nNothing was changed.")
 
@@ -278,19 +315,35 @@ def test_right_after_a_clear(config_home: ConfigHome, words: str) -> None:
         ([user("go", uuid="u")], True),
         ([user("go", uuid="u"), tool_use("c", uuid="a", parent="u")], True),
         (
-            [user("go", uuid="u"), tool_use("c", uuid="a", parent="u"), tool_result("c", "x", uuid="r", parent="a")],
+            [
+                user("go", uuid="u"),
+                tool_use("c", uuid="a", parent="u"),
+                tool_result("c", "x", uuid="r", parent="a"),
+            ],
             True,
         ),
         ([user("go", uuid="u"), assistant("done", uuid="a", parent="u")], False),
-        ([user("go", uuid="u"), user("[Request interrupted by user]", uuid="i", parent="u")], False),
-        ([assistant("done", uuid="a", parent=None), user("aside", uuid="s", parent="a", isSidechain=True)], False),
+        (
+            [user("go", uuid="u"), user("[Request interrupted by user]", uuid="i", parent="u")],
+            False,
+        ),
+        (
+            [
+                assistant("done", uuid="a", parent=None),
+                user("aside", uuid="s", parent="a", isSidechain=True),
+            ],
+            False,
+        ),
         ([], False),
     ],
 )
 def test_beside_a_working_model_no_card_says_ctrl_c(
     config_home: ConfigHome, say: Say, records: list[Record], is_busy: bool
 ) -> None:
-    """One Ctrl+C would end its turn; the last line, all that a busy client shows, says when to paste."""
+    """One Ctrl+C would end its turn.
+
+    The last line, all that a busy client shows, says when to paste.
+    """
     write_session(config_home.project(), SESSION, [*conversation(1), *records])
     assert child_cards.is_busy(str(config_home.project() / f"{SESSION}.jsonl")) is is_busy
     for prompt in (">handoff go on", f">handoff go on /resume {OTHER}"):

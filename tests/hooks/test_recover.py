@@ -30,7 +30,9 @@ def worked(home: ConfigHome) -> str:
     """A session in which something was asked and done, compacted since; its path."""
     records = [
         user("Make the parser faster. Never touch the public API.", uuid="u1", parent=None),
-        tool_use("t1", uuid="a1", parent="u1", ts=1, name="Bash", tool_input={"command": "make bench"}),
+        tool_use(
+            "t1", uuid="a1", parent="u1", ts=1, name="Bash", tool_input={"command": "make bench"}
+        ),
         tool_result("t1", "12 ms", uuid="u2", parent="a1", ts=2),
         assistant("It takes 12 ms now.", uuid="a2", parent="u2", ts=3),
         boundary(uuid="b1", before="a2", ts=4),

@@ -50,7 +50,9 @@ DIAL = (
 
 def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     """A comparison of a titled session; ``fields`` replace its own."""
-    path = write_session(home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")])
+    path = write_session(
+        home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
+    )
     own: dict[str, Any] = {
         "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
         "dial": DIAL,
@@ -66,7 +68,10 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
 def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
     config_home: ConfigHome, copied: Copied, *, whole: bool
 ) -> None:
-    """What to do, the id and how it was copied, tokens and title; every way on where they were asked for."""
+    """What to do, the id and how it was copied, tokens and title.
+
+    Every way on where they were asked for.
+    """
     full = ContextUse(190_000, 200_000, measured=True)
     text = shown(resume_card(comparison(config_home, context=full), copied, ASKED, whole=whole))
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
@@ -81,7 +86,9 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
     """As in a session that was just compacted."""
     context = ContextUse(30_000, 50_000, measured=False)
-    assert "/handoff leaves" not in headline(comparison(config_home, context=context), lambda verb: f"/{verb}")
+    assert "/handoff leaves" not in headline(
+        comparison(config_home, context=context), lambda verb: f"/{verb}"
+    )
 
 
 def test_the_table(config_home: ConfigHome) -> None:
@@ -117,7 +124,9 @@ def test_the_table(config_home: ConfigHome) -> None:
         (Traffic(None, FIVE_MINUTES, 0, 1, 0), None, "cache: cold"),
     ],
 )
-def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: int | None, words: str) -> None:
+def test_what_the_api_still_has(
+    config_home: ConfigHome, traffic: Traffic, age: int | None, words: str
+) -> None:
     """Warm and for how long, cold, or of no use here."""
     text = "\n".join(table(comparison(config_home, traffic=traffic, age=age)))
     assert words in text
@@ -125,12 +134,17 @@ def test_what_the_api_still_has(config_home: ConfigHome, traffic: Traffic, age: 
 
 
 @pytest.mark.parametrize(
-    ("trim_estimated", "words"), [(True, "nothing to trim"), (False, "too long to look at here: a trim does")]
+    ("trim_estimated", "words"),
+    [(True, "nothing to trim"), (False, "too long to look at here: a trim does")],
 )
-def test_a_trim_that_was_not_told(config_home: ConfigHome, trim_estimated: bool, words: str) -> None:
+def test_a_trim_that_was_not_told(
+    config_home: ConfigHome, trim_estimated: bool, words: str
+) -> None:
     """The line says why there is no figure."""
     without = tuple(row for row in FIGURES if row.name != TRIM)
-    assert f"trim       {words}" in table(comparison(config_home, estimates=without, trim_estimated=trim_estimated))
+    assert f"trim       {words}" in table(
+        comparison(config_home, estimates=without, trim_estimated=trim_estimated)
+    )
 
 
 def test_when_a_way_pays(config_home: ConfigHome) -> None:
@@ -146,13 +160,21 @@ def test_when_a_way_pays(config_home: ConfigHome) -> None:
 def test_sizes_that_were_not_measured(config_home: ConfigHome) -> None:
     """Of a session that takes too long to read only the most that a size leaves is known."""
     dial = (SizeEstimate(DialSize("12k", 42_000), 32_000, 53_000),)
-    assert "handoff 12k   42k  32k  53k  what fits of it" in table(comparison(config_home, dial=dial))
+    assert "handoff 12k   42k  32k  53k  what fits of it" in table(
+        comparison(config_home, dial=dial)
+    )
 
 
 def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome) -> None:
     """A handoff of such a size makes a session larger; all of it is as much as there is."""
-    names = [line.partition("k ")[0] for line in table(comparison(config_home, context=context_of(37_640)))]
-    assert [name for name in names if name.startswith("handoff")] == ["handoff 1", "handoff all  150"]
+    names = [
+        line.partition("k ")[0]
+        for line in table(comparison(config_home, context=context_of(37_640)))
+    ]
+    assert [name for name in names if name.startswith("handoff")] == [
+        "handoff 1",
+        "handoff all  150",
+    ]
     assert any(name.startswith("rollover") for name in names)
     lines = table(comparison(config_home, context=context_of(31_000)))
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
@@ -166,7 +188,9 @@ def context_of(tokens: int) -> ContextUse:
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
     """One line stands for all sizes where nothing was asked yet."""
     lines = table(comparison(config_home, dial=()))
-    assert [line for line in lines if line.startswith("handoff")] == ["handoff       31k  18k  39k  nothing was asked"]
+    assert [line for line in lines if line.startswith("handoff")] == [
+        "handoff       31k  18k  39k  nothing was asked"
+    ]
 
 
 HANDED = Advice(HANDOFF, "it leaves the most room")
@@ -196,7 +220,10 @@ TRIMMED = Advice(TRIM, "mostly tool output")
 def test_the_first_line(
     config_home: ConfigHome, tokens: int, left: int | None, advice: Advice | None, line: str
 ) -> None:
-    """From the figures, also that nothing is needed; a trim that frees next to nothing is not spoken of."""
+    """From the figures, also that nothing is needed.
+
+    A trim that frees next to nothing is not spoken of.
+    """
     context = ContextUse(tokens, 200_000, measured=True)
     found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
@@ -207,8 +234,13 @@ def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome)
     """A line each, of those that can be done; a fuller one has them in its first line."""
     with_room = ContextUse(14_400, 180_000, measured=True)
     handoff = "  >handoff: continue in a new session, with what was said here"
-    for estimates, lines in ((FIGURES, [handoff, "  >trim: continue without old tool output"]), (FIGURES[:1], [])):
-        card = resume_card(comparison(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED)
+    for estimates, lines in (
+        (FIGURES, [handoff, "  >trim: continue without old tool output"]),
+        (FIGURES[:1], []),
+    ):
+        card = resume_card(
+            comparison(config_home, context=with_room, estimates=estimates), WAYS[0], ASKED
+        )
         assert [line for line in card.split("\n") if line.startswith("  >")] == lines
     assert handoff not in resume_card(comparison(config_home), WAYS[0], ASKED)
 
@@ -216,7 +248,10 @@ def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome)
 def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
     """Only what can be done is named."""
     trim = tuple(row for row in FIGURES if row.name != HANDOFF)
-    for estimates, words in (((FIGURES[0],), "83 % of 180,000. going"), (trim, ". >trim leaves 60,000 tokens; going")):
+    for estimates, words in (
+        ((FIGURES[0],), "83 % of 180,000. going"),
+        (trim, ". >trim leaves 60,000 tokens; going"),
+    ):
         assert words in resume_card(comparison(config_home, estimates=estimates), WAYS[0], ASKED)
 
 
@@ -228,6 +263,8 @@ def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
 
 def test_text_after_resume_is_offered_as_a_handoff(config_home: ConfigHome) -> None:
     """No word is thrown away."""
-    text = shown(resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"')))
+    text = shown(
+        resume_card(comparison(config_home), WAYS[0], ASKED._replace(text='two\nlines "quoted"'))
+    )
     assert '\n  >handoff two\nlines "quoted"\n' in text
     assert "not sent" in text

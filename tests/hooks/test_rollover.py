@@ -42,7 +42,10 @@ def card(say: Say, made: StandIn, prompt: str = ">rollover", **environ: str) -> 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_the_card(config_home: ConfigHome, say: Say, parent: Path, sign: str) -> None:
-    """Who wrote what is in the child, what it took, how to go on; the last line fits beside a working model."""
+    """Who wrote what is in the child, what it took, how to go on.
+
+    The last line fits beside a working model.
+    """
     made = stand_in(config_home.root, GOOD)
     text = card(say, made, f"{sign}rollover focus on tabs")
     (child,) = children(parent)
@@ -71,12 +74,16 @@ def test_a_stray_enter_pays_for_nothing(config_home: ConfigHome, say: Say, paren
     assert len(children(parent)) == len(made.calls()) == 2
 
 
-def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, say: Say, parent: Path) -> None:
+def test_after_another_prompt_it_is_made_anew(
+    config_home: ConfigHome, say: Say, parent: Path
+) -> None:
     """What was asked since is not in the old one."""
     made = stand_in(config_home.root, GOOD)
     card(say, made)
     with parent.open("ab") as stream:
-        stream.write(line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n")
+        stream.write(
+            line(user("and now?", uuid="x", parent="r3", ts="2099-01-01T00:00:00.000Z")) + b"\n"
+        )
     assert card(say, made).startswith("rolled over")
     assert len(made.calls()) == 2
 
@@ -89,7 +96,9 @@ def test_after_another_prompt_it_is_made_anew(config_home: ConfigHome, say: Say,
         ("print('\\x1b[31mno')", "claude answered no JSON"),
     ],
 )
-def test_a_failure_is_said_plainly(config_home: ConfigHome, say: Say, parent: Path, body: str, said: str) -> None:
+def test_a_failure_is_said_plainly(
+    config_home: ConfigHome, say: Say, parent: Path, body: str, said: str
+) -> None:
     """The digest alone is in the child, and the way to try again is named."""
     made = stand_in(config_home.root, body)
     text = card(say, made)
@@ -97,7 +106,10 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, say: Say, parent: Pa
     assert text.startswith("rolled over without a summary · ")
     assert f"No summary: {said}. The new session has only the digest." in text
     command = f"sh {shlex.quote(f'{REPO}/hooks/engine')} rollover {SESSION}"
-    assert f"to try again, >rollover in the old session (/resume {SESSION}), or in a shell: {command}" in text
+    assert (
+        f"to try again, >rollover in the old session (/resume {SESSION}), or in a shell: {command}"
+        in text
+    )
     assert f"/resume {child.stem}" in text
     assert b"digest of" in child.read_bytes()
 
@@ -105,7 +117,10 @@ def test_a_failure_is_said_plainly(config_home: ConfigHome, say: Say, parent: Pa
 def test_without_a_client_on_path(config_home: ConfigHome, run_hook: Run, parent: Path) -> None:
     """The same, for there is nobody to be asked."""
     done = run_hook("prompt", event(">rollover"), environ={"PATH": "/nowhere"})
-    assert "claude is not installed, or not on PATH. The new session has only" in json.loads(done.stdout)["reason"]
+    assert (
+        "claude is not installed, or not on PATH. The new session has only"
+        in json.loads(done.stdout)["reason"]
+    )
     assert len(children(parent)) == 1
 
 
@@ -136,9 +151,15 @@ def test_esc_leaves_the_digest_child(config_home: ConfigHome, parent: Path) -> N
 
 
 @pytest.mark.parametrize(
-    "body", ["result(is_error=True, result='Not logged in')", "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)"]
+    "body",
+    [
+        "result(is_error=True, result='Not logged in')",
+        "os.kill(os.getppid(), signal.SIGKILL)\ntime.sleep(0.2)",
+    ],
 )
-def test_what_failed_is_tried_anew(config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str) -> None:
+def test_what_failed_is_tried_anew(
+    config_home: ConfigHome, run_hook: Run, say: Say, parent: Path, body: str
+) -> None:
     """The same words again, after a model that failed, or after Esc: for the child that is there, not for a second."""
     run_hook("prompt", event(">rollover"), environ={"PATH": stand_in(config_home.root, body).path})
     assert card(say, stand_in(config_home.root, GOOD)).startswith("rolled over · ")
@@ -146,7 +167,9 @@ def test_what_failed_is_tried_anew(config_home: ConfigHome, run_hook: Run, say: 
     assert b"summary by" in child.read_bytes()
 
 
-def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, say: Say, parent: Path) -> None:
+def test_while_it_is_written_the_child_is_told_of(
+    config_home: ConfigHome, say: Say, parent: Path
+) -> None:
     """The same words meanwhile: the model is asked once."""
     made = stand_in(config_home.root, "time.sleep(300)")
     with begun(config_home, made) as hook:
@@ -157,7 +180,12 @@ def test_while_it_is_written_the_child_is_told_of(config_home: ConfigHome, say: 
     assert len(children(parent)) == len(made.calls()) == 1
 
 
-USED = {"cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 1_300, "input_tokens": 11, "output_tokens": 7}
+USED = {
+    "cache_read_input_tokens": 41_000,
+    "cache_creation_input_tokens": 1_300,
+    "input_tokens": 11,
+    "output_tokens": 7,
+}
 OWN = "claude-opus-4-5"
 
 
@@ -166,33 +194,57 @@ def warm(config_home: ConfigHome) -> Path:
     """A session whose model answered just now, and has it in its cache."""
     first, last = conversation(2), clock.now()
     usage = {**USED, "cache_creation": {"ephemeral_5m_input_tokens": 1_300}}
-    answer = assistant("Half of it is done.", uuid="last", parent=first[-1]["uuid"], ts=last, tokens=usage, model=OWN)
+    answer = assistant(
+        "Half of it is done.",
+        uuid="last",
+        parent=first[-1]["uuid"],
+        ts=last,
+        tokens=usage,
+        model=OWN,
+    )
     return Path(write_session(config_home.project(), SESSION, [*first, answer]))
 
 
 def inside(args: str = "", **forked: object) -> dict[str, Any]:
     """What the module gets, with what it tells of the session's own model."""
-    event = {"session_id": SESSION, "screen": True, "waiting": True, "args": args, "forked": {"model": OWN, **forked}}
+    event = {
+        "session_id": SESSION,
+        "screen": True,
+        "waiting": True,
+        "args": args,
+        "forked": {"model": OWN, **forked},
+    }
     reply = answer_module("rollover", event)
     json.dumps(reply)
     return reply
 
 
 def test_a_warm_cache_is_asked_first(warm: Path) -> None:
-    """The child is there before anybody is asked; what the model answers completes it, and what that took is told."""
+    """The child is there before anybody is asked.
+
+    What the model answers completes it, and what that took is told.
+    """
     asked = inside("focus on tabs")
     (child,) = children(warm)
     assert asked["wait"] == "asking this session's model (42,300 tokens cached): up to two minutes"
     assert "focus on tabs" in asked["fork"]
-    assert re.search(r"<material .*ASSISTANT :4\n +Half of it is done\.", asked["fork"], re.DOTALL), (
-        "the digest, with references"
-    )
+    assert re.search(
+        r"<material .*ASSISTANT :4\n +Half of it is done\.", asked["fork"], re.DOTALL
+    ), "the digest, with references"
     assert b"summary by" not in child.read_bytes()
-    made = inside("focus on tabs", isAnswered=True, text='{"goal": "Mend it.", "state": "Half done."}', usage=USED)
+    made = inside(
+        "focus on tabs",
+        isAnswered=True,
+        text='{"goal": "Mend it.", "state": "Half done."}',
+        usage=USED,
+    )
     assert children(warm) == [child]
     assert made["open"] == child.stem
     assert b"summary by claude-opus-4-5" in child.read_bytes()
-    assert "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered" in made["remark"]
+    assert (
+        "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 answered"
+        in made["remark"]
+    )
     again = inside("focus on tabs")
     assert again["open"] == child.stem, "asked for once"
     assert "already rolled over" in again["by_hand"]
@@ -205,12 +257,19 @@ def test_a_warm_cache_is_asked_first(warm: Path) -> None:
             {"isAnswered": False, "reason": "nothing-to-fork"},
             "gave no answer: nothing was sent to it since the session was opened here",
         ),
-        ({"isAnswered": False, "reason": "empty-reply", "usage": USED}, "and took 41,000 tokens read from the cache"),
+        (
+            {"isAnswered": False, "reason": "empty-reply", "usage": USED},
+            "and took 41,000 tokens read from the cache",
+        ),
         ({"isAnswered": True, "text": "In prose.", "usage": USED}, "answered in prose"),
     ],
 )
 def test_without_its_answer_the_headless_model_is_asked(
-    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, told: dict[str, Any], said: str
+    warm: Path,
+    config_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
+    told: dict[str, Any],
+    said: str,
 ) -> None:
     """For the same child, with the whole session; both are told of."""
     made = stand_in(config_home.root, GOOD)
@@ -240,7 +299,9 @@ def test_one_that_takes_all_the_time_is_the_last(
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "no module"])
-def test_where_it_is_not_asked(warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_where_it_is_not_asked(
+    warm: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
     """The user named a model, chose another one since, or the cache is gone: it could cost more."""
     monkeypatch.setenv("PATH", stand_in(config_home.root, GOOD).path)
     if why == "named":
@@ -254,7 +315,9 @@ def test_where_it_is_not_asked(warm: Path, config_home: ConfigHome, monkeypatch:
     assert b"summary by haiku-of-the-day" in child.read_bytes()
 
 
-def test_while_the_client_asks_its_model_the_child_is_told_of(warm: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_while_the_client_asks_its_model_the_child_is_told_of(
+    warm: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same words meanwhile; once it was left by Esc, or the client is gone or too late, they ask anew."""
     inside()
     (child,) = children(warm)

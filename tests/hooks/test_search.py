@@ -26,13 +26,18 @@ Card = Callable[..., list[str]]
 
 @pytest.fixture
 def card(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Card:
-    """The card that a prompt gets in a session, line by line; its last line is short enough for any terminal."""
+    """The card that a prompt gets in a session, line by line.
+
+    Its last line is short enough for any terminal.
+    """
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
 
     def shown(typed: str, number: int = 1) -> list[str]:
         trigger = recognise_trigger(typed)
         assert trigger is not None
-        lines = prompt.card_of_trigger(trigger, {"session_id": session_id(number), "prompt": typed}).split("\n")
+        lines = prompt.card_of_trigger(
+            trigger, {"session_id": session_id(number), "prompt": typed}
+        ).split("\n")
         assert len(lines[-1]) <= 40
         return lines
 
@@ -48,7 +53,9 @@ def home(config_home: ConfigHome) -> ConfigHome:
     return config_home
 
 
-@pytest.mark.parametrize("typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "])
+@pytest.mark.parametrize(
+    "typed", [">search redis -drop", "/resume-hooks:search redis -drop", ">SEARCH\nredis -drop "]
+)
 def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
     """How many, how the words were taken, and each hit with what opens and what reads it."""
     assert card(typed) == [
@@ -60,7 +67,12 @@ def test_the_card(home: ConfigHome, card: Card, typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", [">search --all redis elsewhere", ">search --all\tredis elsewhere", ">search --ALL  redis elsewhere"]
+    "typed",
+    [
+        ">search --all redis elsewhere",
+        ">search --all\tredis elsewhere",
+        ">search --ALL  redis elsewhere",
+    ],
 )
 def test_everywhere(home: ConfigHome, card: Card, typed: str) -> None:
     """``--all`` first; without it the project alone."""
@@ -98,7 +110,10 @@ def test_nothing_to_search_for(home: ConfigHome, card: Card, typed: str, kept: s
 
 
 def test_more_than_a_card_holds(home: ConfigHome, card: Card) -> None:
-    """The best three, and how many more; where four are all, all four. Ten rows of 80 columns, the words in them."""
+    """The best three, and how many more; where four are all, all four.
+
+    Ten rows of 80 columns, the words in them.
+    """
     for number in range(10, 20):
         talk(home, number, f"tune the linter {number}")
     lines = card(">search linter")
@@ -120,8 +135,13 @@ def test_hostile_texts(home: ConfigHome, card: Card) -> None:
     assert "  /resume evil" not in lines
 
 
-def test_no_transcript_yet(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A new session searches the project of the folder that it was started in; a folder that is gone is said."""
+def test_no_transcript_yet(
+    home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A new session searches the project of the folder that it was started in.
+
+    A folder that is gone is said.
+    """
     here = tmp_path / "here"
     here.mkdir()
     talk(home, 5, "the quux of here", cwd=str(here))
@@ -141,7 +161,9 @@ def test_a_session_that_was_moved(config_home: ConfigHome, card: Card) -> None:
     assert sum(line.startswith("  /resume ") for line in card(">search quux")) == 2
 
 
-def test_an_index_that_is_not_ready(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_index_that_is_not_ready(
+    home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What there is in time is shown, and what is missing is said."""
     monkeypatch.setattr(lane, "PATIENCE", 0.0)
     shown = "\n".join(card(">search redis"))
@@ -160,7 +182,9 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(lane, "find", wait)
     monkeypatch.setattr("resume_hooks.hooks.request.LIMIT", 0.05)
     lines = card(">search --all it's; rm -rf x")
-    assert """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
+    assert (
+        """In a shell there is no limit: resume-hooks search --all 'it'"'"'s; rm -rf x'""" in lines
+    )
     assert "Your text: --all it's; rm -rf x" in lines
 
 
@@ -179,7 +203,9 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
 def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
     """Notes and rests come after the hits; a card is text alone, with nothing to copy."""
     found = search(home, "redis", most=1)
-    assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(found, ">search").split("\n")
+    assert "  2 more, in a shell: resume-hooks search --limit=3 redis" in search_card(
+        found, ">search"
+    ).split("\n")
     assert answer(asked(Trigger("search", "redis", slash=False, pasted=False), None)).to_copy == ""
     with pytest.raises(UsageError):
         answer(asked(Trigger("search", "", slash=False, pasted=False), None))
@@ -188,7 +214,12 @@ def test_the_text_of_a_card_is_one_line_a_fact(home: ConfigHome) -> None:
 def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:
     """The client gets one block decision, and no prompt is sent."""
     done = run_hook(
-        "prompt", {"session_id": session_id(1), "prompt": ">search redis", "hook_event_name": "UserPromptSubmit"}
+        "prompt",
+        {
+            "session_id": session_id(1),
+            "prompt": ">search redis",
+            "hook_event_name": "UserPromptSubmit",
+        },
     )
     shown = json.loads(done.stdout)
     assert (done.returncode, done.stderr, shown["decision"]) == (0, b"", "block")
@@ -196,7 +227,10 @@ def test_through_the_hook(home: ConfigHome, run_hook: Run) -> None:
 
 
 def test_a_busy_machine_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What waits for a processor is not stopped as what works is; for ever it does not wait either."""
+    """What waits for a processor is not stopped as what works is.
+
+    For ever it does not wait either.
+    """
     monkeypatch.setattr(request, "LIMIT", 0.05)
     with time_limit():
         time.sleep(0.2)

@@ -39,7 +39,10 @@ def any_python(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
-    """Send an event of the client with this pid to the hook; the one object that it prints, ``{}`` for nothing."""
+    """Send an event of the client with this pid to the hook.
+
+    The one object that it prints, ``{}`` for nothing.
+    """
 
     def one(event: object, pid: int | str = 4711, **environ: str) -> dict[str, Any]:
         environ = {"CLAUDE_PID": str(pid), **environ}
@@ -52,7 +55,9 @@ def say(run_hook: Run, any_python: str, monkeypatch: pytest.MonkeyPatch) -> Say:
                 patch.setattr(sys, "argv", ["session.py"])
                 for name, value in environ.items():
                     patch.setenv(name, value)
-                printed = answered(session.main, event if isinstance(event, bytes) else json.dumps(event).encode())
+                printed = answered(
+                    session.main, event if isinstance(event, bytes) else json.dumps(event).encode()
+                )
         assert printed != b"{}"
         return dict(json.loads(printed or b"{}"))
 
@@ -96,19 +101,27 @@ def pending(home: ConfigHome) -> Path:
 
 @BOTH
 def test_a_clear_is_one_link(config_home: ConfigHome, send: Send) -> None:
-    """The session that ended is the parent of the one that starts in the same client; the mark is used up."""
+    """The session that ended is the parent of the one that starts in the same client.
+
+    The mark is used up.
+    """
     send(end())
     assert len(marks(config_home)) == 1
     send(start())
     send(start(session_id(3)))
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "clear", link.at, 4711)
-    assert abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
+    assert (
+        abs(time.time() - __import__("datetime").datetime.fromisoformat(link.at).timestamp()) < 60
+    )
     assert marks(config_home) == []
 
 
 def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
-    """A chain of them, in order; an id that a client starts after it ended is never its own parent."""
+    """A chain of them, in order.
+
+    An id that a client starts after it ended is never its own parent.
+    """
     send(end())
     send(start())
     send(end(NEW))
@@ -119,12 +132,17 @@ def test_a_clear_after_a_clear(config_home: ConfigHome, send: Send) -> None:
 
 
 @BOTH
-def test_an_older_client_is_found_among_the_ancestors(config_home: ConfigHome, any_python: str) -> None:
+def test_an_older_client_is_found_among_the_ancestors(
+    config_home: ConfigHome, any_python: str
+) -> None:
     """Without CLAUDE_PID the client is the first ancestor that is neither shell nor Python."""
     script = config_home.root / "client.pl"
     hook = f"{any_python or sys.executable} -I {REPO / 'hooks' / 'session.py'}"
     events = [json.dumps(event) for event in (end(), start())]
-    lines = [f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;" for event in events]
+    lines = [
+        f"open(my $h, '|-', 'sh', '-c', '{hook}; true') or die; print $h '{event}'; close $h;"
+        for event in events
+    ]
     script.write_text("\n".join(lines))
     need_perl = subprocess.run(
         ["perl", str(script)], env={**os.environ, **config_home.environ}, check=False, timeout=60
@@ -140,11 +158,18 @@ def test_clients_do_not_mix(config_home: ConfigHome, send: Send) -> None:
     send(start(session_id(21)), 20)
     send(start(session_id(31)), 30)
     send(start(session_id(11)), 10)
-    assert pairs(config_home) == [(session_id(20), session_id(21)), (session_id(10), session_id(11))]
+    assert pairs(config_home) == [
+        (session_id(20), session_id(21)),
+        (session_id(10), session_id(11)),
+    ]
 
 
-@pytest.mark.parametrize("event", [end(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)])
-def test_other_ends_leave_no_mark(config_home: ConfigHome, send: Send, event: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "event", [end(reason=r) for r in ("resume", "logout", "other", "prompt_input_exit", None, 7)]
+)
+def test_other_ends_leave_no_mark(
+    config_home: ConfigHome, send: Send, event: dict[str, Any]
+) -> None:
     """Only /clear says that a successor follows."""
     send(event)
     assert marks(config_home) == []
@@ -174,7 +199,8 @@ def test_a_stale_mark_links_nothing(config_home: ConfigHome, send: Send, seconds
 
 @BOTH
 @pytest.mark.parametrize(
-    "damage", [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000]
+    "damage",
+    [b"", b"{", b"[]", b"\xff\xfe", b'{"session_id":"../x"}', b'{"session_id":7}', b"[" * 200_000],
 )
 def test_a_damaged_mark_links_nothing(config_home: ConfigHome, send: Send, damage: bytes) -> None:
     """And does not stand in the way of the next clear."""
@@ -288,15 +314,22 @@ def child(config_home: ConfigHome) -> Path:
     path = write_session(config_home.project(), CHILD, conversation(1, session_id=CHILD))
     rows = f"1. old · {OLD}\n2. new · {CHILD} · this session\n   {path}"
     opening = f"[SESSION LINEAGE]\n{rows}\n[/SESSION LINEAGE]\n\ngo on \x1b[1m!"
-    leave_handoff(PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening))
+    leave_handoff(
+        PendingHandoff(4711, "", OLD, CHILD, path, os.path.getsize(path), time.time(), opening)
+    )
     return Path(path)
 
 
 def test_clear_after_a_rollover_says_so(config_home: ConfigHome, child: Path, say: Say) -> None:
     """The link, too, for what counts children by kind; a note of any other kind is none."""
     size = os.path.getsize(child)
-    for kind, said in (("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"), ("x", "")):
-        leave_handoff(PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind))
+    for kind, said in (
+        ("rollover", f"resume-hooks: the rollover of {OLD[:8]} is loaded"),
+        ("x", ""),
+    ):
+        leave_handoff(
+            PendingHandoff(4711, "", OLD, CHILD, str(child), size, time.time(), "opening", kind)
+        )
         say(end())
         told = say(beside(child, NEW, "clear")) or {}
         assert told.get("systemMessage", "")[: len(said) or None] == said
@@ -309,8 +342,13 @@ def beside(path: Path, number: str, source: str) -> dict[str, Any]:
 
 
 @BOTH
-def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Path, say: Say) -> None:
-    """As facts, naming the new session in the child's place; linked as a handoff; the child gave way. Once."""
+def test_clear_after_a_handoff_opens_with_it(
+    config_home: ConfigHome, child: Path, say: Say
+) -> None:
+    """As facts, naming the new session in the child's place; linked as a handoff.
+
+    The child gave way. Once.
+    """
     raw = child.read_bytes()
     say(end())
     said = say(beside(child, NEW, "clear"))
@@ -320,7 +358,10 @@ def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Pat
     assert f"2. new · {NEW} · this session\n   {child.parent / NEW}.jsonl" in context
     assert CHILD not in context
     assert "\x1b" not in context
-    assert said["systemMessage"] == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
+    assert (
+        said["systemMessage"]
+        == f"resume-hooks: the handoff of {OLD[:8]} is loaded; /clear again starts without it"
+    )
     (link,) = read_links(config_home.where)
     assert link == Link(NEW, OLD, "handoff", link.at, 4711)
     assert read_superseded(config_home.where) == {CHILD: NEW}
@@ -332,7 +373,9 @@ def test_clear_after_a_handoff_opens_with_it(config_home: ConfigHome, child: Pat
 
 
 @BOTH
-@pytest.mark.parametrize("case", ["other client", "other session", "other folder", "opened", "no path"])
+@pytest.mark.parametrize(
+    "case", ["other client", "other session", "other folder", "opened", "no path"]
+)
 def test_a_clear_that_it_does_not_wait_for_is_a_plain_one(
     config_home: ConfigHome, child: Path, say: Say, case: str
 ) -> None:
@@ -371,7 +414,11 @@ def test_who_starts_next_hears_of_it_once(child: Path, say: Say) -> None:
     assert say(beside(child, session_id(7), "startup"), 6) == {}
 
 
-COLD = {"context_tokens": 163_400, "prompt_cache_likely_expired": True, "estimated_cache_write_usd": 0.6128}
+COLD = {
+    "context_tokens": 163_400,
+    "prompt_cache_likely_expired": True,
+    "estimated_cache_write_usd": 0.6128,
+}
 SAID = (
     "resume-hooks: The prompt cache expired; your next prompt resends all 163,400 tokens{cost}; "
     "/resume-hooks:trim or /resume-hooks:handoff first sends less"
@@ -396,18 +443,26 @@ def test_a_resume_says_what_a_cold_cache_costs(
 ) -> None:
     """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
-        path = Path(write_session(config_home.project(), OLD, [{"continue_metadata": {"continued_at": made}}]))
+        path = Path(
+            write_session(
+                config_home.project(), OLD, [{"continue_metadata": {"continued_at": made}}]
+            )
+        )
         event = {**beside(path, OLD, "resume"), **COLD, **other}
         assert say(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
         assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
 
 
-def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(config_home: ConfigHome, say: Say) -> None:
+def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
+    config_home: ConfigHome, say: Say
+) -> None:
     """Once: at the next resume the hook is asked alone, where the client has no module."""
     path = Path(write_session(config_home.project(), OLD, conversation(1, session_id=OLD)))
     event = {**beside(path, OLD, "resume"), **COLD}
     shown = session.cold_in_client(event)
-    assert shown.endswith("; /trim or /handoff first sends less"), "as the module's commands are called"
+    assert shown.endswith("; /trim or /handoff first sends less"), (
+        "as the module's commands are called"
+    )
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {}
     due = SAID.format(cost=" (about $0.61)")
     assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == {"systemMessage": due}
@@ -439,7 +494,9 @@ def test_a_compaction_without_the_engine_is_silent(say: Say, config_home: Config
 
 
 @BOTH
-def test_a_lost_link_takes_nothing_from_the_opening(child: Path, config_home: ConfigHome, say: Say) -> None:
+def test_a_lost_link_takes_nothing_from_the_opening(
+    child: Path, config_home: ConfigHome, say: Say
+) -> None:
     """The state folder's file can't be appended to: the session still opens with the handoff."""
     say(end())
     Path(links_file(config_home.where)).mkdir()

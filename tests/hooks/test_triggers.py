@@ -160,7 +160,11 @@ def test_ours(prompt: str, verb: str, text: str) -> None:
 def is_ours(prompt: str, verb: str, text: str) -> None:
     """What a prompt is recognised as."""
     assert recognise_trigger(prompt) == Trigger(
-        verb, text, prompt.startswith("/"), pasted=False, sign=SLASH if prompt.startswith("/") else TYPED
+        verb,
+        text,
+        prompt.startswith("/"),
+        pasted=False,
+        sign=SLASH if prompt.startswith("/") else TYPED,
     )
 
 
@@ -192,7 +196,18 @@ START = re.compile(r">|/resume-hooks:", re.IGNORECASE)
         st.tuples(
             st.sampled_from([">", " >", "/resume-hooks:", "/Resume-Hooks:", "> ", ">>", "/", ""]),
             st.sampled_from(
-                ["resume", "handoff", "trim", "search", "session", "help", "lineage", "", "/clear", f"/resume {ID}"]
+                [
+                    "resume",
+                    "handoff",
+                    "trim",
+                    "search",
+                    "session",
+                    "help",
+                    "lineage",
+                    "",
+                    "/clear",
+                    f"/resume {ID}",
+                ]
             ),
             st.text(st.characters(codec=None)),
         ).map("".join),

@@ -47,9 +47,17 @@ def bulky(turns: int = 6) -> list[Record]:
         end = f"a{n}"
         records += [
             user(f"prompt {n}", uuid=f"u{n}", parent=last, ts=4 * n),
-            tool_use(f"c{n}", uuid=f"t{n}", parent=f"u{n}", ts=4 * n + 1, tool_input={"file_path": f"/f{n}"}),
+            tool_use(
+                f"c{n}",
+                uuid=f"t{n}",
+                parent=f"u{n}",
+                ts=4 * n + 1,
+                tool_input={"file_path": f"/f{n}"},
+            ),
             tool_result(f"c{n}", f"{n}: {BULK}", uuid=f"r{n}", parent=f"t{n}", ts=4 * n + 2),
-            assistant(f"answer {n}", uuid=end, parent=f"r{n}", ts=4 * n + 3, tokens=5_000 + 2_500 * n),
+            assistant(
+                f"answer {n}", uuid=end, parent=f"r{n}", ts=4 * n + 3, tokens=5_000 + 2_500 * n
+            ),
         ]
         last = end
     return [*records, custom_title("Fix the parser")]
@@ -68,7 +76,9 @@ def change(session: str = SESSION, **fields: Any) -> None:
     confirmations.store_question(question._replace(**fields))
 
 
-@pytest.mark.parametrize("prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"])
+@pytest.mark.parametrize(
+    "prompt", [">trim", "/resume-hooks:trim", ">TRIM --tools Read", ">trim threshold=300"]
+)
 def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
     """The numbers, and how to confirm, in the form used, in the first and the last line."""
     raw = parent.read_bytes()
@@ -94,7 +104,10 @@ def test_a_preview_writes_nothing(say: Say, parent: Path, prompt: str) -> None:
     ],
 )
 def test_yes_makes_the_child(say: Say, parent: Path, question: str, yes: str) -> None:
-    """A child that names its parent and holds placeholders, both commands, and how to get in; the parent stays."""
+    """A child that names its parent and holds placeholders, both commands, and how to get in.
+
+    The parent stays.
+    """
     raw = parent.read_bytes()
     say(question)
     text = say(yes)
@@ -123,7 +136,10 @@ def test_the_options_of_the_question_are_those_of_the_child(say: Say, parent: Pa
 
 
 def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
-    """A yes answers what was shown last; what was said between the preview and the yes is in the child."""
+    """A yes answers what was shown last.
+
+    What was said between the preview and the yes is in the child.
+    """
     say(">trim --tools Bash --min-savings 0 --only results")
     say(">trim --only results")
     with parent.open("a") as stream:
@@ -131,10 +147,17 @@ def test_the_plan_is_made_anew(say: Say, parent: Path) -> None:
     say(">trim yes")
     (child,) = children(parent)
     assert "SAID BETWEEN" in child.read_text()
-    assert json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"]["target_tools"] == []
+    assert (
+        json.loads(child.read_bytes().split(b"\n", 1)[0])["trim_metadata"]["trim_params"][
+            "target_tools"
+        ]
+        == []
+    )
 
 
-@pytest.mark.parametrize("text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"])
+@pytest.mark.parametrize(
+    "text", ["yes please", "y", "Y", "no thanks", "yes --tools Read", "cancel now", "ok"]
+)
 def test_only_the_exact_word_confirms(say: Say, parent: Path, text: str) -> None:
     """Anything else says what can be typed, keeps the words, and leaves the question open."""
     say(">trim")
@@ -173,7 +196,10 @@ def test_bad_options_lose_nothing(say: Say, parent: Path, options: str, words: s
 
 def test_yes_without_a_question(say: Say, parent: Path) -> None:
     """Says so, and what to do; the useful line is the last."""
-    for prompt, last in ((">trim yes", "First: >trim"), ("/resume-hooks:trim yes", "First: /resume-hooks:trim")):
+    for prompt, last in (
+        (">trim yes", "First: >trim"),
+        ("/resume-hooks:trim yes", "First: /resume-hooks:trim"),
+    ):
         text = say(prompt)
         assert "no question about a trim is open" in text
         assert text.endswith(f"\n{last}")
@@ -206,7 +232,12 @@ def test_a_stray_enter_shows_the_same_child(say: Say, parent: Path) -> None:
     first = say(">trim yes")
     (child,) = children(parent)
     with parent.open("a") as stream:  # what the client itself writes about a blocked prompt
-        stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}) + "\n")
+        stream.write(
+            json.dumps(
+                {"type": "system", "subtype": "informational", "uuid": "s", "timestamp": LATER}
+            )
+            + "\n"
+        )
     for _ in range(2):
         again = say(">trim yes")
         lines = again.split("\n")
@@ -220,8 +251,12 @@ def said_later(uuid: str, parent: str, session: str) -> str:
     return json.dumps(user("go on", uuid=uuid, parent=parent, ts=LATER, session_id=session)) + "\n"
 
 
-@pytest.mark.parametrize("where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"])
-def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Path, where: str) -> None:
+@pytest.mark.parametrize(
+    "where", ["parent", "answer in the parent", "output in the parent", "child", "child is gone"]
+)
+def test_a_child_that_is_no_longer_the_same_is_not_offered(
+    say: Say, parent: Path, where: str
+) -> None:
     """Somebody went on, or deleted it: the yes is not repeated, and the message says what there is and what to do."""
     say(">trim --tools Read")
     say(">trim yes")
@@ -229,7 +264,8 @@ def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Pat
     lines = {
         "parent": said_later("x", "a5", SESSION),
         "answer in the parent": json.dumps(assistant("so", uuid="x", parent="a5", ts=LATER)) + "\n",
-        "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER)) + "\n",
+        "output in the parent": json.dumps(tool_result("c5", uuid="x", parent="a5", ts=LATER))
+        + "\n",
     }
     if where == "child is gone":
         child.unlink()
@@ -250,7 +286,9 @@ def test_a_child_that_is_no_longer_the_same_is_not_offered(say: Say, parent: Pat
     assert say(">trim yes").startswith("trimmed")
 
 
-def test_a_child_of_somebody_else_is_not_offered(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_a_child_of_somebody_else_is_not_offered(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
     """An answered question leads to a child of this session alone."""
     foreign = session_id(7)
     write_session(config_home.project(), foreign, conversation(1, session_id=foreign))
@@ -271,14 +309,25 @@ def test_cancel(say: Say, parent: Path, word: str) -> None:
     assert children(parent) == []
     say(">trim")
     say(">trim yes")
-    assert "no question about a trim is open" in say(">trim cancel"), "what was made is not taken back"
+    assert "no question about a trim is open" in say(">trim cancel"), (
+        "what was made is not taken back"
+    )
 
 
-@pytest.mark.parametrize("prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"])
+@pytest.mark.parametrize(
+    "prompt", [">trim help", "/resume-hooks:trim HELP", ">trim --help", "/resume-hooks:trim -h"]
+)
 def test_help(say: Say, parent: Path, prompt: str) -> None:
     """Every option, and what answers a preview where there is one; it is no question."""
     text = say(prompt)
-    for word in ("--tools", "--threshold", "--keep-recent", "--target-tokens", "--assistant", "--skip"):
+    for word in (
+        "--tools",
+        "--threshold",
+        "--keep-recent",
+        "--target-tokens",
+        "--assistant",
+        "--skip",
+    ):
         assert word in text
     assert "trim yes" not in text
     say(">trim")
@@ -288,7 +337,10 @@ def test_help(say: Say, parent: Path, prompt: str) -> None:
 
 
 def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
-    """A session with hardly anything in it is advised nothing; bookkeeping alone is nothing to trim."""
+    """A session with hardly anything in it is advised nothing.
+
+    Bookkeeping alone is nothing to trim.
+    """
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
     write_session(config_home.project(), session_id(5), [custom_title("x")])
@@ -300,7 +352,10 @@ def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
     [("--threshold 100000", "would not pay"), ("--of-tomorrow 1", "is not an option of >trim")],
 )
 def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, said: str) -> None:
-    """What paid when it was asked need not when it is answered; a newer engine's options are refused as any."""
+    """What paid when it was asked need not when it is answered.
+
+    A newer engine's options are refused as any.
+    """
     say(">trim")
     change(options=options)
     assert said in say(">trim yes")
@@ -308,7 +363,10 @@ def test_a_question_that_holds_no_longer(say: Say, parent: Path, options: str, s
 
 
 def test_a_trim_that_does_not_pay_is_no_question(say: Say, parent: Path) -> None:
-    """It says what a rollover would leave and what to do instead; an older question is not answered by the next yes."""
+    """It says what a rollover would leave and what to do instead.
+
+    An older question is not answered by the next yes.
+    """
     say(">trim")
     text = say(">trim --threshold 100000")
     assert "would not pay" in text
@@ -328,7 +386,9 @@ def test_a_session_that_was_deleted_after_the_preview(say: Say, parent: Path, pr
     assert text.endswith("\nNothing was changed.")
 
 
-def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_a_state_folder_that_can_t_be_written(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
     """The preview is shown all the same, and the way that needs no question."""
     (config_home.root / "file").touch()
     state = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "x")}
@@ -344,9 +404,13 @@ def test_two_users_on_one_host(run_hook: Run, parent: Path, config_home: ConfigH
     theirs = config_home.root / "theirs"
     event = {"session_id": SESSION, "prompt": ">trim"}
     run_hook("prompt", event)
-    done = run_hook("prompt", {**event, "prompt": ">trim yes"}, environ={"RESUME_HOOKS_HOME": str(theirs)})
+    done = run_hook(
+        "prompt", {**event, "prompt": ">trim yes"}, environ={"RESUME_HOOKS_HOME": str(theirs)}
+    )
     assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
-    os.chown(config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json", 12_345, 12_345)
+    os.chown(
+        config_home.config / "resume-hooks" / "pending" / f"trim-{SESSION}.json", 12_345, 12_345
+    )
     done = run_hook("prompt", {**event, "prompt": ">trim yes"})
     assert "no question about a trim is open" in json.loads(done.stdout)["reason"]
     assert children(parent) == []
@@ -364,7 +428,9 @@ def test_a_write_that_fails_leaves_the_question_open(
 
     with monkeypatch.context() as patch:
         patch.setattr(trim, "write", refuse)
-        assert "The disk is full" in card_of_trigger(trigger._replace(text="yes"), {"session_id": SESSION})
+        assert "The disk is full" in card_of_trigger(
+            trigger._replace(text="yes"), {"session_id": SESSION}
+        )
     assert children(parent) == []
     assert trim.answer(asked(trigger._replace(text="yes"), parent)).to_copy.startswith("/resume ")
 
@@ -421,8 +487,13 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     assert children(parent) == [child]
 
 
-def test_a_yes_beside_one_that_takes_longer(say: Say, parent: Path, config_home: ConfigHome) -> None:
-    """It says that the child is being made, and not that nothing was asked; a maker that was ended is forgotten."""
+def test_a_yes_beside_one_that_takes_longer(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
+    """It says that the child is being made, and not that nothing was asked.
+
+    A maker that was ended is forgotten.
+    """
     say(">trim")
     question = confirmations.find_question(SESSION)
     assert question is not None

@@ -1,4 +1,7 @@
-"""That copies will be kept is told first where it can be; meanwhile nothing is copied, and links hold the sessions."""
+"""That copies will be kept is told first where it can be.
+
+Meanwhile nothing is copied, and links hold the sessions.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,11 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.archive import held
-from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
+from resume_hooks.archive.retention.ancestors import (
+    archive_ancestors,
+    archive_parents,
+    archive_pending,
+)
 from resume_hooks.archive.retention.expiring import archive_expiring
 from resume_hooks.archive.vault import permission
 from resume_hooks.clock import DAY
@@ -65,7 +72,9 @@ def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
         files = [Path(each.path), with_output(each, SOON)]
         if each == soon:
             files += with_backups(asking, each, SOON).iterdir()
-        was[each.session_id] = {str(path.relative_to(asking.config)): path.read_bytes() for path in files}
+        was[each.session_id] = {
+            str(path.relative_to(asking.config)): path.read_bytes() for path in files
+        }
     assert start(asking) == 0
     os.utime(gone.path, (time.time() - DUE * DAY,) * 2)
     os.unlink(gone.path)

@@ -19,7 +19,16 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.storage.stored_settings import store
 from resume_hooks.system import bug_log
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, system, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    system,
+    user,
+    write_session,
+)
 from tests.needs import here
 
 NAME = "aliceplanted"
@@ -36,38 +45,66 @@ PLANTED = {
 
 @pytest.fixture
 def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A home in which everything that must stay private stands wherever it can; its project folder."""
+    """A home in which everything that must stay private stands wherever it can.
+
+    Its project folder.
+    """
     home = tmp_path / NAME
     config = home / ".claude"
     project = home / "work" / PLANTED["project"]
     state = config / "resume-hooks"
-    for folder in (project / ".claude", state, config / "plugins" / "data" / "resume-hooks-x", home / "bin"):
+    for folder in (
+        project / ".claude",
+        state,
+        config / "plugins" / "data" / "resume-hooks-x",
+        home / "bin",
+    ):
         folder.mkdir(parents=True)
-    for key, value in {"HOME": home, "CLAUDE_CONFIG_DIR": config, "PATH": home / "bin", "USER": NAME}.items():
+    for key, value in {
+        "HOME": home,
+        "CLAUDE_CONFIG_DIR": config,
+        "PATH": home / "bin",
+        "USER": NAME,
+    }.items():
         monkeypatch.setenv(key, str(value))
     monkeypatch.setenv("TERM_PROGRAM", PLANTED["path"])
     monkeypatch.setenv("ANTHROPIC_API_KEY", PLANTED["secret"])
     where = {"cwd": str(project)}
     infos = [{"command": PLANTED["path"], "durationMs": 5}]
     records = [{**record, **where} for record in conversation(1)]
-    records += [user(PLANTED["prompt"], uuid="p", parent="r1", ts=5, **where), custom_title(PLANTED["title"])]
+    records += [
+        user(PLANTED["prompt"], uuid="p", parent="r1", ts=5, **where),
+        custom_title(PLANTED["title"]),
+    ]
     records += [system("stop_hook_summary", uuid="s", ts=6, hookInfos=infos)]
     attached = {"type": "hook_success", "hookEvent": PLANTED["event"], "durationMs": 5}
-    records += [{"type": "attachment", "timestamp": "2026-01-31T10:00:00.000Z", "attachment": attached}]
+    records += [
+        {"type": "attachment", "timestamp": "2026-01-31T10:00:00.000Z", "attachment": attached}
+    ]
     key = re.sub("[^A-Za-z0-9]", "-", str(project))
     write_session(config / "projects" / key, SESSION, records)
-    record_link(Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None), Where())
+    record_link(
+        Link(SESSION, session_id(7), PLANTED["title"], "2026-01-31T10:00:00.000Z", None), Where()
+    )
     (state / PLANTED["title"]).write_text("x")
     (state / "settings.json").write_text(
         json.dumps(
-            {"handoff_dir": PLANTED["path"], "summary_model": f"{NAME}-model", "notice_percent": PLANTED["secret"]}
+            {
+                "handoff_dir": PLANTED["path"],
+                "summary_model": f"{NAME}-model",
+                "notice_percent": PLANTED["secret"],
+            }
         ).replace(f"{NAME}-model", f"{NAME}-model")
     )
     os.chmod(state, 0o700)
     (project / ".claude" / "settings.json").write_text('{"disableAllHooks": true}')
     failure = {"state": "failed", "started": 5, "error": f"{PLANTED['path']}/x: no {project}"}
-    (config / "plugins" / "data" / "resume-hooks-x" / "install.json").write_text(json.dumps(failure))
-    (config / "settings.json").write_text(json.dumps({"enabledPlugins": {f"resume-hooks@{PLANTED['project']}": True}}))
+    (config / "plugins" / "data" / "resume-hooks-x" / "install.json").write_text(
+        json.dumps(failure)
+    )
+    (config / "settings.json").write_text(
+        json.dumps({"enabledPlugins": {f"resume-hooks@{PLANTED['project']}": True}})
+    )
     known = {"plugins": {"resume-hooks@x": [{"version": PLANTED["path"]}, {"version": "1.2.3"}]}}
     (config / "plugins" / "installed_plugins.json").write_text(json.dumps(known))
     try:
@@ -75,7 +112,9 @@ def laden(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     except KeyError as error:
         path = bug_log.log_bug("search", "1", error)
     with open(path, "a", encoding="utf-8") as stream:
-        stream.write(f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n")
+        stream.write(
+            f"{PLANTED['prompt']}\n\n2026-01-31T10:00:00.000Z 1 search KeyError\n  {PLANTED['prompt']}\n\n"
+        )
     monkeypatch.chdir(project)
     return project
 
@@ -100,8 +139,12 @@ def test_what_a_reader_needs_is_in_it(laden: Path) -> None:
     """Versions, findings by code, settings that were set by key, where a bug was met."""
     found = made(laden)
     codes = {row["code"]: row for row in found["findings"]}
-    assert codes["hooks-off"]["detail"] == "disableAllHooks is true in <project>/.claude/settings.json"
-    assert codes["engine-install-failed"]["detail"].startswith("the plugin's own install failed: <path>")
+    assert (
+        codes["hooks-off"]["detail"] == "disableAllHooks is true in <project>/.claude/settings.json"
+    )
+    assert codes["engine-install-failed"]["detail"].startswith(
+        "the plugin's own install failed: <path>"
+    )
     assert codes["settings-refused"]["detail"] == ""
     assert found["versions"]["plugin"] == ["other", "1.2.3"]
     values = {row["key"]: row["value"] for row in found["settings"]}
@@ -126,7 +169,10 @@ def test_every_finding_has_a_code(laden: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("in /home/ann/.claude/projects/-home-ann-x/a.jsonl", "in <config>/projects/<path>/a.jsonl"),
+        (
+            "in /home/ann/.claude/projects/-home-ann-x/a.jsonl",
+            "in <config>/projects/<path>/a.jsonl",
+        ),
         ("at /home/ann/.virtualenvs/client/bin/python3", "at ~/.virtualenvs/<path>"),
         ("at /home/ann/work/parser/x.py, and", "at ~/<path>, and"),
         ("at /home/ann/work/this/.claude", "at <project>/.claude"),
@@ -137,7 +183,9 @@ def test_every_finding_has_a_code(laden: Path) -> None:
         ("12 of 30 / 40 %", "12 of 30 / 40 %"),
     ],
 )
-def test_paths_and_names_are_left_out(said: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_paths_and_names_are_left_out(
+    said: str, told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Homes and the project by a mark, other paths not at all, the user's name as a word."""
     monkeypatch.setattr("getpass.getuser", lambda: "ann")
     who = Anonymous("/home/ann/work/this", Where({"HOME": "/home/ann"}))

@@ -92,7 +92,9 @@ def test_the_plugin_missing_off_and_on(cwd: Path, config: Path) -> None:
     assert "not installed" in found(cwd, "plugin").detail
     write_json(config / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": True}})
     assert found(cwd, "plugin").level == "ok"
-    write_json(cwd / ".claude" / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": False}})
+    write_json(
+        cwd / ".claude" / "settings.json", {"enabledPlugins": {"resume-hooks@resume-hooks": False}}
+    )
     assert "switched off" in found(cwd, "plugin").detail
 
 
@@ -109,7 +111,9 @@ def test_a_command_that_was_upgraded_without_its_plugin(cwd: Path, config: Path)
     assert "0.0.1" in finding.detail
 
 
-@pytest.mark.parametrize(("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")])
+@pytest.mark.parametrize(
+    ("state", "level"), [("ready", "ok"), ("installing", "note"), ("failed", "problem")]
+)
 def test_the_engine_s_own_install(cwd: Path, config: Path, state: str, level: str) -> None:
     """What the installer remembers is told, a failure with its cause."""
     data = config / "plugins" / "data" / "resume-hooks-resume-hooks" / "install.json"
@@ -129,7 +133,11 @@ def test_packages_that_a_tool_lends_are_named(cwd: Path, config: Path) -> None:
 def test_another_tool_that_answers_the_same_triggers(cwd: Path, config: Path) -> None:
     """A hook in the settings, or one of an installed plugin, that belongs to aichat is a problem."""
     assert found(cwd, "other tools").level == "ok"
-    hook = {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "python3 aichat_resume_hook.py"}]}]}
+    hook = {
+        "UserPromptSubmit": [
+            {"hooks": [{"type": "command", "command": "python3 aichat_resume_hook.py"}]}
+        ]
+    }
     write_json(config / "settings.json", {"hooks": hook})
     assert str(config / "settings.json") in found(cwd, "other tools").detail
     write_json(config / "settings.json", {})
@@ -145,9 +153,13 @@ def test_damaged_settings_of_the_client_count_as_empty(cwd: Path, config: Path) 
     for damage in ("{not json", '{"hooks":' * 100_000):
         (config / "settings.json").write_text(damage)
         assert found(cwd, "hooks").level == "ok"
-    write_json(config / "plugins" / "installed_plugins.json", {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}})
     write_json(
-        cwd / ".claude" / "settings.json", {"hooks": {"UserPromptSubmit": [1, {"hooks": 2}]}, "enabledPlugins": []}
+        config / "plugins" / "installed_plugins.json",
+        {"plugins": {"x@y": 3, "z@y": [1, {"installPath": 4}]}},
+    )
+    write_json(
+        cwd / ".claude" / "settings.json",
+        {"hooks": {"UserPromptSubmit": [1, {"hooks": 2}]}, "enabledPlugins": []},
     )
     assert found(cwd, "other tools").level == "ok"
 
@@ -174,7 +186,9 @@ def test_a_state_folder_that_can_t_be_made(cwd: Path, monkeypatch: pytest.Monkey
     assert finding.detail.endswith(f"can't be made: {cwd / 'file'} is not a folder")
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(cwd / "far" / "away" / "state"))
     assert found(cwd, "state").level == "ok"
-    monkeypatch.setattr("os.access", lambda path, _mode: path != str(cwd))  # root may write anywhere
+    monkeypatch.setattr(
+        "os.access", lambda path, _mode: path != str(cwd)
+    )  # root may write anywhere
     finding = found(cwd, "state")
     assert (finding.level, finding.code) == ("problem", "state-unmakable")
     assert finding.detail.endswith(f"can't be made: {cwd} can't be written")
@@ -204,7 +218,9 @@ def test_transcripts_are_counted(cwd: Path, config: Path) -> None:
     assert found(cwd, "transcripts").level == "note"
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
-    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
+    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
+        b'{"type":"summary","summary":"x"}\n'
+    )
     assert found(cwd, "transcripts").detail.startswith("1 session, 0 of this folder")
     assert os.environ["CLAUDE_CONFIG_DIR"] == str(config)
 
@@ -222,14 +238,17 @@ def test_a_giant_is_named_with_a_way_out(cwd: Path, config: Path) -> None:
     assert f"resume-hooks archive --slim {SESSION[:8]}" in giant.remedy
 
 
-def test_a_giant_of_which_little_is_live(cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_giant_of_which_little_is_live(
+    cwd: Path, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What stands before its last compaction is left behind by a fork."""
     monkeypatch.setattr(doctor, "GIANT", 2_000_000)
     monkeypatch.setattr(doctor, "GIANT_LINE", 1_000_000)
     path = config / "projects" / "-p" / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True)
     before = [
-        user("words " * 2_000, uuid=f"u{number}", parent=f"u{number - 1}" if number else None) for number in range(500)
+        user("words " * 2_000, uuid=f"u{number}", parent=f"u{number - 1}" if number else None)
+        for number in range(500)
     ]
     after = [boundary(uuid="b", before="u499"), summary("what was done", uuid="s", parent="b")]
     path.write_bytes(session_bytes([*before, *after]))
@@ -237,11 +256,16 @@ def test_a_giant_of_which_little_is_live(cwd: Path, config: Path, monkeypatch: p
 
 
 def test_the_index(cwd: Path, config: Path) -> None:
-    """None yet and a damaged one are notes, since a search makes it anew; a newer version's is a problem."""
+    """None yet and a damaged one are notes, since a search makes it anew.
+
+    A newer version's is a problem.
+    """
     assert found(cwd, "index").level == "note"
     folder = config / "projects" / "-elsewhere"
     folder.mkdir(parents=True)
-    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(b'{"type":"summary","summary":"x"}\n')
+    (folder / "11111111-aaaa-4bbb-8ccc-000000000001.jsonl").write_bytes(
+        b'{"type":"summary","summary":"x"}\n'
+    )
     with opened_index(Where()):
         pass
     assert found(cwd, "index").level == "ok"

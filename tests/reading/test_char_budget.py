@@ -23,7 +23,9 @@ PIECES = st.lists(
     st.builds(
         TextPiece,
         head=st.text("abc ·", min_size=1, max_size=60),
-        body=st.one_of(st.just(""), st.integers(1, 3_000).map(lambda size: indent_text("word " * size))),
+        body=st.one_of(
+            st.just(""), st.integers(1, 3_000).map(lambda size: indent_text("word " * size))
+        ),
         command=st.just("read 1a2b3c4d:1"),
         voice=st.booleans(),
     ),
@@ -58,7 +60,9 @@ def test_both_ends(blocks: list[str], limit: int) -> None:
         assert lines == [*blocks[:first], told[0], *blocks[last + 1 :]]
 
 
-@given(st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000))
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.integers(1, 5)), max_size=20), st.integers(0, 3_000)
+)
 def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
     """Nobody gets more than it needs, all of them no more than there is, and nothing is wasted."""
     sizes, weights = [size for size, _ in rows], [weight for _, weight in rows]
@@ -70,8 +74,13 @@ def test_fair_shares(rows: list[tuple[int, int]], room: int) -> None:
 
 def test_a_huge_result_crowds_out_nothing() -> None:
     """Prompts and answers stay whole beside it; of it both ends are left."""
-    result = TextPiece("r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False)
-    voices = [TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", voice=True) for number in (1, 3)]
+    result = TextPiece(
+        "r:2", indent_text("begin\n" + "filler\n" * 20_000 + "the end"), "read r:2", voice=False
+    )
+    voices = [
+        TextPiece(f"r:{number}", indent_text("said " * 40), f"read r:{number}", voice=True)
+        for number in (1, 3)
+    ]
     text = fit("opening", [voices[0], result, voices[1]], 2_000, gap)
     assert text.count("said") == 80
     assert "more characters: read r:2\n" in text
@@ -82,7 +91,10 @@ def test_a_huge_result_crowds_out_nothing() -> None:
 
 def test_voices_come_first() -> None:
     """Where not everything has room, what tools say goes, and the gap says what is missing."""
-    pieces = [TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99}) for place in range(100)]
+    pieces = [
+        TextPiece(f"r:{place}", indent_text("x" * 300), "read", voice=place in {0, 99})
+        for place in range(100)
+    ]
     lines = fit("opening", pieces, 1_500, gap).split("\n")
     heads = [line for line in lines if line.startswith("r:")]
     assert heads[0] == "r:0"
@@ -91,14 +103,19 @@ def test_voices_come_first() -> None:
 
 
 def test_a_cut_text() -> None:
-    """A voice keeps its beginning, a result its end as well; without room the notice stands alone."""
+    """A voice keeps its beginning, a result its end as well.
+
+    Without room the notice stands alone.
+    """
     body = indent_text("\n".join(f"line {number}" for number in range(500)))
     voice, result = (TextPiece("h", body, "read r:1", voice=voice) for voice in (True, False))
     assert cut_piece(voice, 300).endswith(": read r:1")
     assert cut_piece(result, 300).endswith("line 499")
     assert cut_piece(result, 10) == f"  … {len(body):,} characters: read r:1"
     assert cut_piece(result, len(body)) == body
-    called = TextPiece("h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", voice=False)
+    called = TextPiece(
+        "h", f"{body} (… 500 more characters of input: read r:1)", "read r:1", voice=False
+    )
     assert cut_piece(called, 300).count("read r:1") == 1
 
 
@@ -126,19 +143,30 @@ def test_a_budget_below_the_opening() -> None:
 def test_a_long_command_of_a_gap() -> None:
     """It has the room it takes, however long the path in it is."""
     command = "resume-hooks outline " + "/long" * 100
-    text = fit_ends("opening", ["block"] * 400, 1_000, lambda first, last: f"… {last - first + 1} left out: {command}")
+    text = fit_ends(
+        "opening",
+        ["block"] * 400,
+        1_000,
+        lambda first, last: f"… {last - first + 1} left out: {command}",
+    )
     assert any(line.endswith(f"left out: {command}") for line in text.split("\n"))
     assert text.endswith("\nblock")
 
 
 def test_one_of_a_kind() -> None:
     """One takes no s, none and many do."""
-    assert [plural(count, "turn") for count in (0, 1, 1_000)] == ["0 turns", "1 turn", "1,000 turns"]
+    assert [plural(count, "turn") for count in (0, 1, 1_000)] == [
+        "0 turns",
+        "1 turn",
+        "1,000 turns",
+    ]
 
 
 def test_the_margin_is_ours() -> None:
     """No line of foreign text begins where ours do."""
-    assert all(line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n"))
+    assert all(
+        line.startswith("  ") for line in indent_text("a\nr:1 · user\n… 9 left out").split("\n")
+    )
     assert indent_text(" \n\n") == ""
 
 
@@ -147,7 +175,10 @@ LINES = st.lists(st.text("ab \n", max_size=30), max_size=40).map("\n".join)
 
 @given(LINES, st.integers(1, 60))
 def test_pages_hold_all_of_a_text(text: str, limit: int) -> None:
-    """One after the other, each within its limit, without a character lost or twice; without a limit in one."""
+    """One after the other, each within its limit, without a character lost or twice.
+
+    Without a limit in one.
+    """
     pages, start = [], 0
     while start < len(text):
         end = page_end(text, start, limit)

@@ -22,7 +22,8 @@ def holds(sentence: str, text: str) -> bool:
     claims = claims_of(sentence)
     assert claims
     return all(
-        {*claim.words} & {ANY, *words_of_text(text)} and (claim.pattern is None or claim.pattern.search(low))
+        {*claim.words} & {ANY, *words_of_text(text)}
+        and (claim.pattern is None or claim.pattern.search(low))
         for claim in claims
     )
 
@@ -35,13 +36,19 @@ def holds(sentence: str, text: str) -> bool:
         ("Ran `pytest -k tabs -q` twice.", ["pytest -k tabs -q", "pytest", "tabs"]),
         ("All 212 tests pass in 3.4 s.", ["212", "3.4"]),
         ('The user said "keep the tabs".', ["keep the tabs"]),
-        ("Merged as 0a1b2c3d, see https://example.org/pull/72.", ["0a1b2c3d", "https://example.org/pull/72"]),
+        (
+            "Merged as 0a1b2c3d, see https://example.org/pull/72.",
+            ["0a1b2c3d", "https://example.org/pull/72"],
+        ),
         ("Two of 3 attempts, e.g. the first, took about 120 s and ~40 MB (lines 12-30).", []),
         ('A "dry run" is no quote; nothing to look up and/or to find here.', []),
     ],
 )
 def test_what_is_looked_up(sentence: str, claims: list[str]) -> None:
-    """Names, files, commands, numbers, quotes, addresses; no prose, no small or rounded numbers, no lines."""
+    """Names, files, commands, numbers, quotes, addresses.
+
+    No prose, no small or rounded numbers, no lines.
+    """
     assert shown(sentence) == claims
 
 

@@ -10,10 +10,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE, Outline, first_words, outline, outline_text
+from resume_hooks.reading.outline import (
+    BRANCH,
+    COMPACTED,
+    LIVE,
+    Outline,
+    first_words,
+    outline,
+    outline_text,
+)
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.record_references import RecordLines, TranscriptNames, named_by, names_of, parse
+from resume_hooks.sessions.record_references import (
+    RecordLines,
+    TranscriptNames,
+    named_by,
+    names_of,
+    parse,
+)
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 from tests.builders import (
@@ -54,10 +68,17 @@ def worked() -> list[Record | bytes]:
     return [
         user("fix\nthe parser", uuid="u0"),
         assistant(calls, uuid="a1", parent="u0", ts=1, tokens=1_000),
-        user([result("c1"), result("c2"), result("c3", "Exit code 1", is_error=True)], uuid="u2", parent="a1", ts=2),
+        user(
+            [result("c1"), result("c2"), result("c3", "Exit code 1", is_error=True)],
+            uuid="u2",
+            parent="a1",
+            ts=2,
+        ),
         assistant("done", uuid="a3", parent="u2", ts=3, tokens=1_500),
         user("thanks", uuid="u4", parent="a3", ts=60),
-        assistant([call("c4", "Read", file_path="/p/a.py")], uuid="a5", parent="u4", ts=61, tokens=1_700),
+        assistant(
+            [call("c4", "Read", file_path="/p/a.py")], uuid="a5", parent="u4", ts=61, tokens=1_700
+        ),
     ]
 
 
@@ -81,11 +102,16 @@ def test_before_the_first_prompt(tmp_path: Path) -> None:
     found = outlined(tmp_path, [summary("all of it", uuid="s", parent=None), *conversation(1)])
     assert [turn.number for turn in found.turns] == [0, 1]
     assert found.turn_count == 1
-    assert [turn.number for turn in outlined(tmp_path, [last_prompt("x"), *conversation(1)]).turns] == [1]
+    assert [
+        turn.number for turn in outlined(tmp_path, [last_prompt("x"), *conversation(1)]).turns
+    ] == [1]
 
 
 def test_compactions(tmp_path: Path) -> None:
-    """Turns before one are told apart, through several of them; what was counted before says nothing of after."""
+    """Turns before one are told apart, through several of them.
+
+    What was counted before says nothing of after.
+    """
     lines: list[Record | bytes] = [
         *conversation(1, prefix="a"),
         boundary(uuid="b1", before="a1", ts=10),
@@ -100,7 +126,10 @@ def test_compactions(tmp_path: Path) -> None:
     found = outlined(tmp_path, lines)
     assert [turn.place for turn in found.turns] == [COMPACTED, COMPACTED, LIVE]
     assert [turn.growth for turn in found.turns] == [None, None, None]
-    assert [(one.turn, one.line, one.summary, one.trigger, one.tokens_before) for one in found.compactions] == [
+    assert [
+        (one.turn, one.line, one.summary, one.trigger, one.tokens_before)
+        for one in found.compactions
+    ] == [
         (1, 2, 3, "auto", 150_000),
         (2, 6, 7, "auto", 150_000),
     ]
@@ -113,7 +142,11 @@ def test_a_trim_in_place(tmp_path: Path) -> None:
         boundary(uuid="b", before="r1", ts=10),
         summary("so far", uuid="s", parent="b", ts=11),
         system(
-            "informational", uuid="i", parent="s", ts=12, content="resume-hooks: trim@60k: 96k tokens, now about 41k"
+            "informational",
+            uuid="i",
+            parent="s",
+            ts=12,
+            content="resume-hooks: trim@60k: 96k tokens, now about 41k",
         ),
         user("go on", uuid="u", parent="i", ts=13),
     ]
@@ -166,9 +199,19 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
 def test_a_plain_export(tmp_path: Path) -> None:
     """Records without ids: tools are named by their results, all of it counts as live."""
     lines: list[Record | bytes] = [
-        {"type": "user", "message": {"role": "user", "content": "go"}, "timestamp": "2025-01-01T00:00:00Z"},
-        {"type": "assistant", "message": {"role": "assistant", "content": [{"type": "text", "text": "ok"}]}},
-        {"type": "tool_result", "message": {"tool_name": "Bash", "content": "out", "is_error": True}},
+        {
+            "type": "user",
+            "message": {"role": "user", "content": "go"},
+            "timestamp": "2025-01-01T00:00:00Z",
+        },
+        {
+            "type": "assistant",
+            "message": {"role": "assistant", "content": [{"type": "text", "text": "ok"}]},
+        },
+        {
+            "type": "tool_result",
+            "message": {"tool_name": "Bash", "content": "out", "is_error": True},
+        },
         {"type": "user", "message": {"role": "user", "content": "more"}},
         {"type": "assistant", "message": {"content": [call("c", "Read", file_path="/x")]}},
     ]
@@ -186,12 +229,17 @@ def test_work_of_old_subagents(tmp_path: Path) -> None:
 
 
 def test_subagents(config_home: ConfigHome) -> None:
-    """Those of a known turn, with what they were asked; then the others. Their own outlines count their prompts."""
+    """Those of a known turn, with what they were asked; then the others.
+
+    Their own outlines count their prompts.
+    """
     project = config_home.project()
     lines: list[Record | bytes] = [
         user("go", uuid="u"),
         assistant(
-            [call("c", "Task", description="look", prompt="around", subagent_type="Explore")], uuid="a", parent="u"
+            [call("c", "Task", description="look", prompt="around", subagent_type="Explore")],
+            uuid="a",
+            parent="u",
         ),
         user([result("c")], uuid="r", parent="a", toolUseResult={"agentId": "b2"}),
     ]
@@ -200,7 +248,9 @@ def test_subagents(config_home: ConfigHome) -> None:
     own.mkdir(parents=True)
     side: list[Record] = [
         user("look around", uuid="x", isSidechain=True),
-        assistant([call("d", "Bash", command="ls")], uuid="y", parent="x", isSidechain=True, tokens=900),
+        assistant(
+            [call("d", "Bash", command="ls")], uuid="y", parent="x", isSidechain=True, tokens=900
+        ),
     ]
     for name in ("agent-a1", "agent-b2"):
         (own / f"{name}.jsonl").write_bytes(session_bytes(side))
@@ -209,7 +259,12 @@ def test_subagents(config_home: ConfigHome) -> None:
     assert (other.name, other.task, other.turn) == ("agent-a1", "look around", None)
     found = outline(resolve_transcript(f"{SESSION}/agent-b2", CWD, config_home.where))
     (turn,) = found.turns
-    assert (found.title, turn.tools, turn.tokens, turn.place) == ("look around", {"Bash": 1}, 900, LIVE)
+    assert (found.title, turn.tools, turn.tokens, turn.place) == (
+        "look around",
+        {"Bash": 1},
+        900,
+        LIVE,
+    )
     assert found.subagents == ()
 
 
@@ -234,8 +289,13 @@ def test_first_words(content: str | list[Record], words: str) -> None:
 
 def many(folder: Path, turns: int) -> Outline:
     """A long session, compacted once."""
-    middle = [boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3), summary("s", uuid="s", parent="b", ts=9001)]
-    return outlined(folder, [*conversation(turns), *middle, *conversation(2, prefix="q", start=9002)])
+    middle = [
+        boundary(uuid="b", before=f"r{2 * turns - 1}", ts=9e3),
+        summary("s", uuid="s", parent="b", ts=9001),
+    ]
+    return outlined(
+        folder, [*conversation(turns), *middle, *conversation(2, prefix="q", start=9002)]
+    )
 
 
 def test_too_long_an_outline(tmp_path: Path) -> None:
@@ -244,7 +304,9 @@ def test_too_long_an_outline(tmp_path: Path) -> None:
     text = outline_text(found, found.turns, NAMES, 2_000)
     lines = text.split("\n")
     (gap,) = [line for line in lines if line.startswith("…")]
-    told = re.fullmatch(r"… (\d+) turns left out: resume-hooks outline 11111111 --turns (\d+)-(\d+)", gap)
+    told = re.fullmatch(
+        r"… (\d+) turns left out: resume-hooks outline 11111111 --turns (\d+)-(\d+)", gap
+    )
     assert told is not None
     count, first, last = map(int, told.groups())
     assert count == last - first + 1
@@ -254,7 +316,10 @@ def test_too_long_an_outline(tmp_path: Path) -> None:
 
 
 def test_turns_of_a_file_left_out(tmp_path: Path) -> None:
-    """The command that shows them chooses by the same file, ready for a shell; one turn is no span."""
+    """The command that shows them chooses by the same file, ready for a shell.
+
+    One turn is no span.
+    """
     found = many(tmp_path, 200)
     text = outline_text(found, found.turns, NAMES, 2_000, "a dir/it's.py")
     (gap,) = [line for line in text.split("\n") if line.startswith("…")]
@@ -304,7 +369,10 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
     for number in references:
         assert named_by(parse(f"{file}:{number}"), entries).record() is not None
     for agent in found.subagents:
-        assert outline(resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)).lines == agent.records
+        assert (
+            outline(resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)).lines
+            == agent.records
+        )
 
 
 def test_a_tool_result_is_no_turn(tmp_path: Path) -> None:

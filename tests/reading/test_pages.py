@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import UsageError
 from resume_hooks.reading.passages import around, page, says_something
-from resume_hooks.sessions.record_references import RecordLines, Reference, TranscriptNames, parse, place_of
+from resume_hooks.sessions.record_references import (
+    RecordLines,
+    Reference,
+    TranscriptNames,
+    parse,
+    place_of,
+)
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line, read_lines
 from tests.builders import (
@@ -53,7 +59,13 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
 def mixed(folder: Path) -> RecordLines:
     """A session with bookkeeping, garbage, a repeated uuid and attachments between what was said."""
     talk: list[Record | bytes] = list(conversation(6))
-    talk[3:3] = [custom_title("x"), b"garbage", b"", conversation(1)[0], attachment("told", uuid="t", parent=None)]
+    talk[3:3] = [
+        custom_title("x"),
+        b"garbage",
+        b"",
+        conversation(1)[0],
+        attachment("told", uuid="t", parent=None),
+    ]
     return RecordLines(write_session(folder, SESSION, [*talk, last_prompt("r1")]), SESSION)
 
 
@@ -138,8 +150,15 @@ WRITTEN: list[Record | bytes] = [
 
 
 @settings(max_examples=60)
-@given(st.lists(st.sampled_from(WRITTEN), max_size=14), st.integers(0, 14), st.integers(1, 5), st.data())
-def test_growth_changes_no_page(rows: list[Record | bytes], known: int, limit: int, data: st.DataObject) -> None:
+@given(
+    st.lists(st.sampled_from(WRITTEN), max_size=14),
+    st.integers(0, 14),
+    st.integers(1, 5),
+    st.data(),
+)
+def test_growth_changes_no_page(
+    rows: list[Record | bytes], known: int, limit: int, data: st.DataObject
+) -> None:
     """Pages that are walked while somebody writes, torn lines among it, give every event of the first look once."""
     content = session_bytes(rows)
     start = len(session_bytes(rows[:known]))
@@ -180,7 +199,11 @@ def test_a_rewrite_between_pages(tmp_path: Path) -> None:
 
 def test_a_long_line(tmp_path: Path) -> None:
     """A line of many pieces is put together whole, from wherever it is read."""
-    rows: list[Record | bytes] = [user("first", uuid="a"), user("x" * 5_000_000, uuid="b"), b"\xff" * 3_000_000]
+    rows: list[Record | bytes] = [
+        user("first", uuid="a"),
+        user("x" * 5_000_000, uuid="b"),
+        b"\xff" * 3_000_000,
+    ]
     entries = RecordLines(write_session(tmp_path, SESSION, rows), SESSION)
     found = page(entries, NAMES, None, 2)
     assert [one.characters for one in found.passages] == [5, 5_000_000]

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.passages import Passage, PassageFile, passage, says_something, without_reminders
+from resume_hooks.reading.passages import (
+    Passage,
+    PassageFile,
+    passage,
+    says_something,
+    without_reminders,
+)
 from resume_hooks.sessions.record_references import RecordLine, TranscriptNames
 from resume_hooks.transcripts.trimmable_pieces import ToolCall
 from tests.builders import (
@@ -30,7 +36,9 @@ REMINDER = "<system-reminder>be good</system-reminder>"
 
 def shown(record: Record, **rest: bool) -> Passage:
     """A record in line 3 as a passage."""
-    return passage(record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7)
+    return passage(
+        record, RecordLine(SESSION, "/x.jsonl", 3, 0, 0), PassageFile(NAMES, **rest), CALLS, 7
+    )
 
 
 TABLE: dict[str, tuple[Record, str, str, bool]] = {
@@ -105,12 +113,16 @@ def test_as_it_is_printed() -> None:
 def test_controls() -> None:
     """None is printed, and no line end of another kind makes a line at the margin."""
     assert (
-        shown(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body == "  red\n  r:1\n  r:2\n  r:3"
+        shown(user("\x1b[31mred\x07\u2028r:1\rr:2\x85r:3", uuid="u")).piece(NAMES).body
+        == "  red\n  r:1\n  r:2\n  r:3"
     )
 
 
 def test_a_huge_text() -> None:
-    """Only as much of it is worked through as an answer could hold; what is missing is counted all the same."""
+    """Only as much of it is worked through as an answer could hold.
+
+    What is missing is counted all the same.
+    """
     piece = shown(user("word " * 100_000, uuid="u")).piece(NAMES, 1_000)
     assert len(piece.body) < 5_000
     assert piece.missing + len(piece.body) == 500_000 + 2 - 1  # the margin; the blank at its end
@@ -133,7 +145,10 @@ def test_hostile_heads() -> None:
         (system("api_error", uuid="s", error={}), True),
         (system("informational", uuid="s", content="blocked"), True),
         (attachment("told", uuid="t", parent=None), True),
-        ({"type": "attachment", "attachment": {"type": "total_tokens_reminder", "text": "9"}}, False),
+        (
+            {"type": "attachment", "attachment": {"type": "total_tokens_reminder", "text": "9"}},
+            False,
+        ),
         (progress(uuid="p", parent=None), False),
         (custom_title("x"), False),
         ({"type": "api-request-blob", "message": {"content": "a log"}}, False),

@@ -23,9 +23,18 @@ from tests.builders import (
     write_session,
 )
 
-PNG: Record = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000}}
-PDF: Record = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 400}}
-PLAIN: Record = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "as it is"}}
+PNG: Record = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "A" * 4_000},
+}
+PDF: Record = {
+    "type": "document",
+    "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 400},
+}
+PLAIN: Record = {
+    "type": "document",
+    "source": {"type": "text", "media_type": "text/plain", "data": "as it is"},
+}
 LINKED: Record = {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}}
 
 TABLE: dict[str, tuple[Record, str]] = {
@@ -34,18 +43,30 @@ TABLE: dict[str, tuple[Record, str]] = {
         assistant([{"type": "text", "text": "one"}, {"type": "text", "text": "two"}], uuid="a"),
         "one\n\ntwo",
     ),
-    "thinking": (assistant([{"type": "thinking", "thinking": "hm", "signature": "s"}], uuid="a"), "[thinking]\nhm"),
+    "thinking": (
+        assistant([{"type": "thinking", "thinking": "hm", "signature": "s"}], uuid="a"),
+        "[thinking]\nhm",
+    ),
     "thinking that was not kept": (
         assistant([{"type": "thinking", "thinking": "", "signature": "s"}], uuid="a"),
         "[thinking, its text was not kept by the client]",
     ),
-    "encrypted thinking": (assistant([{"type": "redacted_thinking", "data": "x"}], uuid="a"), "[thinking, encrypted]"),
+    "encrypted thinking": (
+        assistant([{"type": "redacted_thinking", "data": "x"}], uuid="a"),
+        "[thinking, encrypted]",
+    ),
     "a call": (
-        assistant([call("c", "Bash", command="ls\npwd", timeout=5, flags={"a": [True, None], "b": {}})], uuid="a"),
+        assistant(
+            [call("c", "Bash", command="ls\npwd", timeout=5, flags={"a": [True, None], "b": {}})],
+            uuid="a",
+        ),
         "[call of Bash]\ncommand:\nls\npwd\ntimeout: 5\nflags.a.0: true\nflags.a.1: null\nflags.b: {}",
     ),
     "a call without inputs": (assistant([call("c", "List")], uuid="a"), "[call of List]"),
-    "a result": (tool_result("c", '{"not": "touched"}', uuid="u", parent=None), '{"not": "touched"}'),
+    "a result": (
+        tool_result("c", '{"not": "touched"}', uuid="u", parent=None),
+        '{"not": "touched"}',
+    ),
     "a failed result": (user([result("c", "no", is_error=True)], uuid="u"), "[error]\nno"),
     "a result in parts": (
         tool_result("c", [{"type": "text", "text": "seen"}, PNG], uuid="u", parent=None),
@@ -57,16 +78,25 @@ TABLE: dict[str, tuple[Record, str]] = {
         "[image, png, 3.0 KB]\n\n[document, pdf, 300 B]\n\n[document, text]\nas it is\n\n[image, https://x/y.png]",
     ),
     "a block of an unknown kind": (
-        assistant([{"type": "server_tool_use", "id": "x", "name": "web", "input": {"q": "?"}}], uuid="a"),
+        assistant(
+            [{"type": "server_tool_use", "id": "x", "name": "web", "input": {"q": "?"}}], uuid="a"
+        ),
         "[server_tool_use]\nname: web\ninput.q: ?",
     ),
     "an attachment as it was sent": (attachment("told", uuid="t", parent=None), "told"),
     "an attachment of an old client": (
-        {"type": "attachment", "uuid": "t", "attachment": {"type": "file", "content": {"text": "a\nb"}}},
+        {
+            "type": "attachment",
+            "uuid": "t",
+            "attachment": {"type": "file", "content": {"text": "a\nb"}},
+        },
         "type: file\ncontent.text:\na\nb",
     ),
     "a system note": (system("informational", uuid="s", content="blocked"), "blocked"),
-    "a system note without text": (system("turn_duration", uuid="s", durationMs=7), "durationMs: 7"),
+    "a system note without text": (
+        system("turn_duration", uuid="s", durationMs=7),
+        "durationMs: 7",
+    ),
     "a boundary": (boundary(uuid="b"), "Conversation compacted"),
     "bookkeeping": (custom_title("Mine"), "customTitle: Mine"),
     "a summary": ({"type": "summary", "summary": "All of it", "leafUuid": "x"}, "All of it"),
@@ -102,16 +132,28 @@ def test_what_nests_without_end() -> None:
 def test_the_tool_of_a_result(tmp_path: Path) -> None:
     """The call is looked up in the same file: its name and what it was about."""
     records = [
-        assistant([call("c1", "Read", file_path="/x.py"), call("c2", "Bash", command="ls")], uuid="a", parent=None),
+        assistant(
+            [call("c1", "Read", file_path="/x.py"), call("c2", "Bash", command="ls")],
+            uuid="a",
+            parent=None,
+        ),
         tool_result("c1", "text", uuid="u1", parent="a"),
         user([result("c1", "one"), result("c2", "two")], uuid="u2", parent="a"),
         tool_result("c3", "stray", uuid="u3", parent="a"),
     ]
     entries = RecordLines(write_session(tmp_path, SESSION, records), SESSION)
     asked, one, both, stray = (
-        render(record, entry) for n, record in enumerate(records) if (entry := entries.at(n)) is not None
+        render(record, entry)
+        for n, record in enumerate(records)
+        if (entry := entries.at(n)) is not None
     )
-    assert (one.kind, one.role, one.tool, one.target, one.text) == ("user", "user", "Read", "/x.py", "text")
+    assert (one.kind, one.role, one.tool, one.target, one.text) == (
+        "user",
+        "user",
+        "Read",
+        "/x.py",
+        "text",
+    )
     assert (both.tool, both.target) == ("Read, Bash", "")
     assert both.text == "[result of Read /x.py]\none\n\n[result of Bash ls]\ntwo"
     assert (stray.tool, stray.target, stray.text) == ("", "", "stray")

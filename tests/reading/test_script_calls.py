@@ -14,18 +14,37 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.script_calls import with_result
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import INPUT, RESULT, Pieces
-from tests.builders import CWD, ConfigHome, Record, assistant, call, result, script, user, write_session
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    assistant,
+    call,
+    result,
+    script,
+    user,
+    write_session,
+)
 from tests.reading.digest.talk import Talk, lines, notes, texts
 
 NOTES = f"{CWD}/notes.txt"
 MADE = [
-    ("Read", {"file_path": NOTES}, {"type": "text", "file": {"filePath": NOTES, "content": "beta two"}}),
+    (
+        "Read",
+        {"file_path": NOTES},
+        {"type": "text", "file": {"filePath": NOTES, "content": "beta two"}},
+    ),
     ("Bash", {"command": "make test"}, {"stdout": "5 passed", "stderr": "", "interrupted": False}),
     ("Bash", {"command": "make lint"}, ValueError("Exit code 2\nerror: unused import")),
     (
         "Edit",
         {"file_path": NOTES, "old_string": "beta two", "new_string": "beta three"},
-        {"filePath": NOTES, "oldString": "beta two", "newString": "beta three", "structuredPatch": []},
+        {
+            "filePath": NOTES,
+            "oldString": "beta two",
+            "newString": "beta three",
+            "structuredPatch": [],
+        },
     ),
 ]
 
@@ -46,7 +65,9 @@ def scripted(*more: Record) -> Talk:
 def kept_alone() -> Talk:
     """The same as a client up to 2.1.112 kept it: without the script, as any other messages."""
     rows = script(MADE, uuid="s", parent="r0")[2:]
-    return talk_of([{key: value for key, value in row.items() if key != "isVirtual"} for row in rows])
+    return talk_of(
+        [{key: value for key, value in row.items() if key != "isVirtual"} for row in rows]
+    )
 
 
 @pytest.mark.parametrize("talk", [scripted(), kept_alone()])
@@ -63,7 +84,9 @@ def test_a_digest_tells_what_a_script_did(config_home: ConfigHome, talk: Talk) -
 def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
     """The script itself, too, by what it was for."""
     talk = scripted()
-    found = latest_calls(session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000)
+    found = latest_calls(
+        session_file(str(talk.write(config_home))), talk.digest(config_home), 9_000
+    )
     assert [each.text for each in found] == [
         "REPL: Run a script\ngot:\ndone",
         "Bash: make test\ngot:\n5 passed",
@@ -73,9 +96,20 @@ def test_the_latest_calls_show_what_each_gave(config_home: ConfigHome) -> None:
 
 
 def test_an_outline_counts_what_a_script_did(config_home: ConfigHome) -> None:
-    """As tools, files and failures of the turn; an error that the client repeats for its screen counts once."""
-    used = assistant([call("repl-error-1", "REPL")], uuid="e", parent="s-end", model="<synthetic>", isVirtual=True)
-    told = user([result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True)
+    """As tools, files and failures of the turn.
+
+    An error that the client repeats for its screen counts once.
+    """
+    used = assistant(
+        [call("repl-error-1", "REPL")],
+        uuid="e",
+        parent="s-end",
+        model="<synthetic>",
+        isVirtual=True,
+    )
+    told = user(
+        [result("repl-error-1", "boom", is_error=True)], uuid="e-out", parent="e", isVirtual=True
+    )
     (turn,) = outline(session_file(str(scripted(used, told).write(config_home)))).turns
     assert turn.tools == {"REPL": 1, "Read": 1, "Bash": 2, "Edit": 1}
     assert (turn.edited, turn.files, turn.failed) == ((NOTES,), (NOTES,), 1)
@@ -84,12 +118,16 @@ def test_an_outline_counts_what_a_script_did(config_home: ConfigHome) -> None:
 def test_nothing_is_trimmed_that_is_never_sent(tmp_path: Path) -> None:
     """The script's own result may go; what it called costs no token."""
     long = "word " * 500
-    made = [("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})]
+    made = [
+        ("Write", {"file_path": NOTES, "content": long}, {"type": "create", "structuredPatch": []})
+    ]
     rows = script(made, uuid="s", parent="r0", output=long)
     pieces = Pieces()
     path = write_session(tmp_path, "1" * 8, [user("go", uuid="r0"), *rows])
     nodes = scan(path, observers=[pieces]).nodes
-    assert [(piece.kind, piece.number) for piece in pieces.found if piece.kind in {INPUT, RESULT}] == [(RESULT, 2)]
+    assert [
+        (piece.kind, piece.number) for piece in pieces.found if piece.kind in {INPUT, RESULT}
+    ] == [(RESULT, 2)]
     assert [node.characters for node in nodes[3:5]] == [0, 0]
 
 

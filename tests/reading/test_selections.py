@@ -36,26 +36,44 @@ def reading(folder: Path, lines: list[Record | bytes]) -> TurnReader:
     return TurnReader(locate.session_file(write_session(folder, SESSION, lines)))
 
 
-def command(number: int, answer: str | None, *, failed: bool = False, **said: object) -> list[Record]:
+def command(
+    number: int, answer: str | None, *, failed: bool = False, **said: object
+) -> list[Record]:
     """A call of the shell and how it was answered; None: not at all."""
-    asked = tool_use(f"c{number}", uuid=f"a{number}", parent=None, name="Bash", tool_input={"command": f"cmd {number}"})
+    asked = tool_use(
+        f"c{number}",
+        uuid=f"a{number}",
+        parent=None,
+        name="Bash",
+        tool_input={"command": f"cmd {number}"},
+    )
     if answer is None:
         return [asked]
     extra: Record = {"toolUseResult": said} if said else {}
     return [
         asked,
-        user([result(f"c{number}", answer, is_error=failed)], uuid=f"u{number}", parent=f"a{number}", **extra),
+        user(
+            [result(f"c{number}", answer, is_error=failed)],
+            uuid=f"u{number}",
+            parent=f"a{number}",
+            **extra,
+        ),
     ]
 
 
 def test_turns(tmp_path: Path) -> None:
-    """The records of the turns that are asked for; what stands before the first prompt is turn 0."""
+    """The records of the turns that are asked for.
+
+    What stands before the first prompt is turn 0.
+    """
     found = reading(tmp_path, [summary("s", uuid="s", parent=None), *conversation(3), b"garbage"])
     assert found.turns == 3
     assert [row.number for row in found.rows_of_turns()] == [0, 1, 2, 3, 4, 5, 6]
     assert [row.number for row in found.rows_of_turns(parse("2-3"))] == [3, 4, 5, 6]
     assert [row.number for row in found.rows_of_turns(parse("0"))] == [0]
-    assert [one.text for one in found.passages_of_rows(found.rows_of_turns(parse("last")), NAMES)] == [
+    assert [
+        one.text for one in found.passages_of_rows(found.rows_of_turns(parse("last")), NAMES)
+    ] == [
         "prompt 4",
         "answer 5",
     ]
@@ -86,7 +104,9 @@ def test_commands(tmp_path: Path) -> None:
         ("cmd 7", "unanswered", None, 2),
     ]
     assert [one.answer for one in found][-2:] == [12, -1]
-    assert [one.command for one in reading(tmp_path, lines).commands_of_turns(parse("2"))] == ["cmd 7"]
+    assert [one.command for one in reading(tmp_path, lines).commands_of_turns(parse("2"))] == [
+        "cmd 7"
+    ]
 
 
 def test_failures(tmp_path: Path) -> None:
@@ -102,7 +122,11 @@ def test_failures(tmp_path: Path) -> None:
     rows = found.rows_of_turns(failed=True)
     assert [row.number for row in rows] == [4, 5, 6]
     shown = found.passages_of_rows(rows, NAMES)
-    assert [one.speaker for one in shown] == ["failed result of Bash cmd 2", "assistant, API error", "system api_error"]
+    assert [one.speaker for one in shown] == [
+        "failed result of Bash cmd 2",
+        "assistant, API error",
+        "system api_error",
+    ]
     assert found.lines_of_calls(shown[0].entry.record() or {}) == [3]
 
 
@@ -112,12 +136,18 @@ def test_a_plain_export(tmp_path: Path) -> None:
         {"type": "user", "message": {"content": "go"}},
         {"type": "assistant", "message": {"content": [call("c", "Bash", command="ls")]}},
         {"type": "user", "message": {"content": [result("c", "Exit code 2", is_error=True)]}},
-        {"type": "tool_result", "message": {"tool_name": "Read", "content": "gone", "is_error": True}},
+        {
+            "type": "tool_result",
+            "message": {"tool_name": "Read", "content": "gone", "is_error": True},
+        },
     ]
     found = reading(tmp_path, lines)
     assert [row.number for row in found.rows_of_turns(failed=True)] == [2, 3]
     assert [(one.command, one.code) for one in found.commands_of_turns()] == [("ls", 2)]
-    assert found.passages_of_rows(found.rows_of_turns(failed=True), NAMES)[0].speaker == "failed result of Bash ls"
+    assert (
+        found.passages_of_rows(found.rows_of_turns(failed=True), NAMES)[0].speaker
+        == "failed result of Bash ls"
+    )
 
 
 LONG: list[TurnReader] = []
@@ -166,10 +196,16 @@ def test_one_error_or_command_left_out() -> None:
     """It is told of as one, by its turn alone."""
     found = LONG[0]
     failed = [one for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.failed]
-    assert errors_gap(failed, NAMES)(4, 4) == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
+    assert (
+        errors_gap(failed, NAMES)(4, 4)
+        == "… 1 error left out: resume-hooks read 11111111 --errors --turns 5"
+    )
     wide = [one._replace(command="x " * 45) for one in found.commands_of_turns(parse("3"))[:1]]
     last = commands_text("commands", wide, NAMES, 175).split("\n")[-1]
-    assert last == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
+    assert (
+        last
+        == "… 1 command left out: resume-hooks read 11111111 --commands --turns 3 --max-chars 0"
+    )
 
 
 def test_commands_without_a_limit(tmp_path: Path) -> None:
@@ -195,6 +231,8 @@ def test_a_tool_by_no_name_is_no_shell(tmp_path: Path) -> None:
     damaged["message"]["content"][0]["name"] = {"odd": []}
     found = reading(tmp_path, [*conversation(1), damaged])
     assert "ls" not in "".join(
-        one.text for one in found.passages_of_rows(found.rows_of_turns(), NAMES) if one.speaker == "shell"
+        one.text
+        for one in found.passages_of_rows(found.rows_of_turns(), NAMES)
+        if one.speaker == "shell"
     )
     assert found.commands_of_turns() is not None

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from resume_hooks.reading.summary_check import ABSENT, checked, texts_in
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
-from tests.builders import SESSION, attachment, custom_title, summary, tool_result, tool_use, user, write_session
+from tests.builders import (
+    SESSION,
+    attachment,
+    custom_title,
+    summary,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 
 SAID = [
     (":0", "please mend the tabs in src/parser.py, and keep the public names"),
@@ -70,7 +79,10 @@ def test_markdown_stays() -> None:
 
 
 def test_references_that_stand_there() -> None:
-    """One that shows the sentence is enough; where it does not, the one that does comes behind it."""
+    """One that shows the sentence is enough.
+
+    Where it does not, the one that does comes behind it.
+    """
     assert told("Renamed `parse_line`. (:1, :3)") == "Renamed `parse_line`. (:1, :3)"
     assert told("Renamed `parse_line`. (:1)") == "Renamed `parse_line`. (:1) (:3)"
     assert checked("Renamed `parse_line`. (:3)", SAID).tied == 1
@@ -105,10 +117,14 @@ def test_a_mark_stays_within_itself() -> None:
 
 
 def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
-    """Prompts, calls and answers, each by its line; of summaries, titles and what we told a model nothing."""
+    """Prompts, calls and answers, each by its line.
+
+    Of summaries, titles and what we told a model nothing.
+    """
     told_before = f"hook says: {OPENING}\n1. other\n{CLOSING}\n\nsummary by haiku: SecretPlan"
     command = (
-        "<command-message>x</command-message>\n<command-name>/x:go</command-name>\n<command-args>far</command-args>"
+        "<command-message>x</command-message>\n<command-name>/x:go</command-name>\n"
+        "<command-args>far</command-args>"
     )
     records = [
         user("mend it", uuid="a"),
@@ -128,7 +144,9 @@ def test_what_is_said_in_a_transcript(tmp_path: Path) -> None:
     assert not any("SecretPlan" in text for _, text in found)
 
 
-@pytest.mark.parametrize("piece", ["(:1, ", "(:11:", ".", "! ", "A. ", "*", "[not in the transcript: ", "- ", "`a_b` "])
+@pytest.mark.parametrize(
+    "piece", ["(:1, ", "(:11:", ".", "! ", "A. ", "*", "[not in the transcript: ", "- ", "`a_b` "]
+)
 def test_hostile_summaries_take_no_time(piece: str) -> None:
     """Longer than any of ours, on one line."""
     begun = time.perf_counter()

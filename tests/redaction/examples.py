@@ -23,7 +23,10 @@ TRIES = 400
 
 
 class Example(NamedTuple):
-    """A text that ends with a secret. ``worded``: what it may hold is not letters of ASCII alone."""
+    """A text that ends with a secret.
+
+    ``worded``: what it may hold is not letters of ASCII alone.
+    """
 
     name: str
     text: str
@@ -41,7 +44,9 @@ def _examples() -> Iterator[Example]:
         yield from (Example(rule.kind, _found(rule, "{}"), worded=False) for rule in group)
     for words, group in rules().by_name.items():
         name = _drawn(words, random.Random(words))
-        yield from (Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group)
+        yield from (
+            Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group
+        )
     for form in [*FORMS, *PLACED_FORMS]:
         secret = form.make(random.Random(form.name))
         torn = form.words.partition("{}")[0].replace("{{", "{").rstrip("\"'") + secret
@@ -94,5 +99,7 @@ def _class_part(operation: Any, value: Any) -> str:
     if operation is sre.RANGE:
         return f"\\x{value[0]:02x}-\\x{value[1]:02x}"
     if operation is sre.CATEGORY:
-        return {sre.CATEGORY_WORD: r"\w", sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_SPACE: r"\s"}.get(value, r"\S")
+        return {sre.CATEGORY_WORD: r"\w", sre.CATEGORY_DIGIT: r"\d", sre.CATEGORY_SPACE: r"\s"}.get(
+            value, r"\S"
+        )
     return f"\\x{value:02x}"

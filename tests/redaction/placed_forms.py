@@ -12,7 +12,9 @@ LOW = string.ascii_lowercase + string.digits
 
 def _said(rng: random.Random) -> str:
     """A password as people choose one: words and a number."""
-    return rng.choice(["Tr0ub4dor-3x", "hunter2hunter", "BlueHorse42", "S0mmer2024", "kestrel99now"])
+    return rng.choice(
+        ["Tr0ub4dor-3x", "hunter2hunter", "BlueHorse42", "S0mmer2024", "kestrel99now"]
+    )
 
 
 PLACED = {

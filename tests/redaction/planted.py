@@ -48,13 +48,21 @@ def private_key(rng: random.Random, kind: str = "RSA ") -> str:
     """A private key of nobody's."""
     body = base64.b64encode(rng.randbytes(900)).decode()
     lines = [body[at : at + 64] for at in range(0, len(body), 64)]
-    return "\n".join([f"-----BEGIN {kind}PRIVATE KEY-----", *lines, f"-----END {kind}PRIVATE KEY-----"])
+    return "\n".join(
+        [f"-----BEGIN {kind}PRIVATE KEY-----", *lines, f"-----END {kind}PRIVATE KEY-----"]
+    )
 
 
 def web_token(rng: random.Random) -> str:
     """A signed JSON web token."""
-    head, body = ({"alg": "HS256", "typ": "JWT"}, {"sub": some(rng, 12), "iat": rng.randrange(10**9)})
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in (head, body)]
+    head, body = (
+        {"alg": "HS256", "typ": "JWT"},
+        {"sub": some(rng, 12), "iat": rng.randrange(10**9)},
+    )
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+        for part in (head, body)
+    ]
     return ".".join([*parts, encoded(rng, 32)])
 
 
@@ -188,7 +196,9 @@ def plain(text: str) -> str:
 
 def in_json(text: str) -> str:
     """A tool's input that is a file of JSON, which is one more layer of escapes."""
-    return json.dumps({"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2)
+    return json.dumps(
+        {"file": "config.json", "content": f"first line\n{text}\nlast line", "n": 12}, indent=2
+    )
 
 
 def twice(text: str) -> str:
@@ -239,9 +249,15 @@ def assigned_forms() -> list[Form]:
     forms = []
     for rule in rules:
         if shape := re.match(r"(?:\(\?i\))?\(([\w-]*)\[([^\]]+)\]\{(\d+)", rule["value"]):
-            letters = "".join(letter for letter in map(chr, range(33, 127)) if re.fullmatch(f"[{shape[2]}]", letter))
+            letters = "".join(
+                letter
+                for letter in map(chr, range(33, 127))
+                if re.fullmatch(f"[{shape[2]}]", letter)
+            )
             make = functools.partial(_after, shape[1], int(shape[3]), letters)
-            forms.append(Form(rule["kind"], make, f'{re.split("[|.[]", rule["words"])[0]}_token = "{{}}"'))
+            forms.append(
+                Form(rule["kind"], make, f'{re.split("[|.[]", rule["words"])[0]}_token = "{{}}"')
+            )
     return forms
 
 
@@ -250,18 +266,29 @@ def _after(prefix: str, count: int, letters: str, rng: random.Random) -> str:
 
 
 def planted(
-    lines: list[bytes], seed: int = 7, places: int = 5 * len(FORMS), forms: Sequence[Form] = tuple(FORMS)
+    lines: list[bytes],
+    seed: int = 7,
+    places: int = 5 * len(FORMS),
+    forms: Sequence[Form] = tuple(FORMS),
 ) -> Iterator[Planted]:
     """Secrets of all forms in turn, each in a copy of a real record or in a text, every way and place in turn."""
     rng = random.Random(seed)
-    records = [record for line in lines if (record := json.loads(line)).get("type") in {"user", "assistant"}]
+    records = [
+        record
+        for line in lines
+        if (record := json.loads(line)).get("type") in {"user", "assistant"}
+    ]
     for number in range(places):
         form = forms[number % len(forms)]
         way = WAYS[(number // len(forms) + number) % len(WAYS)]
         place = PLACED[(number * 5 + number // len(forms)) % len(PLACED)]
         secret = form.make(rng)
         text = way(form.words.format(secret))
-        raw = text.encode() if place == "tool-results file" else _line(rng.choice(records), place, text, rng)
+        raw = (
+            text.encode()
+            if place == "tool-results file"
+            else _line(rng.choice(records), place, text, rng)
+        )
         yield Planted(form, way.__name__, place, secret, raw)
 
 
@@ -271,14 +298,30 @@ def _line(record: dict[str, object], place: str, text: str, rng: random.Random) 
     if place == "prompt":
         made.update(type="user", message={"role": "user", "content": text})
     elif place == "input":
-        call = {"type": "tool_use", "id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "name": "Bash", "input": {"command": text}}
+        call = {
+            "type": "tool_use",
+            "id": "toolu_01AbCdEfGhIjKlMnOpQrStUv",
+            "name": "Bash",
+            "input": {"command": text},
+        }
         made.update(type="assistant", message={"role": "assistant", "content": [call]})
     elif place == "result":
-        answer = {"type": "tool_result", "tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv", "content": text}
+        answer = {
+            "type": "tool_result",
+            "tool_use_id": "toolu_01AbCdEfGhIjKlMnOpQrStUv",
+            "content": text,
+        }
         made.update(type="user", message={"role": "user", "content": [answer]})
     elif place == "attachment":
-        made.update(type="attachment", attachment={"type": "file", "content": {"file": {"content": text}}})
+        made.update(
+            type="attachment", attachment={"type": "file", "content": {"file": {"content": text}}}
+        )
     else:
         made["toolUseResult"] = {"stdout": text, "stderr": "", "interrupted": False}
     spaced = rng.random() < 0.2
-    return json.dumps(made, ensure_ascii=rng.random() < 0.3, separators=None if spaced else (",", ":")).encode() + b"\n"
+    return (
+        json.dumps(
+            made, ensure_ascii=rng.random() < 0.3, separators=None if spaced else (",", ":")
+        ).encode()
+        + b"\n"
+    )

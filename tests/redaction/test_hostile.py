@@ -38,7 +38,9 @@ def calls(work: Callable[[], object]) -> int:
     return count
 
 
-@pytest.mark.parametrize("text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    "text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
+)
 def test_no_text_takes_more_than_its_share(text: str) -> None:
     """As a text and as a line of a transcript."""
     raw, line = text.encode(), in_line(text)

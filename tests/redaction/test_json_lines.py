@@ -27,7 +27,10 @@ def line(record: dict[str, Any]) -> bytes:
 
 def user(content: object, **more: object) -> dict[str, Any]:
     """A user's record."""
-    ids = {"uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67", "sessionId": "11111111-1111-4111-8111-111111111111"}
+    ids = {
+        "uuid": "62e0bdc0-a1e4-4d5c-8509-3b9d0d57cc67",
+        "sessionId": "11111111-1111-4111-8111-111111111111",
+    }
     return {"type": "user", **ids, "message": {"role": "user", "content": content}, **more}
 
 
@@ -52,11 +55,20 @@ def test_only_the_string_changes() -> None:
         {"type": "user", "uuid": GITHUB},
         {"type": "user", "sessionId": GITHUB, "parentUuid": GITHUB, "requestId": GITHUB},
         {"type": "assistant", "message": {"id": GITHUB}},
-        {"type": "assistant", "message": {"content": [{"type": "tool_use", "id": GITHUB, "name": GITHUB}]}},
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "tool_use", "id": GITHUB, "name": GITHUB}]},
+        },
         {"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": GITHUB}]}},
         {"type": "assistant", "message": {"content": [{"type": "thinking", "signature": GITHUB}]}},
-        {"type": "assistant", "message": {"content": [{"type": "redacted_thinking", "data": GITHUB}]}},
-        {"type": "user", "message": {"content": [{"type": "image", "source": {"data": "QUtJQ" * 40}}]}},
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "redacted_thinking", "data": GITHUB}]},
+        },
+        {
+            "type": "user",
+            "message": {"content": [{"type": "image", "source": {"data": "QUtJQ" * 40}}]},
+        },
         {"type": "file-history-snapshot", "snapshot": {"messageId": GITHUB}},
         {"continue_metadata": {"parent_session_file": GITHUB}},
     ],
@@ -70,11 +82,23 @@ def test_what_links_and_signs_is_never_touched(record: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "record",
     [
-        {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {"id": GITHUB}}]}},
-        {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {"message": {"id": GITHUB}}}]}},
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "tool_use", "input": {"id": GITHUB}}]},
+        },
+        {
+            "type": "assistant",
+            "message": {"content": [{"type": "tool_use", "input": {"message": {"id": GITHUB}}}]},
+        },
         {"type": "user", "toolUseResult": {"message": {"id": GITHUB}}},
-        {"type": "user", "message": {"content": [{"type": "document", "source": {"data": f"text {GITHUB}"}}]}},
-        {"type": "progress", "data": {"message": {"message": {"content": [{"type": "text", "text": GITHUB}]}}}},
+        {
+            "type": "user",
+            "message": {"content": [{"type": "document", "source": {"data": f"text {GITHUB}"}}]},
+        },
+        {
+            "type": "progress",
+            "data": {"message": {"message": {"content": [{"type": "text", "text": GITHUB}]}}},
+        },
         {"type": "custom-title", "customTitle": GITHUB},
         {"type": "last-prompt", "lastPrompt": f"use {GITHUB}"},
     ],
@@ -87,11 +111,16 @@ def test_fields_of_the_same_name_elsewhere_are_text(record: dict[str, Any]) -> N
     assert clean == raw.replace(GITHUB.encode(), GONE.encode())
 
 
-@pytest.mark.parametrize("key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"])
+@pytest.mark.parametrize(
+    "key", ["password", "db_password", "apiKey", "client_secret", "ACCESS_TOKEN"]
+)
 def test_a_field_of_an_input_is_told_by_its_name(key: str) -> None:
     """The name and the value of a JSON object lie in two strings."""
     value = some(RNG, 24)
-    record = {"type": "assistant", "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]}}
+    record = {
+        "type": "assistant",
+        "message": {"content": [{"type": "tool_use", "input": {key: value, "path": "/x"}}]},
+    }
     clean, found = redact_line(line(record))
     assert len(found) == 1
     assert value.encode() not in clean
@@ -122,7 +151,9 @@ def test_planted_secrets_are_gone_and_lines_still_parse(seed: int) -> None:
         assert find_in_line(clean) == []
 
 
-NAMES = st.text(max_size=12).filter(lambda name: meaning(name.encode("utf-8", "surrogatepass")) == NONE)
+NAMES = st.text(max_size=12).filter(
+    lambda name: meaning(name.encode("utf-8", "surrogatepass")) == NONE
+)
 """Names of fields that tell of no secret: Hypothesis knows the words of the rules."""
 
 JSON = st.recursive(
@@ -137,7 +168,9 @@ JSON = st.recursive(
 def test_any_record_around_a_secret(record: dict[str, Any], ascii_only: bool, form: Any) -> None:
     """All other values of a record are as they were."""
     given_text = form.words.format(form.make(random.Random(1)))
-    raw = json.dumps({**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only)
+    raw = json.dumps(
+        {**record, "message": {"content": f" {given_text}\n"}}, ensure_ascii=ascii_only
+    )
     body = raw.encode("utf-8", "surrogatepass")
     clean, found = redact_line(body)
     parsed = json.loads(clean.decode("utf-8", "surrogatepass"))

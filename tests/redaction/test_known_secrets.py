@@ -36,7 +36,11 @@ def test_a_value_is_gone_in_every_form(text: str) -> None:
     """On one line, in a path, escaped, folded, in quotes, coloured, cut."""
     clean = Redactor([RAW]).redact(text)
     assert GONE in clean
-    assert not any(VALUE[at : at + 3] in clean for at in range(len(VALUE) - 2) if "…" not in text or at in {0, 9})
+    assert not any(
+        VALUE[at : at + 3] in clean
+        for at in range(len(VALUE) - 2)
+        if "…" not in text or at in {0, 9}
+    )
 
 
 def test_a_value_is_learned_as_it_is_seen() -> None:
@@ -45,18 +49,26 @@ def test_a_value_is_learned_as_it_is_seen() -> None:
     assert redactor.redact(f"the value {VALUE} is old") == f"the value {GONE} is old"
     line = json.dumps({"message": {"content": "it is " + "\u200b".join(VALUE)}}).encode()
     for spelled in (line, line.replace(b"200b", b"200B")):
-        assert json.loads(redactor.redact_line(spelled)[0]) == {"message": {"content": f"it is {GONE}"}}
+        assert json.loads(redactor.redact_line(spelled)[0]) == {
+            "message": {"content": f"it is {GONE}"}
+        }
 
 
 def test_percent_encoding_is_looked_through() -> None:
     """An address holds the value in its own form."""
     redactor = Redactor(['password = "Xk9&q+zz/Wd"'])
-    assert redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now") == f"see https://host/?q={GONE} now"
+    assert (
+        redactor.redact("see https://host/?q=Xk9%26q%2Bzz%2FWd now")
+        == f"see https://host/?q={GONE} now"
+    )
 
 
 def test_a_private_key_is_gone_line_by_line() -> None:
     """A patch shows single lines of a key."""
-    body = ["MIIEpAIBAAKCAQEAx7dJq0m1Zs8yV2bTnRkLw3cHfGp5uE9o", "Jd8sKqPzXv6bYtR4nWm2cLf7hGa9eTk3uIo5yQx1ZrBwVsNj"]
+    body = [
+        "MIIEpAIBAAKCAQEAx7dJq0m1Zs8yV2bTnRkLw3cHfGp5uE9o",
+        "Jd8sKqPzXv6bYtR4nWm2cLf7hGa9eTk3uIo5yQx1ZrBwVsNj",
+    ]
     key = "-----BEGIN RSA PRIVATE KEY-----\n" + "\n".join(body) + "\n-----END RSA PRIVATE KEY-----"
     assert body[1] not in Redactor([key]).redact(f"+ {body[1]}")
 
@@ -66,7 +78,10 @@ def test_a_word_goes_only_beside_a_word_that_tells() -> None:
     redactor = Redactor(["DB_PASSWORD=sunshine"])
     assert redactor.redact("A day of sunshine.") == "A day of sunshine."
     assert redactor.redact("sunshines are no passwords") == "sunshines are no passwords"
-    assert redactor.redact("the password, they say, is still sunshine.") == f"the password, they say, is still {GONE}."
+    assert (
+        redactor.redact("the password, they say, is still sunshine.")
+        == f"the password, they say, is still {GONE}."
+    )
 
 
 def test_a_value_that_everybody_uses_goes_only_where_a_rule_finds_it() -> None:
@@ -130,9 +145,14 @@ def test_places_count_characters() -> None:
 
 
 def test_a_token_in_the_name_of_a_folder_is_gone() -> None:
-    """No rule looks at a record's folder; a token in it is known once the record was learned, from every field."""
+    """No rule looks at a record's folder.
+
+    A token in it is known once the record was learned, from every field.
+    """
     token = "glpat-Ab3dE7gH1jK9mN2pQ4rS"
-    line = json.dumps({"type": "user", "cwd": f"/w/{token}", "message": {"content": f"in {token[6:]}"}}).encode()
+    line = json.dumps(
+        {"type": "user", "cwd": f"/w/{token}", "message": {"content": f"in {token[6:]}"}}
+    ).encode()
     redactor = Redactor()
     redactor.learn_line(line)
     assert token not in redactor.redact_line(line)[0].decode()
@@ -162,11 +182,22 @@ def test_a_value_is_known_by_the_command_that_printed_it(command: str, printed: 
     assert value not in redactor.redact(f"it is {value}.")
 
 
-@pytest.mark.parametrize("output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"])
+@pytest.mark.parametrize(
+    "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
+)
 def test_an_output_that_is_no_secret_stays(output: str) -> None:
     """Names, paths and words, whatever the command is about."""
-    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "cat tokens.txt | cut -c1-80"}}
-    answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": output}]}
+    call = {
+        "type": "tool_use",
+        "id": "toolu_1",
+        "name": "Bash",
+        "input": {"command": "cat tokens.txt | cut -c1-80"},
+    }
+    answer = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": [{"type": "text", "text": output}],
+    }
     redactor = Redactor()
     for block in (call, answer):
         redactor.learn_line(json.dumps({"type": "user", "message": {"content": [block]}}).encode())

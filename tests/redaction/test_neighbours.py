@@ -88,12 +88,21 @@ def test_every_word_has_an_example() -> None:
     assert not [pattern for pattern in patterns if not any(pattern.search(text) for text in texts)]
 
 
-@given(st.lists(st.sampled_from([*telling_words.WORDS, b"=", b" ", b"s", b"1234"]), max_size=12).map(b"".join))
+@given(
+    st.lists(st.sampled_from([*telling_words.WORDS, b"=", b" ", b"s", b"1234"]), max_size=12).map(
+        b"".join
+    )
+)
 def test_words_are_found_within_and_over_one_another(lower: bytes) -> None:
-    """One look over a text finds what a look for each word by itself does, in the same order; also within itself."""
+    """One look over a text finds what a look for each word by itself does, in the same order.
+
+    Also within itself.
+    """
     alone = [
         place
         for text, word in telling_words.WORDS.items()
-        for place in word.may_tell(lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)])
+        for place in word.may_tell(
+            lower, [match.start() for match in re.finditer(b"(?=%b)" % re.escape(text), lower)]
+        )
     ]
     assert list(telling_words.word_suspects(lower)) == alone

@@ -1,4 +1,7 @@
-"""The rules as data: whole, of a known origin, and none that a long text could hold up; their revision."""
+"""The rules as data: whole, of a known origin, and none that a long text could hold up.
+
+Their revision.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,11 @@ from resume_hooks.redaction.load_rules import FARTHEST, FILE, REVISION, rules
 from resume_hooks.redaction.own_rules import TOKENS
 
 EVERY = list(
-    {id(rule): rule for group in (*rules().by_keyword.values(), *rules().by_name.values()) for rule in group}.values()
+    {
+        id(rule): rule
+        for group in (*rules().by_keyword.values(), *rules().by_name.values())
+        for rule in group
+    }.values()
 )
 HOSTILE = [
     b"a" * FARTHEST,
@@ -46,7 +53,11 @@ def test_no_rule_blows_up(part: int) -> None:
     for rule in EVERY[part::4]:
         keywords = [word for word, group in rules().by_keyword.items() if rule in group] or [b""]
         for tail, keyword in product(HOSTILE, keywords):
-            for raw in (keyword + tail, keyword.upper() + tail, keyword * (6_000 // max(1, len(keyword)))):
+            for raw in (
+                keyword + tail,
+                keyword.upper() + tail,
+                keyword * (6_000 // max(1, len(keyword))),
+            ):
                 for _ in rule.regex.finditer(raw, 0, FARTHEST):
                     pass
 
@@ -92,9 +103,15 @@ def test_a_changed_rule_has_a_new_number() -> None:
     rows = [row.split() for row in RECORD.read_text(encoding="ascii").splitlines()]
     numbers = [int(number) for number, _ in rows]
     assert numbers == sorted(set(numbers)), "each revision has one digest"
-    assert rows[-1] == [str(REVISION), digest()], "a rule changed: raise REVISION in load_rules and add a row here"
+    assert rows[-1] == [str(REVISION), digest()], (
+        "a rule changed: raise REVISION in load_rules and add a row here"
+    )
 
 
 def test_words_about_the_code_are_no_rule() -> None:
     """Comments and docstrings may change."""
-    assert code('"""A."""\nA = 1  # b\n') == code('"""Other\nwords."""\n\nA = 1\n') != code('"""A."""\nA = 2\n')
+    assert (
+        code('"""A."""\nA = 1  # b\n')
+        == code('"""Other\nwords."""\n\nA = 1\n')
+        != code('"""A."""\nA = 2\n')
+    )

@@ -99,7 +99,18 @@ def test_what_only_looks_like_one(text: str) -> None:
     assert redact(text) == (text, [])
 
 
-COLOURED = ["anthropic", "openai", "stripe", "npm", "google", "sendgrid", "databricks", "jwt", "github", "aws-id"]
+COLOURED = [
+    "anthropic",
+    "openai",
+    "stripe",
+    "npm",
+    "google",
+    "sendgrid",
+    "databricks",
+    "jwt",
+    "github",
+    "aws-id",
+]
 GREP = ("\x1b[01;31m\x1b[K", "\x1b[m\x1b[K")
 
 
@@ -126,7 +137,9 @@ def test_colours_hide_nothing(name: str, codes: tuple[str, str]) -> None:
         for raw in (json.dumps({"message": {"content": text}}).encode(), text.encode()):
             line, in_line = redact_line(raw)
             assert len(in_line) == 1
-            assert not any(part.encode() in line for part in (secret[:cut], secret[cut:]) if len(part) > 5)
+            assert not any(
+                part.encode() in line for part in (secret[:cut], secret[cut:]) if len(part) > 5
+            )
         assert json.loads(redact_line(json.dumps({"message": {"content": text}}).encode())[0])
         assert len(redact_bytes(text.encode())[1]) == 1
 
@@ -156,10 +169,13 @@ def test_characters_without_a_picture_hide_nothing(name: str, sign: str) -> None
         text = f"a.txt: {hiding}\nnext"
         clean, found = redact(text)
         assert len(found) == 1
-        assert not any(secret[at : at + 6] in clean.replace(sign, "") for at in range(len(secret) - 5))
+        assert not any(
+            secret[at : at + 6] in clean.replace(sign, "") for at in range(len(secret) - 5)
+        )
         assert redact(clean) == (clean, [])
         for raw in (
-            json.dumps({"message": {"content": text}}, ensure_ascii=escaped).encode() for escaped in (False, True)
+            json.dumps({"message": {"content": text}}, ensure_ascii=escaped).encode()
+            for escaped in (False, True)
         ):
             line, in_line = redact_line(raw)
             assert len(in_line) == 1
@@ -193,10 +209,14 @@ def test_what_a_link_leads_to_is_looked_at() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"]
+    "token",
+    ["ghr_" + "aB3dE6gH9k" * 7 + "aB3dE6", "glpat-aB3dE6gH9kLmN0pQrS2tUvW4xYz.01.0a1b2c3d4"],
 )
 def test_a_token_goes_with_its_tail(token: str) -> None:
-    """A newer form that is longer than its rule leaves nothing behind; the end of a sentence stays."""
+    """A newer form that is longer than its rule leaves nothing behind.
+
+    The end of a sentence stays.
+    """
     clean, found = redact(f"It is {token}. Then")
     assert len(found) == 1
     assert clean == f"It is [secret removed: {found[0].kind}]. Then"
@@ -220,7 +240,10 @@ def test_more_ways_to_set_one(words: str) -> None:
     text = words.format(secret)
     assert redact(text)[0] == words.format(f"[secret removed: {redact(text)[1][0].kind}]")
     for content in (text, {"command": text}, json.dumps({"a": text})):
-        assert secret.encode() not in redact_line(json.dumps({"message": {"content": content}}).encode())[0]
+        assert (
+            secret.encode()
+            not in redact_line(json.dumps({"message": {"content": content}}).encode())[0]
+        )
 
 
 def test_a_key_may_begin_with_a_slash() -> None:
@@ -232,16 +255,25 @@ def test_a_key_may_begin_with_a_slash() -> None:
 def test_the_credentials_of_docker() -> None:
     """Its settings hold a name and a password in base64."""
     secret = FORMS_BY_NAME["basic"].make(random.Random(7))
-    for text in (json.dumps({"auths": {"r.io": {"auth": secret}}}), f"//registry.internal/:_auth={secret}"):
+    for text in (
+        json.dumps({"auths": {"r.io": {"auth": secret}}}),
+        f"//registry.internal/:_auth={secret}",
+    ):
         assert secret not in redact(text)[0]
-        assert secret.encode() not in redact_line(json.dumps({"message": {"content": text}}).encode())[0]
+        assert (
+            secret.encode()
+            not in redact_line(json.dumps({"message": {"content": text}}).encode())[0]
+        )
 
 
 def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
     """A result that was cut in the middle of a key holds no line of it."""
     key = private_key(RNG)[:600]
     clean, found = redact(f"before\n{key}")
-    assert (clean, [secret.kind for secret in found]) == ("before\n[secret removed: private-key]", ["private-key"])
+    assert (clean, [secret.kind for secret in found]) == (
+        "before\n[secret removed: private-key]",
+        ["private-key"],
+    )
 
 
 def test_places_are_characters() -> None:
@@ -253,7 +285,10 @@ def test_places_are_characters() -> None:
 
 def test_lone_surrogates_survive() -> None:
     """Text that UTF-8 can't hold is read and returned as it was."""
-    assert redact(f"\ud83d {GITHUB} \udc00") == ("\ud83d [secret removed: github-pat] \udc00", find(f"x {GITHUB}"))
+    assert redact(f"\ud83d {GITHUB} \udc00") == (
+        "\ud83d [secret removed: github-pat] \udc00",
+        find(f"x {GITHUB}"),
+    )
 
 
 def test_placeholders_are_counted() -> None:
@@ -276,7 +311,12 @@ def test_whatever_stands_around_it(before: str, after: str, form: Form, seed: in
 def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
     """With the library and without it; a word within another counts, too."""
     text = b"".join(parts)
-    every = {(n, at) for n, word in enumerate(WORDS) for at in range(len(text)) if text.startswith(word, at)}
+    every = {
+        (n, at)
+        for n, word in enumerate(WORDS)
+        for at in range(len(text))
+        if text.startswith(word, at)
+    }
     assert set(_finder()(text)) == set(by_expression()(text)) == every
 
 

@@ -1,7 +1,10 @@
-"""Forks against the official SDK: the same conversation when the fork is resumed; where not, why, and who is right.
+"""Forks against the official SDK: the same conversation when the fork is resumed.
 
-Which records a fork holds is told by ``forkedFrom``, which both write alike. The measure is what a client would load of
-each fork; that ours is what the client loads of the parent, ``tests/e2e/test_fork.py`` asks of the real one.
+Where not, why, and who is right.
+
+Which records a fork holds is told by ``forkedFrom``, which both write alike. The measure is what a
+client would load of each fork; that ours is what the client loads of the parent,
+``tests/e2e/test_fork.py`` asks of the real one.
 """
 
 from __future__ import annotations
@@ -71,7 +74,11 @@ IN_CASES = {
 def of_parent(path: str) -> list[str]:
     """The parent's messages that a client would load of a fork, in order."""
     transcript = scan(path)
-    marks = (transcript.read(node).get("forkedFrom") for node in transcript.chain if node.spoken and not node.meta)
+    marks = (
+        transcript.read(node).get("forkedFrom")
+        for node in transcript.chain
+        if node.spoken and not node.meta
+    )
     return [mark["messageUuid"] for mark in marks if mark]
 
 
@@ -148,14 +155,22 @@ def test_every_real_session(config_home: ConfigHome) -> None:
 def talk() -> list[dict[str, object]]:
     """Two plain turns."""
     rows = [user("one", uuid=uid(1), ts=1), assistant("two", uuid=uid(2), parent=uid(1), ts=2)]
-    return [*rows, user("three", uuid=uid(3), parent=uid(2), ts=3), assistant("four", uuid=uid(4), parent=uid(3), ts=4)]
+    return [
+        *rows,
+        user("three", uuid=uid(3), parent=uid(2), ts=3),
+        assistant("four", uuid=uid(4), parent=uid(3), ts=4),
+    ]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 def test_cuts(config_home: ConfigHome, number: int) -> None:
     """``up_to_message_id`` and ``--at`` end at the same message."""
     path = Path(write_session(config_home.project(), SESSION, talk()))
-    assert ours(path, uid(number)) == theirs(path, uid(number)) == [uid(n) for n in range(1, number + 1)]
+    assert (
+        ours(path, uid(number))
+        == theirs(path, uid(number))
+        == [uid(n) for n in range(1, number + 1)]
+    )
 
 
 def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
@@ -170,7 +185,11 @@ def test_difference_the_sdk_gives_new_ids(config_home: ConfigHome) -> None:
 
 def test_difference_the_sdk_copies_no_snapshots(config_home: ConfigHome) -> None:
     """Files can't be rewound in its forks, as its documentation says; in ours they can."""
-    snapshot = {"type": "file-history-snapshot", "messageId": uid(1), "snapshot": {"messageId": uid(1)}}
+    snapshot = {
+        "type": "file-history-snapshot",
+        "messageId": uid(1),
+        "snapshot": {"messageId": uid(1)},
+    }
     path = Path(write_session(config_home.project(), SESSION, [*talk(), snapshot]))
     made = write(fork.plan(locate.session_file(str(path)), Where()), Where())
     assert b"file-history-snapshot" in Path(made.file).read_bytes()

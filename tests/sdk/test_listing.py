@@ -1,4 +1,7 @@
-"""Our listing beside the official SDK's, on the corpus laid out as projects; each difference is a test of its own."""
+"""Our listing beside the official SDK's, on the corpus laid out as projects.
+
+Each difference is a test of its own.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +20,23 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.records import kind
-from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.needs import corpus, corpus_sessions
 
-PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 3 * REACH},
+}
 LONG = "/home/user/" + "a-folder/" * 30
 
 
@@ -39,15 +55,24 @@ class Both(NamedTuple):
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
-    """The whole corpus, each file in the folder of its project; names that are no ids are given one."""
+    """The whole corpus, each file in the folder of its project.
+
+    Names that are no ids are given one.
+    """
     corpus()
     config = tmp_path_factory.mktemp("listed") / ".claude"
     environ = {"HOME": str(config.parent), "CLAUDE_CONFIG_DIR": str(config)}
     taken: set[str] = set()
     for number, source in enumerate(corpus_sessions()):
-        own = source.stem if is_session_id(source.stem) and source.stem not in taken else session_id(number)
+        own = (
+            source.stem
+            if is_session_id(source.stem) and source.stem not in taken
+            else session_id(number)
+        )
         taken.add(own)
-        target = config / "projects" / project_key(HeadTail(str(source)).cwd or CWD) / f"{own}.jsonl"
+        target = (
+            config / "projects" / project_key(HeadTail(str(source)).cwd or CWD) / f"{own}.jsonl"
+        )
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(source.read_bytes())
         os.utime(target, (1e9 + number, 1e9 + number))
@@ -56,20 +81,28 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
             patch.setenv(name, value)
         ours = listed("/", Where(environ), everywhere=True, helpers=True)
         yield Both(
-            {info.session_id: info for info in list_sessions()}, {row.session_id: row for row in ours}, Where(environ)
+            {info.session_id: info for info in list_sessions()},
+            {row.session_id: row for row in ours},
+            Where(environ),
         )
 
 
 def test_the_same_sessions_in_the_same_order(both: Both) -> None:
     """Newest first; what only one of them lists is named below."""
     assert len(both.pairs) > 70
-    assert [own for own in both.sdk if own in both.ours] == [own for own in both.ours if own in both.sdk]
+    assert [own for own in both.sdk if own in both.ours] == [
+        own for own in both.ours if own in both.sdk
+    ]
 
 
 def test_the_same_facts(both: Both) -> None:
     """Tag, branch, folder, size and time of every session."""
     for info, row in both.pairs:
-        assert (row.tag, row.branch, row.folder) == (info.tag or "", info.git_branch or "", info.cwd or "")
+        assert (row.tag, row.branch, row.folder) == (
+            info.tag or "",
+            info.git_branch or "",
+            info.cwd or "",
+        )
         assert (row.size, int(row.mtime * 1000)) == (info.file_size, info.last_modified)
 
 
@@ -90,7 +123,9 @@ def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
     look = SessionLister("/", both.where)
     found = page(look, None, limit=limit, offset=offset, helpers=True).rows
     assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
-    assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(both.sdk)[offset:][:limit]
+    assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(
+        both.sdk
+    )[offset:][:limit]
 
 
 def test_a_project_at_a_time(both: Both) -> None:
@@ -99,38 +134,59 @@ def test_a_project_at_a_time(both: Both) -> None:
     assert len(folders) > 10
     for folder in folders:
         theirs = {info.session_id for info in list_sessions(folder)} & both.ours.keys()
-        ours = {row.session_id for row in listed(folder, both.where, helpers=True)} & both.sdk.keys()
+        ours = {
+            row.session_id for row in listed(folder, both.where, helpers=True)
+        } & both.sdk.keys()
         assert ours == theirs
 
 
 def test_difference_files_without_a_word(both: Both) -> None:
-    """The SDK lists files of summaries and snapshots alone; no client can resume them, so we don't."""
+    """The SDK lists files of summaries and snapshots alone.
+
+    No client can resume them, so we don't.
+    """
     alone = both.sdk.keys() - both.ours.keys()
     assert alone
     for own in alone:
         (path,) = Path(both.where.config).glob(f"projects/*/{own}.jsonl")
-        assert not {"user", "assistant"} & {kind(record) for record in HeadTail(str(path)).first_records}
+        assert not {"user", "assistant"} & {
+            kind(record) for record in HeadTail(str(path)).first_records
+        }
 
 
 def test_difference_summaries_in_the_head(both: Both) -> None:
-    """The SDK looks for summaries at the end alone and passes over what it finds no words for; we list it."""
+    """The SDK looks for summaries at the end alone and passes over what it finds no words for.
+
+    We list it.
+    """
     alone = both.ours.keys() - both.sdk.keys()
     assert alone
-    assert all(get_session_info(own) is None and both.ours[own].title != "(no prompt yet)" for own in alone)
+    assert all(
+        get_session_info(own) is None and both.ours[own].title != "(no prompt yet)" for own in alone
+    )
 
 
 def test_difference_when_a_session_began(both: Both) -> None:
-    """The SDK takes the first ``timestamp`` in the text, also one within a record; ours is the first record's own."""
+    """The SDK takes the first ``timestamp`` in the text, also one within a record.
+
+    Ours is the first record's own.
+    """
     for info, row in both.pairs:
         text = HeadTail(row.path).head.decode("utf-8", "replace")
-        if info.created_at is not None and row.created not in text.partition('"timestamp":"')[2][:30]:
+        if (
+            info.created_at is not None
+            and row.created not in text.partition('"timestamp":"')[2][:30]
+        ):
             assert text.count('"timestamp"') > 1
 
 
 def test_difference_the_last_prompt_is_no_title(config_home: ConfigHome) -> None:
-    """Without a given title the SDK shows the last prompt, before a summary; the client shows the summary (e2e), as we.
+    """Without a given title the SDK shows the last prompt, before a summary.
 
-    Where there is none the client shows the last prompt, too: we stay with the first, which goes on naming the session.
+    The client shows the summary (e2e), as we.
+
+    Where there is none the client shows the last prompt, too: we stay with the first, which goes on
+    naming the session.
     """
     last: Record = {"type": "last-prompt", "lastPrompt": "and now?", "leafUuid": "r3"}
     summed: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "r3"}
@@ -141,39 +197,62 @@ def test_difference_the_last_prompt_is_no_title(config_home: ConfigHome) -> None
 
 
 def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) -> None:
-    """The SDK finds no words and lists no such session; the client resumes it, and we show its prompt."""
-    write_session(config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)])
+    """The SDK finds no words and lists no such session.
+
+    The client resumes it, and we show its prompt.
+    """
+    write_session(
+        config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)]
+    )
     assert list_sessions() == []
     assert [row.title for row in listed(CWD, config_home.where)] == [one_line("word " * 40, 80)]
 
 
 def test_difference_colliding_keys(config_home: ConfigHome) -> None:
-    """Of two folders with one key the SDK lists each as the other's; for us the folder inside decides."""
+    """Of two folders with one key the SDK lists each as the other's.
+
+    For us the folder inside decides.
+    """
     for number, cwd in ((1, "/w/a_b"), (2, "/w/a-b")):
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records, mtime=number)
-    assert project_key_for_directory("/w/a_b") == project_key_for_directory("/w/a-b") == project_key("/w/a_b")
+    assert (
+        project_key_for_directory("/w/a_b")
+        == project_key_for_directory("/w/a-b")
+        == project_key("/w/a_b")
+    )
     assert len(list_sessions("/w/a_b")) == 2
     assert [row.session_id for row in listed("/w/a_b", config_home.where)] == [session_id(1)]
     assert [row.session_id for row in listed("/w/a-b", config_home.where)] == [session_id(2)]
 
 
 def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
-    """Past 200 characters clients hash differently. The SDK stops at the first folder that fits, we look into each."""
+    """Past 200 characters clients hash differently.
+
+    The SDK stops at the first folder that fits, we look into each.
+    """
     keys = [project_key(LONG), f"{project_key(LONG)[:200]}-other"]
     assert keys[0] == project_key_for_directory(LONG)
     for number, key in enumerate(keys, 1):
         records = [{**record, "cwd": LONG} for record in conversation(1)]
-        write_session(config_home.config / "projects" / key, session_id(number), records, mtime=number)
+        write_session(
+            config_home.config / "projects" / key, session_id(number), records, mtime=number
+        )
     stranger = [{**record, "cwd": LONG + "deeper"} for record in conversation(1)]
     write_session(config_home.config / "projects" / keys[1], session_id(3), stranger, mtime=3)
     assert len(project_folders(LONG, config_home.where)) == 2
     assert [info.session_id for info in list_sessions(LONG)] == [session_id(1)]
-    assert [row.session_id for row in listed(LONG, config_home.where)] == [session_id(2), session_id(1)]
+    assert [row.session_id for row in listed(LONG, config_home.where)] == [
+        session_id(2),
+        session_id(1),
+    ]
 
 
 def test_difference_helpers(config_home: ConfigHome) -> None:
-    """The SDK lists headless runs, which the client's picker hides; so do we, unless they are asked for."""
+    """The SDK lists headless runs, which the client's picker hides.
+
+    So do we, unless they are asked for.
+    """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
     assert len(list_sessions(CWD)) == 1
@@ -182,9 +261,14 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
-    """The SDK reads tags in the last 64 KB; ours is found in the first ones, too, where nothing was tagged since."""
+    """The SDK reads tags in the last 64 KB.
+
+    Ours is found in the first ones, too, where nothing was tagged since.
+    """
     tag: Record = {"type": "tag", "tag": "draft"}
-    write_session(config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")])
+    write_session(
+        config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")]
+    )
     assert [info.tag for info in list_sessions()] == [None]
     assert [row.tag for row in listed(CWD, config_home.where)] == ["draft"]
 

@@ -1,7 +1,10 @@
-"""Messages against the official SDK: the same conversations, page by page; where not, why, and who is right.
+"""Messages against the official SDK: the same conversations, page by page.
 
-Who is right was asked of the real client: ``tests/transcripts/test_chain_in_client.py`` resumes every case of
-``chain_cases`` with it. Where the SDK differs it shows another conversation than a resumed client sends.
+Where not, why, and who is right.
+
+Who is right was asked of the real client: ``tests/transcripts/test_chain_in_client.py`` resumes
+every case of ``chain_cases`` with it. Where the SDK differs it shows another conversation than a
+resumed client sends.
 """
 
 from __future__ import annotations
@@ -63,7 +66,11 @@ DIFFERENCES = {
 }
 """By the name of a case: why the SDK differs there, and what it takes for the conversation, by uuids."""
 
-IN_CORPUS = {KEPT: 2, ORDER: 1, BROKEN: 1}  # how many sessions of the corpus differ for each of the reasons
+IN_CORPUS = {
+    KEPT: 2,
+    ORDER: 1,
+    BROKEN: 1,
+}  # how many sessions of the corpus differ for each of the reasons
 
 NAMES = TranscriptNames(SESSION, SESSION)
 
@@ -110,7 +117,11 @@ def _reason(transcript: Transcript, own: list[str], told: list[str]) -> str:
         return KEPT
     if own != told and sorted(own) == sorted(told):
         results = {node.uuid for node in transcript.chain if node.results}
-        return ORDER if [u for u in own if u not in results] == [u for u in told if u not in results] else ""
+        return (
+            ORDER
+            if [u for u in own if u not in results] == [u for u in told if u not in results]
+            else ""
+        )
     broken = {node.uuid for node in transcript.nodes if node.broken}
     return BROKEN if own != told and told and told[-1] in broken else ""
 
@@ -127,10 +138,17 @@ def test_every_real_session(project: Path) -> None:
         own, told = ours(transcript), theirs(session)
         if own != told:
             reason = _reason(transcript, own, told)
-            assert reason, f"{file}: no reason is known for {len(own)} messages here, {len(told)} of the SDK"
+            assert reason, (
+                f"{file}: no reason is known for {len(own)} messages here, {len(told)} of the SDK"
+            )
             reasons[reason] += 1
-        for limit, offset in ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ():
-            assert theirs(session, limit, offset) == own[offset : None if limit is None else offset + limit]
+        for limit, offset in (
+            ((1, 0), (7, 3), (None, max(0, len(own) - 2)), (5, len(own) + 1)) if own == told else ()
+        ):
+            assert (
+                theirs(session, limit, offset)
+                == own[offset : None if limit is None else offset + limit]
+            )
         copy.unlink()
     assert dict(reasons) == IN_CORPUS
 
@@ -149,7 +167,9 @@ def events(path: Path, limit: int) -> list[str]:
 def said(path: Path) -> list[str]:
     """The records of a file that say something, by uuid, in its order."""
     with path.open("rb") as stream:
-        rows: list[Record] = [record for line in stream if (record := records.parse(line)) and says_something(record)]
+        rows: list[Record] = [
+            record for line in stream if (record := records.parse(line)) and says_something(record)
+        ]
     return [records.string(record, "uuid") for record in rows]
 
 
@@ -189,7 +209,9 @@ def test_subagents(project: Path, file: Path) -> None:
         told = [message.uuid for message in get_subagent_messages(file.stem, agent)]
         on_pages = events(Path(one.path), 2)
         assert [uuid for uuid in on_pages if uuid in set(told)] == told
-        part = [message.uuid for message in get_subagent_messages(file.stem, agent, limit=2, offset=1)]
+        part = [
+            message.uuid for message in get_subagent_messages(file.stem, agent, limit=2, offset=1)
+        ]
         assert part == told[1:3]
 
 
@@ -206,7 +228,11 @@ def test_subagents_beside_the_session(project: Path) -> None:
     """Clients before 2.1 left sub-agents beside the session, where the SDK does not look: 9 of the corpus."""
     corpus()
     missed = 0
-    for folder in {file.parent for file in corpus_folder().rglob("agent-*.jsonl") if file.parent.name != "subagents"}:
+    for folder in {
+        file.parent
+        for file in corpus_folder().rglob("agent-*.jsonl")
+        if file.parent.name != "subagents"
+    }:
         for file in [*folder.glob("agent-*.jsonl"), *corpus_sessions()]:
             if file.parent == folder:
                 shutil.copyfile(file, project / file.name)

@@ -9,7 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from claude_agent_sdk import delete_session, get_session_info, list_sessions, rename_session, tag_session
+from claude_agent_sdk import (
+    delete_session,
+    get_session_info,
+    list_sessions,
+    rename_session,
+    tag_session,
+)
 
 from resume_hooks.archive.vault import delete, restore, trash
 from resume_hooks.errors import SessionNotFound, UsageError
@@ -28,10 +34,15 @@ Home = tuple[ConfigHome, list[str]]
 
 @pytest.fixture
 def copies(config_home: ConfigHome) -> Home:
-    """A config home with corpus sessions as one project's, an hour apart; none that ends in half a line."""
+    """A config home with corpus sessions as one project's, an hour apart.
+
+    None that ends in half a line.
+    """
     corpus()
     found = [file for file in corpus_sessions() if file.stat().st_size < LARGEST]
-    chosen = [file for file in found[:: max(1, len(found) // SAMPLE)] if file.read_bytes().endswith(b"\n")]
+    chosen = [
+        file for file in found[:: max(1, len(found) // SAMPLE)] if file.read_bytes().endswith(b"\n")
+    ]
     paths = []
     for number, file in enumerate(chosen, 1):
         path = config_home.project() / f"{session_id(number)}.jsonl"
@@ -43,11 +54,16 @@ def copies(config_home: ConfigHome) -> Home:
 
 def listed(drop: tuple[str, ...] = ("last_modified",)) -> list[dict[str, Any]]:
     """What the SDK lists, without what is documented to differ."""
-    rows = [{key: value for key, value in vars(row).items() if key not in drop} for row in list_sessions()]
+    rows = [
+        {key: value for key, value in vars(row).items() if key not in drop}
+        for row in list_sessions()
+    ]
     return sorted(rows, key=lambda row: str(row["session_id"]))
 
 
-def with_ours(sessions: list[str], change: Callable[[SessionFile, str], rename.LabelChange]) -> list[dict[str, Any]]:
+def with_ours(
+    sessions: list[str], change: Callable[[SessionFile, str], rename.LabelChange]
+) -> list[dict[str, Any]]:
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
         rename.write(change(locate.session_file(path), f"name {number}"))
@@ -92,7 +108,10 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
 
 
 def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> None:
-    """After our delete and the SDK's the same rest is listed; only ours can be taken back, byte for byte."""
+    """After our delete and the SDK's the same rest is listed.
+
+    Only ours can be taken back, byte for byte.
+    """
     home, paths = copies
     before = listed(())
     contents = {path: Path(path).read_bytes() for path in paths}
@@ -111,19 +130,36 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
         assert content
     for path in paths[::2]:
         delete_session(Path(path).stem)
-    assert listed() == [{key: value for key, value in row.items() if key != "last_modified"} for row in after_ours]
+    assert listed() == [
+        {key: value for key, value in row.items() if key != "last_modified"} for row in after_ours
+    ]
 
 
 @pytest.fixture
 def one(config_home: ConfigHome) -> SessionFile:
     """A session that was last written long ago."""
-    return locate.session_file(write_session(config_home.project(), SESSION, conversation(1), mtime=OLD))
+    return locate.session_file(
+        write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
+    )
 
 
 @pytest.mark.parametrize(
-    "tag", ["plain", " spaced ", "ﬁne ① ²", "e\u0301", "a\u200bb", "\ufeffx", "\u202eabc", "日本語", "👩\u200d💻"]
+    "tag",
+    [
+        "plain",
+        " spaced ",
+        "ﬁne ① ²",
+        "e\u0301",
+        "a\u200bb",
+        "\ufeffx",
+        "\u202eabc",
+        "日本語",
+        "👩\u200d💻",
+    ],
 )
-def test_tags_are_cleaned_as_the_sdk_does(one: SessionFile, config_home: ConfigHome, tag: str) -> None:
+def test_tags_are_cleaned_as_the_sdk_does(
+    one: SessionFile, config_home: ConfigHome, tag: str
+) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
     rename.write(rename.tagged(one, tag, config_home.where))
     ours = HeadTail(one.path).tag
@@ -141,7 +177,9 @@ def test_both_refuse_what_is_empty(one: SessionFile, config_home: ConfigHome, em
         rename.renamed(one, empty, config_home.where)
 
 
-def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile, config_home: ConfigHome) -> None:
+def test_difference_the_sdk_makes_a_renamed_session_the_newest(
+    one: SessionFile, config_home: ConfigHome
+) -> None:
     """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
     rename.write(rename.renamed(one, "ours", config_home.where))
     assert os.stat(one.path).st_mtime == OLD
@@ -149,7 +187,9 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(one: SessionFile,
     assert os.stat(one.path).st_mtime > OLD
 
 
-def test_difference_the_sdk_leaves_the_name_above_the_box(one: SessionFile, config_home: ConfigHome) -> None:
+def test_difference_the_sdk_leaves_the_name_above_the_box(
+    one: SessionFile, config_home: ConfigHome
+) -> None:
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
     rename.write(rename.renamed(one, "ours", config_home.where))
     rename_session(SESSION, "theirs")
@@ -158,7 +198,9 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(one: SessionFile, conf
     assert HeadTail(one.path).agent_name == "theirs"
 
 
-def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(one: SessionFile, config_home: ConfigHome) -> None:
+def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
+    one: SessionFile, config_home: ConfigHome
+) -> None:
     """A title is one line here, and drives no terminal."""
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
@@ -177,7 +219,9 @@ def test_difference_the_sdk_gives_a_title_twice(one: SessionFile, config_home: C
     assert [row.custom_title for row in rows] == ["same", "same"]
 
 
-def test_difference_the_sdk_writes_behind_half_a_line(one: SessionFile, config_home: ConfigHome) -> None:
+def test_difference_the_sdk_writes_behind_half_a_line(
+    one: SessionFile, config_home: ConfigHome
+) -> None:
     """A torn last line swallows its title; ours ends that line first."""
     torn = b'{"type":"user","mess'
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
@@ -187,7 +231,9 @@ def test_difference_the_sdk_writes_behind_half_a_line(one: SessionFile, config_h
     assert HeadTail(one.path).custom_title == "ours"
 
 
-def test_difference_the_sdk_writes_through_a_link(one: SessionFile, config_home: ConfigHome, tmp_path: Path) -> None:
+def test_difference_the_sdk_writes_through_a_link(
+    one: SessionFile, config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A link in a project folder leads anywhere; here it is no session."""
     target, other = tmp_path / "theirs", session_id(2)
     target.write_bytes(b"precious\n")
@@ -201,7 +247,9 @@ def test_difference_the_sdk_writes_through_a_link(one: SessionFile, config_home:
         rename.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.where)
 
 
-def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: SessionFile, config_home: ConfigHome) -> None:
+def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
+    one: SessionFile, config_home: ConfigHome
+) -> None:
     """What belongs to a session goes with it, and comes back."""
     backup = config_home.config / "file-history" / SESSION / "a@v1"
     backup.parent.mkdir(parents=True)
@@ -214,6 +262,8 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(one: Session
     os.utime(one.path, (OLD, OLD))
     delete.write(delete.plan(locate.session_file(one.path), config_home.where), config_home.where)
     assert not backup.exists()
-    restore.write(restore.plan(trash.all_deleted(config_home.where)[0], config_home.where), config_home.where)
+    restore.write(
+        restore.plan(trash.all_deleted(config_home.where)[0], config_home.where), config_home.where
+    )
     assert backup.read_bytes() == b"the user's"
     assert Path(one.path).read_bytes() == content

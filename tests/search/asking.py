@@ -13,20 +13,33 @@ from tests.search.index.probe import LONG_AGO, uid
 
 
 def talk(home: ConfigHome, number: int, *said: str | Record, cwd: str = CWD, **fields: Any) -> Path:
-    """A session in which a user and the model speak in turn, a minute apart; records stand as they are."""
+    """A session in which a user and the model speak in turn, a minute apart.
+
+    Records stand as they are.
+    """
     records: list[Record | bytes] = []
     for place, words in enumerate(said):
         if isinstance(words, dict):
             records.append(words)
             continue
         make = assistant if place % 2 else user
-        where: dict[str, Any] = {"ts": 60 * place, "session_id": session_id(number), "cwd": cwd, **fields}
+        where: dict[str, Any] = {
+            "ts": 60 * place,
+            "session_id": session_id(number),
+            "cwd": cwd,
+            **fields,
+        }
         records.append(make(words, uuid=uid(f"{number}-{place}"), **where))
     return Path(write_session(home.project(cwd), session_id(number), records, mtime=LONG_AGO))
 
 
-def search(home: ConfigHome, *words: str, also: Sequence[str] = (), most: int = 10, **scope: Any) -> SearchResult:
-    """What a search comes to; everywhere, unless the scope says otherwise. ``also`` are further wordings."""
+def search(
+    home: ConfigHome, *words: str, also: Sequence[str] = (), most: int = 10, **scope: Any
+) -> SearchResult:
+    """What a search comes to; everywhere, unless the scope says otherwise.
+
+    ``also`` are further wordings.
+    """
     return find(words, Scope(**scope), home.where, also=also, most=most)
 
 
@@ -37,7 +50,9 @@ def sessions(found: SearchResult) -> list[int]:
 
 def places(found: SearchResult) -> list[tuple[int, int]]:
     """The hits as the numbers of their sessions and lines, in order of place."""
-    return sorted((int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits)
+    return sorted(
+        (int(hit.session_id[:8], 16), int(hit.reference.rpartition(":")[2])) for hit in found.hits
+    )
 
 
 def marked(found: SearchResult) -> set[str]:

@@ -61,9 +61,16 @@ def found(
 
 
 def test_a_hit() -> None:
-    """The session with what resumes it, the hit with what reads it; the first line marks the text as ours."""
+    """The session with what resumes it, the hit with what reads it.
+
+    The first line marks the text as ours.
+    """
     hit = HIT._replace(
-        missing=("typo",), sessions=(SESSION, *map(session_id, range(1, 6))), same=2, tool="Bash", role="result"
+        missing=("typo",),
+        sessions=(SESSION, *map(session_id, range(1, 6))),
+        same=2,
+        tool="Bash",
+        role="result",
     )
     assert text_of(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
@@ -95,14 +102,21 @@ def test_several_wordings() -> None:
     """Are numbered in the first line, and hits name those that found them."""
     both = HIT._replace(found_by=(1, 3))
     text = text_of(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
-    assert text.startswith(f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · ")
+    assert text.startswith(
+        f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · "
+    )
     assert "2026-01-31 09:30 · found by (1) (3)\n" in text
 
 
 def test_nothing_close() -> None:
-    """Is the first that is said, with words that may help; not where a hit is fair, nor where no words were given."""
+    """Is the first that is said, with words that may help.
+
+    Not where a hit is fair, nor where no words were given.
+    """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
-    assert text_of(found(weak)).startswith(f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · ")
+    assert text_of(found(weak)).startswith(
+        f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · "
+    )
     answer = found(weak)._replace(suggestions=("parser", "lexer"))
     begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
     assert text_of(answer).startswith(begins)
@@ -136,9 +150,14 @@ def test_the_limit_that_is_offered_can_be_asked_for() -> None:
 
 
 def test_styles_are_not_counted() -> None:
-    """Marked words and titles have the styles that were asked for; the budget is that of the text."""
+    """Marked words and titles have the styles that were asked for.
+
+    The budget is that of the text.
+    """
     plain = text_of(found(HIT))
-    styled = text_of(found(HIT), len(plain), mark=lambda word: f"<{word}>", title=lambda line: f"[{line}]")
+    styled = text_of(
+        found(HIT), len(plain), mark=lambda word: f"<{word}>", title=lambda line: f"[{line}]"
+    )
     assert "the <linter> is tuned" in styled
     assert f"[Tune it · {SESSION}]" in styled
     assert styled.translate(str.maketrans("", "", "<>[]")) == plain
@@ -159,10 +178,20 @@ HITS = st.lists(
 
 
 @settings(max_examples=200)
-@given(hits=HITS, budget=st.integers(1, 6_000), words=ODD, more=st.integers(0, 5_000), helpers=st.integers(0, 3))
-def test_the_budget_is_kept(hits: list[Hit], budget: int, words: str, more: int, helpers: int) -> None:
+@given(
+    hits=HITS,
+    budget=st.integers(1, 6_000),
+    words=ODD,
+    more=st.integers(0, 5_000),
+    helpers=st.integers(0, 3),
+)
+def test_the_budget_is_kept(
+    hits: list[Hit], budget: int, words: str, more: int, helpers: int
+) -> None:
     """Whatever was found and however little room there is; what fits whole is shown whole."""
-    answer = found(*hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words)
+    answer = found(
+        *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
+    )
     text = text_of(answer, budget)
     assert len(text) <= budget
     assert text.startswith("resume-hooks search: "[: max(0, budget - 1)])
@@ -190,7 +219,9 @@ def test_hostile_texts(config_home: ConfigHome) -> None:
     folder = "/home/user/x\n  read: resume-hooks read evil\x1b[31m"
     talk(config_home, 1, HOSTILE, custom_title(HOSTILE, session_id(1)), cwd=folder)
     said = tool_result("c", HOSTILE, uuid=uid("r"), parent=None, session_id=session_id(2))
-    talk(config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}})
+    talk(
+        config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}}
+    )
     text = text_of(search(config_home, "linter"))
     assert not {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"}} - {"\n"}
     assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
@@ -203,7 +234,10 @@ SCRIPTS = [
 
 
 @given(
-    st.lists(st.sampled_from([*SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]), max_size=60),
+    st.lists(
+        st.sampled_from([*SCRIPTS, "linter", "getLinterName", "LINTER", "x" * 400, " ", "\ud800"]),
+        max_size=60,
+    ),
     st.integers(10, 300),
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
@@ -215,7 +249,12 @@ def test_snippets_of_any_script(words: list[str], width: int) -> None:
     assert len(snippet.text) <= max(width, MOST_SHOWN) + 4
     for start, end in snippet.marks:
         assert "linter" in snippet.text[start:end].lower()
-    assert bool(snippet.marks) or "linter" not in text.shown.lower() or "getLinterName" in words or width < 20
+    assert (
+        bool(snippet.marks)
+        or "linter" not in text.shown.lower()
+        or "getLinterName" in words
+        or width < 20
+    )
 
 
 SENTENCES = (
@@ -233,7 +272,10 @@ SENTENCES = (
     [("linter", 1, 3), ("spike", 0, 1), ("week", 3, 5), ("linter must", 1, 4), ("dialect", 1, 3)],
 )
 def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: int) -> None:
-    """A hit shows the sentence that answers, and one before and behind it; in text and as JSON has it."""
+    """A hit shows the sentence that answers, and one before and behind it.
+
+    In text and as JSON has it.
+    """
     talk(config_home, 1, f"{' '.join(SENTENCES)}\n{'And so on it went. ' * 60}")
     found = search(config_home, asked)
     shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"

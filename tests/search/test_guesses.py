@@ -92,7 +92,10 @@ def test_where_nothing_is_found_no_word_of_another_project_is_named(home: Config
 
 
 def test_a_part_of_a_word_is_looked_for_where_nothing_else_is_found(home: ConfigHome) -> None:
-    """Also of a word that was only said elsewhere; one that is there, or not alone, is meant as it is."""
+    """Also of a word that was only said elsewhere.
+
+    One that is there, or not alone, is meant as it is.
+    """
     talk(home, 9, "a wall and a Verbindung", cwd="/elsewhere")
     assert sessions(search(home, "Verbindung")) == [9]
     found = search(home, "Verbindung", folders=(CWD,))

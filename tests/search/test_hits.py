@@ -26,10 +26,15 @@ from tests.search.index.probe import LONG_AGO, uid
 
 
 def test_copies_are_shown_once(config_home: ConfigHome) -> None:
-    """A record that a child has too is one hit, at its origin, naming all that hold it; also within the child."""
+    """A record that a child has too is one hit, at its origin, naming all that hold it.
+
+    Also within the child.
+    """
     first = talk(config_home, 1, "tune the linter", "done")
     copied = first.read_bytes().replace(session_id(1).encode(), session_id(2).encode())
-    metadata: Record = {"continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": str(first)}}
+    metadata: Record = {
+        "continue_metadata": {"parent_session_id": session_id(1), "parent_session_file": str(first)}
+    }
     more = user("and the formatter", uuid=uid("more"), session_id=session_id(2), ts=900)
     child = first.with_name(f"{session_id(2)}.jsonl")
     child.write_bytes(session_bytes([metadata]) + copied + session_bytes([more]))
@@ -45,7 +50,9 @@ def test_copies_are_shown_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("here", ["one", "two"])
-def test_the_copy_of_the_project_that_is_searched(config_home: ConfigHome, tmp_path: Path, here: str) -> None:
+def test_the_copy_of_the_project_that_is_searched(
+    config_home: ConfigHome, tmp_path: Path, here: str
+) -> None:
     """An id that stands in two projects is named, read and resumed in the one that is searched, else in the newer."""
     paths: dict[str, str] = {}
     for age, (name, before) in enumerate([("one", 1), ("two", 3)]):
@@ -53,10 +60,16 @@ def test_the_copy_of_the_project_that_is_searched(config_home: ConfigHome, tmp_p
         folder.mkdir()
         said = user("tune the linter", uuid=uid("said"), session_id=session_id(1), cwd=str(folder))
         opened: list[Record] = [{"type": "mode", "mode": "normal"}] * before
-        paths[name] = write_session(config_home.project(str(folder)), session_id(1), [*opened, said])
+        paths[name] = write_session(
+            config_home.project(str(folder)), session_id(1), [*opened, said]
+        )
         os.utime(paths[name], (LONG_AGO + age, LONG_AGO + age))
     (hit,) = search(config_home, "linter", folders=(str(tmp_path / here),)).hits
-    assert (hit.file, hit.session_file, hit.folder) == (paths[here], paths[here], str(tmp_path / here))
+    assert (hit.file, hit.session_file, hit.folder) == (
+        paths[here],
+        paths[here],
+        str(tmp_path / here),
+    )
     assert hit.reference == f"{session_id(1)}:{1 if here == 'one' else 3}"
     assert [hit.file for hit in search(config_home, "linter").hits] == [paths["two"]]
 
@@ -66,9 +79,15 @@ def test_short_references_are_unique(config_home: ConfigHome) -> None:
     alike = "00000001-0000-4000-8000-000000000099"
     talk(config_home, 1, "tune the linter one")
     talk(config_home, 2, "tune the linter two")
-    write_session(config_home.project(), alike, [user("tune the linter three", uuid=uid(3), session_id=alike)])
+    write_session(
+        config_home.project(), alike, [user("tune the linter three", uuid=uid(3), session_id=alike)]
+    )
     found = {hit.session_id: hit.short for hit in search(config_home, "linter").hits}
-    assert found == {session_id(1): f"{session_id(1)}:0", session_id(2): "00000002:0", alike: f"{alike}:0"}
+    assert found == {
+        session_id(1): f"{session_id(1)}:0",
+        session_id(2): "00000002:0",
+        alike: f"{alike}:0",
+    }
 
 
 @pytest.fixture
@@ -84,7 +103,9 @@ def many(config_home: ConfigHome) -> ConfigHome:
         (project, "agent-old", 2),
         (gone, "agent-b", 9),
     ]:
-        said = user(f"linter of {name}", uuid=uid(name), session_id=session_id(number), isSidechain=True)
+        said = user(
+            f"linter of {name}", uuid=uid(name), session_id=session_id(number), isSidechain=True
+        )
         write_session(folder, name, [said])
     return config_home
 
@@ -164,7 +185,9 @@ def test_files_that_grew_since(stale: Stale) -> None:
     assert stale.hits("linter") == ["tune the linter"]
 
 
-def test_a_session_that_cannot_be_read_later(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_cannot_be_read_later(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The other hits are shown, and what is counted can be shown."""
     paths = [talk(config_home, number, f"tune the linter {number}") for number in (1, 2)]
 

@@ -14,7 +14,9 @@ from tests.builders import ConfigHome, assistant, session_bytes, user
 
 def test_its_answers_are_found(config_home: ConfigHome) -> None:
     """No model is named in them, as in our own cards, which are not taken in."""
-    content = session_bytes([user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")])
+    content = session_bytes(
+        [user("how", uuid="a"), assistant("the answer is walrus", uuid="b", parent="a")]
+    )
     source, here = config_home.root / "in", config_home.root / "here"
     source.write_bytes(content)
     here.mkdir()

@@ -35,7 +35,11 @@ from tests.builders import (
     write_session,
 )
 
-PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 3 * REACH},
+}
 MARK: Record = {
     "continue_metadata": {
         "parent_session_id": session_id(99),
@@ -48,12 +52,20 @@ MARK: Record = {
 
 
 def put(
-    home: ConfigHome, number: int, records: Sequence[Record | bytes] | None = None, *, cwd: str = CWD, age: float = 0
+    home: ConfigHome,
+    number: int,
+    records: Sequence[Record | bytes] | None = None,
+    *,
+    cwd: str = CWD,
+    age: float = 0,
 ) -> str:
     """A session of two turns, or of these records, last written ``age`` days and an hour ago."""
     name = session_id(number)
     content = conversation(2, session_id=name) if records is None else records
-    located = [{**record, "cwd": cwd} if isinstance(record, dict) and "cwd" in record else record for record in content]
+    located = [
+        {**record, "cwd": cwd} if isinstance(record, dict) and "cwd" in record else record
+        for record in content
+    ]
     return write_session(home.project(cwd), name, located, mtime=time.time() - 3_600 - age * DAY)
 
 
@@ -88,15 +100,35 @@ def test_what_a_row_tells(config_home: ConfigHome) -> None:
     ]
     path = put(config_home, 1, [*conversation(2), *more], age=4)
     (row,) = rows(config_home)
-    assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == ("Mine", "draft", "reviewer", "main", CWD)
-    assert (row.created, row.ended, row.path, row.size) == (instant(0), instant(3), path, os.path.getsize(path))
-    assert (row.turns, row.turns_at_least, row.tokens, row.window, row.percent) == (2, 2, 1_300, 200_000, 1)
+    assert (row.title, row.tag, row.agent_name, row.branch, row.folder) == (
+        "Mine",
+        "draft",
+        "reviewer",
+        "main",
+        CWD,
+    )
+    assert (row.created, row.ended, row.path, row.size) == (
+        instant(0),
+        instant(3),
+        path,
+        os.path.getsize(path),
+    )
+    assert (row.turns, row.turns_at_least, row.tokens, row.window, row.percent) == (
+        2,
+        2,
+        1_300,
+        200_000,
+        1,
+    )
     assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
     assert (row.measured, row.open, row.expires_days) == (True, False, 25)
 
 
 def test_what_is_left_out(config_home: ConfigHome) -> None:
-    """Stubs, side files, sub-agents, files without a word, and helpers unless asked for; a child that waits is not."""
+    """Stubs, side files, sub-agents, files without a word, and helpers unless asked for.
+
+    A child that waits is not.
+    """
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     put(config_home, 1)
     put(config_home, 2, [])
@@ -104,11 +136,17 @@ def test_what_is_left_out(config_home: ConfigHome) -> None:
     put(config_home, 4, [{**record, "isSidechain": True} for record in conversation(2)])
     put(config_home, 5, once)
     put(config_home, 6, [{**record, "entrypoint": "sdk-py"} for record in conversation(2)])
-    put(config_home, 7, [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")])
+    put(
+        config_home,
+        7,
+        [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")],
+    )
     put(config_home, 8, [user("<local-command-stdout>x</local-command-stdout>", uuid="u")])
     write_session(config_home.project(), "agent-abc", conversation(2))
     write_session(config_home.project(), f"{session_id(9)}.orphaned-1", conversation(2))
-    (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(config_home.project() / f"{session_id(1)}.jsonl")
+    (config_home.project() / f"{session_id(10)}.jsonl").symlink_to(
+        config_home.project() / f"{session_id(1)}.jsonl"
+    )
     assert sorted(numbers(config_home)) == [1, 6, 7]
     assert sorted(numbers(config_home, helpers=True)) == [1, 5, 6, 7]
 
@@ -125,7 +163,10 @@ def test_a_child_that_gave_way_is_left_out(config_home: ConfigHome) -> None:
 
 
 def test_how_it_was_derived(config_home: ConfigHome) -> None:
-    """From the first line, from a fork's mark, from the links; a child that waits tells what it came to."""
+    """From the first line, from a fork's mark, from the links.
+
+    A child that waits tells what it came to.
+    """
     put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100)])
     forked = {"sessionId": session_id(98), "messageUuid": "x"}
     put(config_home, 2, [{**record, "forkedFrom": forked} for record in conversation(1)])
@@ -139,15 +180,25 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
         ("clear", session_id(97)),
     ]
     assert (told[1].tokens, told[1].measured) == (1_234, False)
-    later = [boundary(uuid="b", before="s", ts=9e5), summary("so far", uuid="t", parent="b", ts=9e5)]
+    later = [
+        boundary(uuid="b", before="s", ts=9e5),
+        summary("so far", uuid="t", parent="b", ts=9e5),
+    ]
     put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later])
     assert next(row.tokens for row in rows(config_home) if row.session_id == session_id(1)) is None
 
 
 def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
-    """Turns are counted as far as they show; the index tells the rest, if it knows the file as it is."""
+    """Turns are counted as far as they show.
+
+    The index tells the rest, if it knows the file as it is.
+    """
     middle = conversation(5, prefix="m", start=10)
-    put(config_home, 1, [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)])
+    put(
+        config_home,
+        1,
+        [*conversation(1), PADDING, *middle, PADDING, *conversation(2, prefix="z", start=90)],
+    )
     (row,) = rows(config_home)
     assert (row.turns, row.turns_at_least, row.tokens, row.title) == (None, 3, 1_300, "prompt 0")
     with opened_index(config_home.where):
@@ -157,8 +208,13 @@ def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("head", [[], [MARK]])
-def test_a_trim_in_place_tells_what_is_left_of_a_long_file(config_home: ConfigHome, head: list[Record]) -> None:
-    """Whatever the session was before, and however far up the compaction stands; until the next answer."""
+def test_a_trim_in_place_tells_what_is_left_of_a_long_file(
+    config_home: ConfigHome, head: list[Record]
+) -> None:
+    """Whatever the session was before, and however far up the compaction stands.
+
+    Until the next answer.
+    """
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     trimmed = [
         *conversation(2, start=110),
@@ -181,7 +237,11 @@ def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome
     """What a child says of itself is newer."""
     remark = "resume-hooks: 155,436 tokens before, about 55,101 now."
     old = [user("prompt", uuid="p", ts=50), assistant("answer", uuid="a", parent="p", ts=51)]
-    put(config_home, 1, [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)])
+    put(
+        config_home,
+        1,
+        [MARK, *old, system("informational", uuid="i", parent="a", ts=60, content=remark)],
+    )
     (row,) = rows(config_home)
     assert row.tokens == 1_234
 
@@ -191,9 +251,16 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
     path = put(config_home, 1, conversation(1))
     with open(path, "r+b") as stream:
         stream.seek(200 * 1000**3)
-        stream.write(b"\n" + session_bytes([*conversation(2, prefix="z", start=90), custom_title("Huge")]))
+        stream.write(
+            b"\n" + session_bytes([*conversation(2, prefix="z", start=90), custom_title("Huge")])
+        )
     (row,) = rows(config_home)
-    assert (row.title, row.turns_at_least, row.tokens, row.created) == ("Huge", 3, 1_300, instant(0))
+    assert (row.title, row.turns_at_least, row.tokens, row.created) == (
+        "Huge",
+        3,
+        1_300,
+        instant(0),
+    )
 
 
 @pytest.mark.parametrize(
@@ -205,11 +272,21 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
         ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_301),
         ([user("y" * 80, uuid="x", parent="r3", ts=9)], 1_320),
         ([user("y" * 8_000, uuid="x", parent="r3", ts=9)], 3_300),
-        ([assistant("big", uuid="x", parent="r3", ts=9, tokens=300_000, model="claude-opus-4-6")], 300_000),
+        (
+            [
+                assistant(
+                    "big", uuid="x", parent="r3", ts=9, tokens=300_000, model="claude-opus-4-6"
+                )
+            ],
+            300_000,
+        ),
     ],
 )
 def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
-    """What was counted last, and what was said since; not known after a compaction, nor by what a sub-agent used."""
+    """What was counted last, and what was said since.
+
+    Not known after a compaction, nor by what a sub-agent used.
+    """
     put(config_home, 1, [*conversation(2), *more])
     (row,) = rows(config_home)
     assert row.tokens == tokens
@@ -219,9 +296,12 @@ def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: 
 
 
 @pytest.mark.parametrize(
-    ("days", "age", "left"), [(None, 0, 29), (7, 0, 6), (7, 8, 0), (0, 0, None), (1, 0, 0), (400, 30, 369)]
+    ("days", "age", "left"),
+    [(None, 0, 29), (7, 0, 6), (7, 8, 0), (0, 0, None), (1, 0, 0), (400, 30, 369)],
 )
-def test_when_it_expires(config_home: ConfigHome, days: int | None, age: float, left: int | None) -> None:
+def test_when_it_expires(
+    config_home: ConfigHome, days: int | None, age: float, left: int | None
+) -> None:
     """By the last write and the client's own setting."""
     put(config_home, 1, age=age)
     if days is not None:
@@ -277,9 +357,17 @@ def test_copies_count_once(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize(
     ("limit", "offset", "found", "more"),
-    [(0, 0, [1, 2, 3, 4], False), (2, 0, [1, 2], True), (2, 2, [3, 4], False), (9, 3, [4], False), (1, 9, [], False)],
+    [
+        (0, 0, [1, 2, 3, 4], False),
+        (2, 0, [1, 2], True),
+        (2, 2, [3, 4], False),
+        (9, 3, [4], False),
+        (1, 9, [], False),
+    ],
 )
-def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool) -> None:
+def test_pages(
+    config_home: ConfigHome, limit: int, offset: int, found: list[int], *, more: bool
+) -> None:
     """Offsets count what is shown, not the files that were left out."""
     for number in range(1, 5):
         put(config_home, number, age=number)
@@ -290,7 +378,9 @@ def test_pages(config_home: ConfigHome, limit: int, offset: int, found: list[int
     assert (part.more, part.files) == (more, 5)
 
 
-def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_vanishes_meanwhile(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is left out, at whatever point it goes."""
     path = put(config_home, 1)
     put(config_home, 2, age=1)
@@ -310,5 +400,7 @@ def test_short_ids(config_home: ConfigHome) -> None:
     put(config_home, 2)
     write_session(config_home.project("/elsewhere"), f"{session_id(2)[:-1]}f", [])
     found = rows(config_home)
-    short = dict(zip((row.session_id for row in found), short_ids(found, config_home.where), strict=True))
+    short = dict(
+        zip((row.session_id for row in found), short_ids(found, config_home.where), strict=True)
+    )
     assert short == {session_id(1): "00000001", session_id(2): session_id(2)}

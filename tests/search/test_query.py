@@ -1,4 +1,7 @@
-"""Queries: what was typed becomes terms; nothing of it is syntax, and nothing raises but a UsageError."""
+"""Queries: what was typed becomes terms.
+
+Nothing of it is syntax, and nothing raises but a UsageError.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ TYPED: list[tuple[list[str], list[str], list[str]]] = [
 
 @pytest.mark.parametrize(("words", "wanted", "excluded"), TYPED)
 def test_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None:
-    """Words, phrases and what must not be there, each once; words of questions and of time count only alone."""
+    """Words, phrases and what must not be there, each once.
+
+    Words of questions and of time count only alone.
+    """
     query = parse(words)
     assert [term.name for term in query.terms] == wanted
     assert [term.name for term in query.excluded] == excluded
@@ -73,7 +79,10 @@ def test_no_words_at_all() -> None:
 
 
 def test_pasted_pages() -> None:
-    """A hundred kilobytes are a few terms; a phrase as long has a few tokens, and its text whole."""
+    """A hundred kilobytes are a few terms.
+
+    A phrase as long has a few tokens, and its text whole.
+    """
     assert len(parse(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MOST_TERMS
     (phrase,) = parse(['"' + "to be or not " * 8_000 + '"']).terms
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MOST_TOKENS, 103_999, 62)
@@ -97,7 +106,10 @@ def test_many_queries(config_home: ConfigHome) -> None:
     chance = random.Random(4)
     with opened_index(config_home.where) as index:
         for _ in range(QUERIES):
-            pieces = [chance.choice(PIECES) + chance.choice(["", " "]) for _ in range(chance.randrange(1, 10))]
+            pieces = [
+                chance.choice(PIECES) + chance.choice(["", " "])
+                for _ in range(chance.randrange(1, 10))
+            ]
             _ask(index, pieces if chance.random() < 0.5 else ["".join(pieces)], chance)
     assert search(config_home, "linter").total == 1
 

@@ -19,22 +19,35 @@ from tests.search.asking import talk
 
 
 @pytest.mark.parametrize(
-    "query", ["tune the linter", "why is the linter slow since May?", '"tune the"', "linter -6", "lintre"]
+    "query",
+    ["tune the linter", "why is the linter slow since May?", '"tune the"', "linter -6", "lintre"],
 )
-def test_the_same_order(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str) -> None:
+def test_the_same_order(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
     """The same hits, each as sure, in the same order."""
     monkeypatch.chdir(tmp_path)
     for number in range(1, 12):
         said = ["tune the linter", f"so slow, in all of the {number} tasks"][number % 2 :]
-        talk(config_home, number, f"task {number}: {' '.join(said)} {'now ' * number}", "ok", cwd=str(tmp_path))
+        talk(
+            config_home,
+            number,
+            f"task {number}: {' '.join(said)} {'now ' * number}",
+            "ok",
+            cwd=str(tmp_path),
+        )
     hits = search_sessions(query, limit=HITS)
     assert len(hits) > 1
     done = CliRunner().invoke(cli, ["search", query, "--json"], catch_exceptions=False)
     shell = json.loads(done.stdout)["data"]["hits"][:HITS]
-    assert [(hit["reference"], hit["strength"]) for hit in shell] == [(hit.reference, hit.strength) for hit in hits]
+    assert [(hit["reference"], hit["strength"]) for hit in shell] == [
+        (hit.reference, hit.strength) for hit in hits
+    ]
     trigger = recognise_trigger(f">search {query}")
     assert trigger is not None
-    card = prompt.card_of_trigger(trigger, {"session_id": session_id(99), "prompt": f">search {query}"})
+    card = prompt.card_of_trigger(
+        trigger, {"session_id": session_id(99), "prompt": f">search {query}"}
+    )
     shown = re.findall(r"/resume (\S+) · (strong|fair|weak), ", card)
     assert len(shown) > 1
     assert shown == [(hit.session_id, hit.strength) for hit in hits][: len(shown)]

@@ -20,10 +20,15 @@ from tests.search.index.probe import uid
 def test_what_was_started_below_a_repository(
     config_home: ConfigHome, git: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is of that project, also where the folder is gone; a neighbour of like name, and a home folder's, are not."""
+    """It is of that project, also where the folder is gone.
+
+    A neighbour of like name, and a home folder's, are not.
+    """
     root = tmp_path / "repo"
     git(root, "init", "-q")
-    for number, folder in enumerate(("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1):
+    for number, folder in enumerate(
+        ("repo", "repo/sub", "repo/.claude/worktrees/gone", "repo-two", "other"), 1
+    ):
         talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
     scope = project_at(str(root), Where())
     found = {hit.session_id for hit in find(["linter"], scope, config_home.where).hits}
@@ -35,7 +40,9 @@ def test_what_was_started_below_a_repository(
     assert project_at(str(root), Where()).within == ()
 
 
-def test_a_worktree_is_searched_from_the_other(git: Any, tmp_path: Path, config_home: ConfigHome) -> None:
+def test_a_worktree_is_searched_from_the_other(
+    git: Any, tmp_path: Path, config_home: ConfigHome
+) -> None:
     """What was said in one is found from the other, and what was said elsewhere is not."""
     main, linked = tmp_path / "main", tmp_path / "linked"
     git(main, "init", "-q")
@@ -60,7 +67,9 @@ def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
     talk(config_home, 2, "tune the linter as well")
     own = path.with_suffix("") / "subagents"
     for name in ("agent-a1", "agent-b2"):
-        said = user(f"the linter of {name}", uuid=uid(name), session_id=session_id(1), isSidechain=True)
+        said = user(
+            f"the linter of {name}", uuid=uid(name), session_id=session_id(1), isSidechain=True
+        )
         write_session(own, name, [said])
     found = search(config_home, "linter", sessions=ids([1]))
     assert {hit.reference for hit in found.hits} == {
@@ -73,16 +82,26 @@ def test_sessions_and_their_subagents(config_home: ConfigHome) -> None:
 
 
 def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
-    """Headless runs of one question and their sub-agents; not longer ones, nor sub-agents of these."""
+    """Headless runs of one question and their sub-agents.
+
+    Not longer ones, nor sub-agents of these.
+    """
     helper = talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
     longer = talk(config_home, 2, "tune the linter again", "ok", "go on", "ok", entrypoint="sdk-py")
     for path in (helper, longer):
         number = int(path.stem[:8], 16)
-        fields: dict[str, Any] = {"session_id": path.stem, "isSidechain": True, "entrypoint": "sdk-cli"}
+        fields: dict[str, Any] = {
+            "session_id": path.stem,
+            "isSidechain": True,
+            "entrypoint": "sdk-cli",
+        }
         said = user(f"linter helper {number}", uuid=uid(f"agent {number}"), **fields)
         write_session(path.with_suffix("") / "subagents", "agent-a1", [said])
     found = search(config_home, "linter")
-    assert {(hit.session_id, hit.headless) for hit in found.hits} == {(session_id(1), True), (session_id(2), False)}
+    assert {(hit.session_id, hit.headless) for hit in found.hits} == {
+        (session_id(1), True),
+        (session_id(2), False),
+    }
     assert (found.total, found.helpers) == (4, 0)
     assert text_of(found).count("headless run") == 2
     assert search(config_home, "linter", sessions=ids([1])).total == 2
@@ -90,14 +109,26 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
 
 def test_helper_runs_come_by_their_strength(config_home: ConfigHome) -> None:
     """One that answers well is the first hit, before what has a word of the question."""
-    talk(config_home, 1, "why does the linter skip generated files", "It has a list of them.", entrypoint="sdk-cli")
+    talk(
+        config_home,
+        1,
+        "why does the linter skip generated files",
+        "It has a list of them.",
+        entrypoint="sdk-cli",
+    )
     talk(config_home, 2, "the formatter", "It skips nothing.")
     found = search(config_home, "linter skip generated files")
-    assert [(hit.session_id, hit.headless) for hit in found.hits] == [(session_id(1), True), (session_id(2), False)]
+    assert [(hit.session_id, hit.headless) for hit in found.hits] == [
+        (session_id(1), True),
+        (session_id(2), False),
+    ]
 
 
 def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
-    """A program that asks the same again and again gets a few hits; how many runs were left out is told."""
+    """A program that asks the same again and again gets a few hits.
+
+    How many runs were left out is told.
+    """
     for number in range(1, 330):
         talk(config_home, number, "review the linter", "The linter is fine.", entrypoint="sdk-cli")
     talk(config_home, 400, "the linter of the parser, which somebody may review some day", "ok")
@@ -112,7 +143,15 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
 def test_a_helper_run_that_was_gone_on_with_elsewhere_is_no_helper(config_home: ConfigHome) -> None:
     """Of two copies in two projects one is still a single question: the session is found."""
     talk(config_home, 1, "tune the linter", "ok", entrypoint="sdk-cli")
-    talk(config_home, 1, "tune the linter", "ok", "now the formatter", cwd="/elsewhere", entrypoint="sdk-cli")
+    talk(
+        config_home,
+        1,
+        "tune the linter",
+        "ok",
+        "now the formatter",
+        cwd="/elsewhere",
+        entrypoint="sdk-cli",
+    )
     found = search(config_home, "formatter")
     assert ([hit.session_id for hit in found.hits], found.helpers) == ([session_id(1)], 0)
 
@@ -129,10 +168,26 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> ConfigHome:
         made,
         1,
         user("the linter, please", uuid=uid(0), ts=day(1), gitBranch="main"),
-        tool_use("c1", uuid=uid(1), parent=uid(0), name="Edit", tool_input=edit, ts=day(2), gitBranch="main"),
+        tool_use(
+            "c1",
+            uuid=uid(1),
+            parent=uid(0),
+            name="Edit",
+            tool_input=edit,
+            ts=day(2),
+            gitBranch="main",
+        ),
         tool_result("c1", "linter done", uuid=uid(2), parent=uid(1), ts=day(3), gitBranch="main"),
         user("the linter again", uuid=uid(3), parent=uid(2), ts=day(4), gitBranch="fix/linter"),
-        tool_use("c2", uuid=uid(4), parent=uid(3), name="mcp__x__Read", tool_input=read, ts=day(5), gitBranch="main"),
+        tool_use(
+            "c2",
+            uuid=uid(4),
+            parent=uid(3),
+            name="mcp__x__Read",
+            tool_input=read,
+            ts=day(5),
+            gitBranch="main",
+        ),
         tool_result("c2", "linter here", uuid=uid(5), parent=uid(4), ts=day(6), gitBranch="main"),
     )
     return made
@@ -178,7 +233,10 @@ def test_filters(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> No
 
 @pytest.mark.parametrize(("scope", "lines"), [(scope, lines) for scope, lines in FILTERS if scope])
 def test_filters_alone(home: ConfigHome, scope: dict[str, Any], lines: set[int]) -> None:
-    """Without words: the newest turns, each by the first that was said in it; all of them are counted."""
+    """Without words: the newest turns, each by the first that was said in it.
+
+    All of them are counted.
+    """
     found = search(home, most=1, **scope)
     assert found.total == len({line // 3 for line in lines})
     every = search(home, **scope).hits
@@ -196,7 +254,8 @@ def test_neither_words_nor_filters(home: ConfigHome) -> None:
 def test_many_files(config_home: ConfigHome) -> None:
     """A folder with tens of thousands of files."""
     calls = [
-        tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"}) for n in range(33_000)
+        tool_use(f"c{n}", uuid=uid(n), parent=None, tool_input={"file_path": f"/big/f{n}.py"})
+        for n in range(33_000)
     ]
     talk(config_home, 1, "go", *calls)
     assert search(config_home, file="/big").total == 1

@@ -9,8 +9,16 @@ VALUE = "xho9ypjaxtbw"
 
 
 def test_snippets_and_titles_hold_none(config_home: ConfigHome) -> None:
-    """A snippet is one line, of which no rule knows any more what two lines said; its words are marked as before."""
-    talk(config_home, 1, f"Deploy the frontend with:\npassword: >-\n  {VALUE}\nand {VALUE} again", "done")
+    """A snippet is one line, of which no rule knows any more what two lines said.
+
+    Its words are marked as before.
+    """
+    talk(
+        config_home,
+        1,
+        f"Deploy the frontend with:\npassword: >-\n  {VALUE}\nand {VALUE} again",
+        "done",
+    )
     found = search(config_home, "frontend")
     (hit,) = found.hits
     assert VALUE not in hit.title

@@ -14,13 +14,21 @@ QUESTION = "linter ignores generated protobuf stubs under vendored folders"
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
     """One turn that says it, and many that have one word of it."""
-    talk(config_home, 1, "the linter ignores all generated protobuf stubs that are under the vendored folders")
+    talk(
+        config_home,
+        1,
+        "the linter ignores all generated protobuf stubs that are under the vendored folders",
+    )
     for number in range(2, 12):
-        talk(config_home, number, f"tune the linter for task {number}", f"it is tuned, task {number}")
+        talk(
+            config_home, number, f"tune the linter for task {number}", f"it is tuned, task {number}"
+        )
     return config_home
 
 
-@pytest.mark.parametrize("query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"])
+@pytest.mark.parametrize(
+    "query", [QUESTION, f"why {QUESTION}?", '"generated protobuf stubs"', "protobuf stubs"]
+)
 def test_all_that_was_asked_for(home: ConfigHome, query: str) -> None:
     """A phrase, a few words, a sentence: where one record has it all, it is the first hit, and strong."""
     hit = search(home, query).hits[0]
@@ -38,10 +46,21 @@ def test_one_common_word_of_eight(home: ConfigHome) -> None:
 
 
 def test_nothing_close(config_home: ConfigHome) -> None:
-    """What was asked in other words than were said gets two words from near the hits; what is found needs none."""
+    """What was asked in other words than were said gets two words from near the hits.
+
+    What is found needs none.
+    """
     for number in range(1, 4):
-        talk(config_home, number, "the linter skips whatever a compiler wrote", "the vendored folders hold stubs of it")
-    found = search(config_home, "why does the linter overlook machine-made sources somewhere below third parties")
+        talk(
+            config_home,
+            number,
+            "the linter skips whatever a compiler wrote",
+            "the vendored folders hold stubs of it",
+        )
+    found = search(
+        config_home,
+        "why does the linter overlook machine-made sources somewhere below third parties",
+    )
     assert found.nothing_close
     assert len(found.suggestions) == 2
     assert set(found.suggestions) <= {"compiler", "skips", "whatever", "wrote"}
@@ -65,7 +84,14 @@ def test_the_best_come_first(home: ConfigHome) -> None:
 
 @pytest.mark.parametrize(
     ("sure", "word"),
-    [(1.0, "strong"), (STRONG, "strong"), (0.59, "fair"), (FAIR, "fair"), (0.24, "weak"), (0.0, "weak")],
+    [
+        (1.0, "strong"),
+        (STRONG, "strong"),
+        (0.59, "fair"),
+        (FAIR, "fair"),
+        (0.24, "weak"),
+        (0.0, "weak"),
+    ],
 )
 def test_words_for_numbers(sure: float, word: str) -> None:
     """Each from its number on."""
@@ -89,5 +115,7 @@ def test_more_wordings_make_nothing_sure_by_themselves() -> None:
 def test_a_phrase_is_as_sure_in_several_wordings_as_alone(home: ConfigHome) -> None:
     """That another wording does not find it takes nothing away."""
     alone = search(home, '"generated protobuf stubs"').hits[0]
-    among = search(home, '"generated protobuf stubs"', also=["ignored by the linter", "task"]).hits[0]
+    among = search(home, '"generated protobuf stubs"', also=["ignored by the linter", "task"]).hits[
+        0
+    ]
     assert (among.reference, among.strength) == (alone.reference, "strong")

@@ -50,7 +50,10 @@ MEANT = {
     "dieses Jahr": "2025-08-14 to 2026-08-14",
     "gestern": "2026-08-13",
 }
-"""Words about time, and the days that they mean on 14 August 2026; the vaguer the words, the more days."""
+"""Words about time, and the days that they mean on 14 August 2026.
+
+The vaguer the words, the more days.
+"""
 
 
 @pytest.mark.parametrize("words", MEANT)
@@ -93,7 +96,13 @@ def test_nothing_else_was_asked() -> None:
     assert (rest, when and when.text) == ("yesterday", "2026-08-13")
 
 
-@given(st.lists(st.sampled_from([*MEANT, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"])))
+@given(
+    st.lists(
+        st.sampled_from(
+            [*MEANT, "redis", "2026-99-99", "0001-01", "-", ".", '"', "9" * 30, "\ud800"]
+        )
+    )
+)
 def test_any_words(words: list[str]) -> None:
     """Nothing raises, and a span has days that can be named."""
     _, when = hint_in(" ".join(words), NOW)
@@ -106,7 +115,10 @@ def test_a_span() -> None:
 
 
 def test_a_hint_is_never_required(config_home: ConfigHome) -> None:
-    """What was said then comes first, whatever its age; what was said at another time is found all the same."""
+    """What was said then comes first, whatever its age.
+
+    What was said at another time is found all the same.
+    """
     talk(config_home, 1, "tune the linter now", ts="2025-06-10T12:00:00Z")
     talk(config_home, 2, "tune the linter too", ts="2025-09-10T12:00:00Z")
     talk(config_home, 3, "tune the linter again")

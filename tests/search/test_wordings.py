@@ -13,7 +13,11 @@ from tests.search.asking import search, sessions, talk
 @pytest.fixture
 def home(config_home: ConfigHome) -> ConfigHome:
     """What two wordings find by each word, and what fits one of them best."""
-    talk(config_home, 1, "the retry queue of the uploader had no backoff limit at all, as far as I can see")
+    talk(
+        config_home,
+        1,
+        "the retry queue of the uploader had no backoff limit at all, as far as I can see",
+    )
     talk(config_home, 2, "the retry queue")
     talk(config_home, 3, "backoff limit")
     talk(config_home, 4, "the queue waits to retry redis")
@@ -55,15 +59,22 @@ def test_a_phrase_of_one_wording(home: ConfigHome) -> None:
 @pytest.mark.parametrize("without", ["-redis", '-"retry redis"'])
 def test_what_must_not_be_there(home: ConfigHome, without: str) -> None:
     """The wording that says so does not find it."""
-    found = {hit.session_id: hit.found_by for hit in search(home, f"queue {without}", also=["waits"]).hits}
+    found = {
+        hit.session_id: hit.found_by
+        for hit in search(home, f"queue {without}", also=["waits"]).hits
+    }
     assert found == {session_id(1): (1,), session_id(2): (1,), session_id(4): (2,)}
     assert sessions(search(home, f"waits {without}", also=[f"queue {without}"])) == [2, 1]
 
 
 def test_a_hit_is_shown_by_the_wording_that_it_fits_best(home: ConfigHome) -> None:
     """Its words, its marks and what is said of it are of that one."""
-    hits = search(home, "redis", also=["why no backoff limit"], sessions=frozenset({session_id(3)})).hits
-    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [(("backoff", "limit"), (), (2,))]
+    hits = search(
+        home, "redis", also=["why no backoff limit"], sessions=frozenset({session_id(3)})
+    ).hits
+    assert [(hit.words, hit.missing, hit.found_by) for hit in hits] == [
+        (("backoff", "limit"), (), (2,))
+    ]
     assert {hits[0].snippet[start:end] for start, end in hits[0].marks} == {"backoff", "limit"}
 
 
@@ -82,7 +93,10 @@ def test_a_wording_without_a_word(home: ConfigHome) -> None:
 
 
 def test_what_fits_one_wording_well_comes_first() -> None:
-    """A turn that stands first in one order beats one far down in each; one that stands high in two beats both."""
+    """A turn that stands first in one order beats one far down in each.
+
+    One that stands high in two beats both.
+    """
     orders = [[(1, 2.0), (3, 1.8), (2, 0.6)], [(3, 1.7), (2, 0.6)], [(2, 0.6)]]
     found = fused([[TurnHit(key, [], score) for key, score in order] for order in orders])
     assert [ways[0].turn.key for ways in found] == [3, 1, 2]

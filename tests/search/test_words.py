@@ -70,7 +70,10 @@ ONE = {
     "strings -catenate": {8},
     "quux": set(),
 }  # fmt: skip
-"""Queries, and the lines of one session that are found; each line is told from its turn's other one by the scope."""
+"""Queries, and the lines of one session that are found.
+
+Each line is told from its turn's other one by the scope.
+"""
 
 BY_PART = {
     "getUserName": [4, 7],
@@ -153,9 +156,15 @@ def test_every_word_of_a_small_home(config_home: ConfigHome) -> None:
 
 def test_a_phrase_in_the_last_of_many_results(config_home: ConfigHome) -> None:
     """A turn's every record is looked at: the words alone stand in the first hundred."""
-    records = [tool_result(f"c{n}", "pool, connection; " * 9, uuid=uid(n), parent=None) for n in range(100)]
+    records = [
+        tool_result(f"c{n}", "pool, connection; " * 9, uuid=uid(n), parent=None) for n in range(100)
+    ]
     talk(
-        config_home, 1, "go", *records, tool_result("z", "a connection\npool " + "x " * 500, uuid=uid("z"), parent=None)
+        config_home,
+        1,
+        "go",
+        *records,
+        tool_result("z", "a connection\npool " + "x " * 500, uuid=uid("z"), parent=None),
     )
     found = search(config_home, '"connection pool"')
     assert places(found) == [(1, 101)]
@@ -180,7 +189,14 @@ def test_a_phrase_far_into_a_text(config_home: ConfigHome) -> None:
 
 def test_two_phrases_of_one_turn(config_home: ConfigHome) -> None:
     """The question has one, the answer the other; a turn with one of them alone is none."""
-    talk(config_home, 1, "is the connection pool full?", "the retry policy is off", "the connection pool", "no")
+    talk(
+        config_home,
+        1,
+        "is the connection pool full?",
+        "the retry policy is off",
+        "the connection pool",
+        "no",
+    )
     (hit,) = search(config_home, '"connection pool" "retry policy"').hits
     assert (hit.turn, hit.missing) == (1, ())
 
@@ -191,7 +207,9 @@ def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
         config_home,
         1,
         "retry the upload",
-        tool_use("c", uuid=uid("c"), parent=None, name="Bash", tool_input={"command": "retry upload"}),
+        tool_use(
+            "c", uuid=uid("c"), parent=None, name="Bash", tool_input={"command": "retry upload"}
+        ),
         tool_result("c", "retry upload ok", uuid=uid("r"), parent=None),
     )
     found = search(config_home, "retry upload")
@@ -199,16 +217,28 @@ def test_own_words_and_calls_of_one_turn(config_home: ConfigHome) -> None:
 
 
 def test_what_is_said_again_and_again(config_home: ConfigHome) -> None:
-    """The very same words are one hit of a session, which counts the others; another session's are a hit of its own."""
-    again = [user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000") for n in range(4)]
+    """The very same words are one hit of a session, which counts the others.
+
+    Another session's are a hit of its own.
+    """
+    again = [
+        user("please run the linter now", uuid=f"{n:08x}-0000-4000-8000-000000000000")
+        for n in range(4)
+    ]
     write_session(config_home.project(), session_id(1), again)
     talk(config_home, 2, "please run the linter now")
     hits = search(config_home, "linter").hits
-    assert sorted((hit.session_id, hit.same) for hit in hits) == [(session_id(1), 3), (session_id(2), 0)]
+    assert sorted((hit.session_id, hit.same) for hit in hits) == [
+        (session_id(1), 3),
+        (session_id(2), 0),
+    ]
 
 
 def test_recent_comes_first(config_home: ConfigHome) -> None:
     """Of two that fit alike, the newer one."""
     talk(config_home, 1, "tune the linter a", ts="2020-01-01T00:00:00Z")
     talk(config_home, 2, "tune the linter b", ts="2999-01-01T00:00:00Z")
-    assert [hit.session_id for hit in search(config_home, "linter").hits] == [session_id(2), session_id(1)]
+    assert [hit.session_id for hit in search(config_home, "linter").hits] == [
+        session_id(2),
+        session_id(1),
+    ]

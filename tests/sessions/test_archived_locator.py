@@ -1,4 +1,7 @@
-"""Locators: what no session in the projects fits may name a vaulted one; what is in both is the one in the projects."""
+"""Locators: what no session in the projects fits may name a vaulted one.
+
+What is in both is the one in the projects.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +22,25 @@ from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title
 from resume_hooks.sessions.record_references import names_of
 from tests.archive.vault.laid_out import laid_out
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.sessions.archived.away import away
 from tests.sessions.test_lineage import watched
 
-PULL = {"type": "pr-link", "prNumber": 72, "prUrl": "https://github.com/o/r/pull/72", "sessionId": SESSION}
+PULL = {
+    "type": "pr-link",
+    "prNumber": 72,
+    "prUrl": "https://github.com/o/r/pull/72",
+    "sessionId": SESSION,
+}
 
 
 def named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
@@ -31,7 +48,9 @@ def named(home: ConfigHome, words: str, cwd: str = "/") -> locate.SessionFile:
     return locate.resolve(words, cwd, home.where)
 
 
-def a_session(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD) -> str:
+def a_session(
+    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", cwd: str = CWD
+) -> str:
     """A session with a title, a tag and a pull request."""
     rows: list[Any] = [*conversation(2, session_id=number), custom_title(title, number)]
     rows += [{"type": "tag", "tag": "Later", "sessionId": number}, {**PULL, "sessionId": number}]
@@ -67,7 +86,9 @@ def test_paths(config_home: ConfigHome) -> None:
     assert Path(named(config_home, str(agent)).path).read_bytes() == raw
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     assert locate.resolve(found.path, "/", Where(inside)).session_id == SESSION
-    shutil.rmtree(unpacked(config_home.where), ignore_errors=True)  # what was unpacked may go at any time
+    shutil.rmtree(
+        unpacked(config_home.where), ignore_errors=True
+    )  # what was unpacked may go at any time
     assert named(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
         named(config_home, f"{config_home.project('/else')}/{SESSION}.jsonl")
@@ -92,7 +113,10 @@ def test_sub_agents(config_home: ConfigHome) -> None:
         found = resolve_transcript(f"{SESSION[:6]}/{name}", "/", config_home.where)
         assert found.session_id == f"{SESSION}/{name}"
         assert names_of(found, config_home.where).full == found.session_id
-        assert resolve_transcript(names_of(found, config_home.where).short, "/", config_home.where) == found
+        assert (
+            resolve_transcript(names_of(found, config_home.where).short, "/", config_home.where)
+            == found
+        )
 
 
 def test_what_is_in_both_is_the_one_in_the_projects(config_home: ConfigHome) -> None:
@@ -113,7 +137,9 @@ def test_a_session_in_the_projects_comes_first(config_home: ConfigHome) -> None:
     """A title, a part of one or a prefix that fits one there is never ambiguous for what the vault has."""
     away(a_session(config_home), config_home.environ)
     other = f"{SESSION[:-1]}2"
-    path = write_session(config_home.project(), other, [*conversation(1), custom_title("Fix the parser too", other)])
+    path = write_session(
+        config_home.project(), other, [*conversation(1), custom_title("Fix the parser too", other)]
+    )
     for words in ("parser", SESSION[:6], "Fix the parser"):
         assert named(config_home, words).path == path
     assert named(config_home, SESSION).session_id == SESSION
@@ -141,7 +167,10 @@ def test_one_of_this_project_comes_before_all_others(config_home: ConfigHome) ->
 
 
 def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
-    """The forms are those of a locator, also of a former project's path; what says nothing names nothing."""
+    """The forms are those of a locator, also of a former project's path.
+
+    What says nothing names nothing.
+    """
     path = a_session(config_home)
     kept = away(path, config_home.environ)
     for words in (
@@ -178,7 +207,9 @@ def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
     """And of an id one note alone."""
     for number in range(1, 6):
         away(a_session(config_home, session_id(number)), config_home.environ)
-    path = write_session(config_home.project(), SESSION, [user("hello", uuid="u"), custom_title("Here")])
+    path = write_session(
+        config_home.project(), SESSION, [user("hello", uuid="u"), custom_title("Here")]
+    )
     with watched() as opened:
         assert named(config_home, "Here").path == path
         assert named(config_home, SESSION[:5]).path == path

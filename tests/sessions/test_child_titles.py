@@ -25,7 +25,10 @@ def derived(folder: Path, number: int, title: str, *, filler: int = 0) -> None:
 
 
 def test_counts_from_one_within_the_project(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The number is the first that no session of the folder has gone past; other folders don't count."""
+    """The number is the first that no session of the folder has gone past.
+
+    Other folders don't count.
+    """
     folder = config_home.project()
     assert free_title("Fix it", "handoff", str(folder)) == "Fix it · handoff"
     derived(folder, 2, "Fix it · handoff")
@@ -49,12 +52,16 @@ def test_a_kind_is_told_once_and_by_the_word_that_is_typed(config_home: ConfigHo
     """A title that ends in the kind has told it, also one that 0.2.0 wrote."""
     assert free_title("Fix it", "back", str(config_home.project())) == "Fix it · back"
     assert root_of("Fix it · rewind · back 2") == "Fix it"
-    assert {kind_beside(f"Fix it · {end}", "back") for end in ("back", "back 2", "rewind", "rewind 12")} == {""}
+    assert {
+        kind_beside(f"Fix it · {end}", "back") for end in ("back", "back 2", "rewind", "rewind 12")
+    } == {""}
     assert kind_beside("Fix it · handoff", "back") == "back"
     assert kind_beside("Fix it", "fork") == "fork"
 
 
-@pytest.mark.parametrize("title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""])
+@pytest.mark.parametrize(
+    "title", ["日本語のタイトル", 'say "hi" \\ there', "naïve 👩‍👩‍👧", "a" * 500, " \n\t ", ""]
+)
 def test_any_title_is_counted(config_home: ConfigHome, title: str) -> None:
     """Quotes, backslashes, other scripts and length do not hide a name that is taken; 80 characters at most."""
     folder = config_home.project()
@@ -104,8 +111,13 @@ with titles_locked(sys.argv[1]):
 """
 
 
-def test_another_process_is_waited_for_but_not_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as it is at work, and no longer than the patience: it may be stopped. A killed one holds nothing."""
+def test_another_process_is_waited_for_but_not_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as it is at work, and no longer than the patience: it may be stopped.
+
+    A killed one holds nothing.
+    """
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     holder = subprocess.Popen([sys.executable, "-c", HOLDER, str(tmp_path)], **pipes)  # type: ignore[call-overload]
     try:

@@ -18,7 +18,9 @@ from tests.builders import ConfigHome
 def ending(home: ConfigHome, session: SessionFile, before: float = SOON) -> Ending | None:
     """What of a session ends in less than so many seconds, with the client's default period."""
     (ends,) = [
-        ends for ends in Endings(30, home.where).of(os.path.dirname(session.path)) if ends.session.path == session.path
+        ends
+        for ends in Endings(30, home.where).of(os.path.dirname(session.path))
+        if ends.session.path == session.path
     ]
     return ends.before(time.time() + before)
 
@@ -61,7 +63,12 @@ def test_old_backups_of_a_young_session(config_home: ConfigHome) -> None:
 def test_when_the_next_one_ends() -> None:
     """The first that is not before a moment; None where none is."""
     ends = Ends(DatedSession("x", "/x", 100.0, 1), 1_000.0, (50.0, 300.0))
-    assert [ends.after(moment) for moment in (0, 1_051, 1_101, 1_301)] == [1_050, 1_100, 1_300, None]
+    assert [ends.after(moment) for moment in (0, 1_051, 1_101, 1_301)] == [
+        1_050,
+        1_100,
+        1_300,
+        None,
+    ]
 
 
 def test_what_is_no_session_is_passed_over(config_home: ConfigHome) -> None:

@@ -25,7 +25,11 @@ watchers: list[list[str]] = []
 
 
 def _note(event: str, arguments: tuple[Any, ...]) -> None:
-    if event in {"open", "os.listdir", "os.scandir"} and arguments and isinstance(arguments[0], str):
+    if (
+        event in {"open", "os.listdir", "os.scandir"}
+        and arguments
+        and isinstance(arguments[0], str)
+    ):
         for watcher in watchers:
             watcher.append(os.path.abspath(arguments[0]))
 
@@ -59,7 +63,9 @@ def child(
     records: list[Any] = [*conversation(1, session_id=session_id(number), start=number * 10), title]
     if parent is not None:
         named = file if file is not None else str(folder / f"{session_id(parent)}.jsonl")
-        line = continue_line(parent_id=session_id(parent), parent_file=named, kind=kind, at="2026", summary=False)
+        line = continue_line(
+            parent_id=session_id(parent), parent_file=named, kind=kind, at="2026", summary=False
+        )
         records.insert(0, line)
     return write_session(folder, session_id(number), records, mtime=1_000_000 + number)
 
@@ -102,7 +108,12 @@ def test_a_missing_ancestor_is_a_row(config_home: ConfigHome) -> None:
     """A deleted parent ends the chain and is shown with its id and its last known path."""
     path = child(config_home, 2, 1)
     gone, row = lineage(config_home, path)
-    assert (gone.session_id, gone.status, gone.derivation_type, gone.size) == (session_id(1), "missing", "unknown", 0)
+    assert (gone.session_id, gone.status, gone.derivation_type, gone.size) == (
+        session_id(1),
+        "missing",
+        "unknown",
+        0,
+    )
     assert gone.session_file.endswith(f"{session_id(1)}.jsonl")
     assert row.parent_session_id == session_id(1)
 
@@ -119,14 +130,23 @@ def test_what_is_no_file_of_its_own_is_missing(config_home: ConfigHome, how: str
         os.mkfifo(place)
     else:
         place.symlink_to(write_session(config_home.root, session_id(7), conversation(1)))
-    assert [row.status for row in lineage(config_home, child(config_home, 2, 1))] == ["missing", "present"]
+    assert [row.status for row in lineage(config_home, child(config_home, 2, 1))] == [
+        "missing",
+        "present",
+    ]
 
 
 def test_the_id_decides_where_a_parent_is(config_home: ConfigHome) -> None:
     """A path that leads nowhere any more, or names another session, is passed over for the id's own file."""
-    right, wrong = child(config_home, 1, folder=config_home.project("/elsewhere")), child(config_home, 9)
+    right, wrong = (
+        child(config_home, 1, folder=config_home.project("/elsewhere")),
+        child(config_home, 9),
+    )
     for path in (child(config_home, 2, 1), child(config_home, 3, 1, file=wrong)):
-        assert (lineage(config_home, path)[0].session_file, lineage(config_home, path)[0].status) == (right, "present")
+        assert (
+            lineage(config_home, path)[0].session_file,
+            lineage(config_home, path)[0].status,
+        ) == (right, "present")
     os.unlink(right)
     assert lineage(config_home, path)[0].status == "missing"
 
@@ -166,7 +186,10 @@ def test_a_link_stands_in_for_metadata(config_home: ConfigHome) -> None:
 def test_where_both_links_disagree_the_living_parent_is_right(
     config_home: ConfigHome, present: set[int], expected: int
 ) -> None:
-    """The file says 1, links.jsonl says 3: whichever still exists; the file where that decides nothing."""
+    """The file says 1, links.jsonl says 3: whichever still exists.
+
+    The file where that decides nothing.
+    """
     for number in present:
         child(config_home, number)
     path = child(config_home, 2, 1)
@@ -190,7 +213,14 @@ def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
     write_session(
         config_home.project(),
         session_id(2),
-        [{"trim_metadata": {"parent_file": str(config_home.project() / f"{session_id(1)}.jsonl")}}, *conversation(1)],
+        [
+            {
+                "trim_metadata": {
+                    "parent_file": str(config_home.project() / f"{session_id(1)}.jsonl")
+                }
+            },
+            *conversation(1),
+        ],
     )
     rows = without_trims(lineage(config_home, child(config_home, 3, 2)))
     assert numbers(rows) == [1, 3]
@@ -198,7 +228,9 @@ def test_trims_can_be_left_out(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("unreadable", ["/nowhere/x.jsonl", "/tmp"])
-def test_a_session_that_cannot_be_read_is_an_expected_failure(config_home: ConfigHome, unreadable: str) -> None:
+def test_a_session_that_cannot_be_read_is_an_expected_failure(
+    config_home: ConfigHome, unreadable: str
+) -> None:
     """The session that was asked for must be there; its ancestors need not."""
     with pytest.raises(SessionNotFound):
         lineage(config_home, unreadable)
@@ -233,11 +265,16 @@ def hostile_paths(home: ConfigHome) -> dict[str, str]:
 
 @pytest.mark.parametrize("which", range(14))
 def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> None:
-    """Whatever path a file names, only sessions of the projects are read; the parent is shown as missing."""
+    """Whatever path a file names, only sessions of the projects are read.
+
+    The parent is shown as missing.
+    """
     hostile = list(hostile_paths(config_home).values())[which]
     (config_home.project() / "notes.jsonl").write_text("{}\n")
     first = {"continue_metadata": {"parent_file": hostile, "parent_session_id": session_id(1)}}
-    path = write_session(config_home.project(), session_id(2), [json.dumps(first).encode(), *conversation(1)])
+    path = write_session(
+        config_home.project(), session_id(2), [json.dumps(first).encode(), *conversation(1)]
+    )
     with watched() as opened:
         rows = lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
@@ -263,7 +300,15 @@ def test_an_id_is_never_a_path(config_home: ConfigHome, bad: str) -> None:
 
 @pytest.mark.parametrize(
     "title",
-    ["\x1b[31mred\x1b[0m", "two\nlines\r\nmore", "bell\x07\x00", "a\x9b2J", "\u202eback", "lone \ud83d", "x" * 5_000],
+    [
+        "\x1b[31mred\x1b[0m",
+        "two\nlines\r\nmore",
+        "bell\x07\x00",
+        "a\x9b2J",
+        "\u202eback",
+        "lone \ud83d",
+        "x" * 5_000,
+    ],
 )
 def test_titles_are_one_plain_line(config_home: ConfigHome, title: str) -> None:
     """No title of a lineage holds what could drive a terminal, break a line or fail to be written."""
@@ -296,15 +341,25 @@ def test_descendants_of_every_kind(config_home: ConfigHome) -> None:
     child(config_home, 4)
     record_link(Link(session_id(4), session_id(1), "clear", "2026"), Where())
     fork = {"sessionId": session_id(1), "messageUuid": "r1"}
-    write_session(config_home.project(), session_id(5), [user("hi", uuid="a", forkedFrom=fork)], mtime=1_000_005)
+    write_session(
+        config_home.project(),
+        session_id(5),
+        [user("hi", uuid="a", forkedFrom=fork)],
+        mtime=1_000_005,
+    )
     child(config_home, 6)
     found = Family(config_home.where).descendants(session_id(1))
-    told = [(numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found]
+    told = [
+        (numbers([one.row])[0], int(one.parent_session_id[:8], 16), one.row.kind) for one in found
+    ]
     assert told == [(2, 1, "handoff"), (4, 1, "clear"), (5, 1, "fork"), (3, 2, "handoff")]
 
 
 def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome) -> None:
-    """A session is never its own descendant; the children of a deleted parent are still its children."""
+    """A session is never its own descendant.
+
+    The children of a deleted parent are still its children.
+    """
     for number, parent in ((1, 2), (2, 1), (4, 3)):
         child(config_home, number, parent)
     family = Family(config_home.where)
@@ -315,6 +370,8 @@ def test_descendants_of_a_cycle_or_of_a_missing_session(config_home: ConfigHome)
 def test_lineage_of_a_file_outside(config_home: ConfigHome, tmp_path: Path) -> None:
     """A transcript that the user names outside the projects finds its parent beside itself."""
     write_session(tmp_path, session_id(1), conversation(1))
-    line = continue_line(parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False)
+    line = continue_line(
+        parent_id=session_id(1), parent_file="/old/place.jsonl", kind="trim", at="", summary=False
+    )
     path = write_session(tmp_path, session_id(2), [line, *conversation(1)])
     assert numbers(lineage(config_home, path)) == [1, 2]

@@ -26,7 +26,11 @@ from tests.builders import (
     write_session,
 )
 
-ONE, TWO, THREE = "aaaa1111-0000-4000-8000-000000000001", "aaaa2222-0000-4000-8000-000000000002", session_id(3)
+ONE, TWO, THREE = (
+    "aaaa1111-0000-4000-8000-000000000001",
+    "aaaa2222-0000-4000-8000-000000000002",
+    session_id(3),
+)
 MARK: Record = {"continue_metadata": {"parent_session_id": ONE, "continued_at": instant(100)}}
 CHILD = [MARK, summary("lineage", uuid="s", parent=None, ts=100), custom_title("child")]
 CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x"}}
@@ -86,7 +90,11 @@ def test_title(config_home: ConfigHome, title: str) -> None:
 def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
     """A session without a title goes by the line that listings show for it, a slash command's too."""
     command = "<command-message>go</command-message><command-name>/go</command-name><command-args>on now</command-args>"
-    write_session(config_home.project(), ONE, [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")])
+    write_session(
+        config_home.project(),
+        ONE,
+        [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")],
+    )
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
     for row in locate.candidates(locate.all_sessions(config_home.where), config_home.where):
         assert resolved(config_home, str(row["title"])) == row["session_id"]
@@ -95,10 +103,15 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
 
 
 def test_title_that_clear_carried_over(config_home: ConfigHome) -> None:
-    """It names the session that it was given; the one that ``/clear`` started has the kind behind it."""
+    """It names the session that it was given.
+
+    The one that ``/clear`` started has the kind behind it.
+    """
     talk(config_home, ONE, custom_title("X \u00b7 trim"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
-    write_session(config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)])
+    write_session(
+        config_home.project(), TWO, [custom_title("X \u00b7 trim", TWO), clear, *conversation(1)]
+    )
     assert resolved(config_home, "X \u00b7 trim") == ONE
     assert resolved(config_home, "X \u00b7 trim \u00b7 clear") == TWO
 
@@ -108,7 +121,9 @@ def test_a_title_that_two_clears_carried_over_is_ambiguous(config_home: ConfigHo
     talk(config_home, ONE, custom_title("Mine"))
     clear = user("<command-name>/clear</command-name>", uuid="k")
     for number in (TWO, session_id(3)):
-        write_session(config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)])
+        write_session(
+            config_home.project(), number, [custom_title("Mine", number), clear, *conversation(1)]
+        )
     with pytest.raises(AmbiguousLocator) as caught:
         resolved(config_home, "Mine \u00b7 clear")
     assert {row["session_id"] for row in caught.value.candidates} == {TWO, session_id(3)}
@@ -122,7 +137,9 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
     folder = tmp_path / "w"
     backup = write_session(folder, "backup", conversation(1, session_id=TWO))
     assert resolved(config_home, path) == ONE
-    assert resolve(backup, CWD, config_home.where) == resolve("./backup.jsonl", str(folder), config_home.where)
+    assert resolve(backup, CWD, config_home.where) == resolve(
+        "./backup.jsonl", str(folder), config_home.where
+    )
     assert resolved(config_home, backup) == TWO
     (config_home.root / "x.jsonl").write_bytes(Path(backup).read_bytes())
     assert resolved(config_home, "~/x.jsonl") == TWO
@@ -136,7 +153,9 @@ def test_path(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.Monke
         ([b"garbage", {"type": "mode", "sessionId": TWO}], TWO),
     ],
 )
-def test_id_inside_a_file(config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str) -> None:
+def test_id_inside_a_file(
+    config_home: ConfigHome, tmp_path: Path, content: list[Record], expected: str
+) -> None:
     """The id inside counts only where it has the shape of one; else the file's own name stands."""
     assert resolved(config_home, write_session(tmp_path, "odd", content)) == expected
 
@@ -144,9 +163,17 @@ def test_id_inside_a_file(config_home: ConfigHome, tmp_path: Path, content: list
 def test_files_of_others(config_home: ConfigHome, tmp_path: Path) -> None:
     """A Codex rollout, and a file without records, are refused in one sentence each."""
     rollout = write_session(tmp_path, "rollout-2026-01-01", [CODEX])
-    with pytest.raises(NotATranscript, match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code"):
+    with pytest.raises(
+        NotATranscript,
+        match=r"^rollout-2026-01-01\.jsonl is a Codex rollout file, not a Claude Code",
+    ):
         resolved(config_home, rollout)
-    others = {"empty": b"", "text": b"hello\nworld\n", "numbers": b"[1]\n2\n", "binary": bytes(range(256))}
+    others = {
+        "empty": b"",
+        "text": b"hello\nworld\n",
+        "numbers": b"[1]\n2\n",
+        "binary": bytes(range(256)),
+    }
     for name, content in others.items():
         path = tmp_path / f"{name}.jsonl"
         path.write_bytes(content)
@@ -188,7 +215,9 @@ def test_latest_passes_over_what_nobody_talked_in(config_home: ConfigHome) -> No
         write_session(project, session_id(number), records)
     write_session(project, "agent-abc", conversation(1))
     write_session(project, f"{TWO}.orphaned-1", conversation(1))
-    (project / f"{session_id(17)}.jsonl").symlink_to(write_session(config_home.root, THREE, conversation(1)))
+    (project / f"{session_id(17)}.jsonl").symlink_to(
+        write_session(config_home.root, THREE, conversation(1))
+    )
     (project / f"{session_id(18)}.jsonl").mkdir()
     assert resolved(config_home, None) == ONE
 
@@ -201,7 +230,10 @@ def test_latest_takes_a_child_once_somebody_went_on(config_home: ConfigHome) -> 
 
 
 def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
-    """Of two folders with one key each has its own latest; a session that names no fitting folder is everybody's."""
+    """Of two folders with one key each has its own latest.
+
+    A session that names no fitting folder is everybody's.
+    """
     talk(config_home, ONE, cwd="/w/a_b", age=100)
     talk(config_home, TWO, cwd="/w/a-b")
     assert resolved(config_home, None, "/w/a_b") == ONE
@@ -212,20 +244,28 @@ def test_latest_with_colliding_keys(config_home: ConfigHome) -> None:
 
 
 def test_latest_of_a_folder_that_the_model_left(config_home: ConfigHome) -> None:
-    """Records follow the model's cd; the session still belongs to the folder that it was started in."""
+    """Records follow the model's cd.
+
+    The session still belongs to the folder that it was started in.
+    """
     talk(config_home, ONE, user("x", uuid="x", parent="r3", ts=50, cwd=f"{CWD}/deep"))
     assert resolved(config_home, None) == ONE
 
 
 def test_inside_the_client_nothing_means_its_session(config_home: ConfigHome) -> None:
-    """CLAUDE_CODE_SESSION_ID names it, in whatever project; without a file of its own it is none, not another one."""
+    """CLAUDE_CODE_SESSION_ID names it, in whatever project.
+
+    Without a file of its own it is none, not another one.
+    """
     talk(config_home, ONE)
     talk(config_home, TWO, cwd="/elsewhere", age=100)
     environ = {**config_home.environ, "CLAUDE_CODE_SESSION_ID": TWO}
     assert resolve(None, CWD, Where(environ)).session_id == TWO
     with pytest.raises(SessionNotFound, match="has no file yet"):
         resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": THREE}))
-    assert resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id == ONE
+    assert (
+        resolve(None, CWD, Where({**environ, "CLAUDE_CODE_SESSION_ID": "../x"})).session_id == ONE
+    )
 
 
 def test_listings_of_missing_folders(config_home: ConfigHome) -> None:
@@ -254,7 +294,11 @@ def test_all_sessions_are_newest_first(config_home: ConfigHome) -> None:
     talk(config_home, THREE, cwd="/c", age=75)
     write_session(config_home.root / "outside", session_id(9), conversation(1))
     (config_home.config / "projects" / "-linked").symlink_to(config_home.root / "outside")
-    assert [session.session_id for session in locate.all_sessions(config_home.where)] == [TWO, THREE, ONE]
+    assert [session.session_id for session in locate.all_sessions(config_home.where)] == [
+        TWO,
+        THREE,
+        ONE,
+    ]
 
 
 def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:

@@ -20,7 +20,11 @@ from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
 from tests.needs import corpus_sessions
 
-PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 3 * REACH},
+}
 WAYS: list[Callable[[Record], bytes]] = [
     line,
     lambda record: json.dumps(record).encode(),
@@ -36,13 +40,19 @@ def one(folder: Path, records: list[Any]) -> SessionFile:
 
 
 @given(
-    title=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(str.strip),
+    title=st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=60).filter(
+        str.strip
+    ),
     way=st.sampled_from(WAYS),
     place=st.sampled_from(["head", "tail", "only"]),
     kind=st.sampled_from(["custom-title", "ai-title", "summary", "prompt"]),
 )
 def test_no_title_is_lost(
-    tmp_path_factory: pytest.TempPathFactory, title: str, way: Callable[[Record], bytes], place: str, kind: str
+    tmp_path_factory: pytest.TempPathFactory,
+    title: str,
+    way: Callable[[Record], bytes],
+    place: str,
+    kind: str,
 ) -> None:
     """Each title that a session answers to is found, whoever wrote it, wherever it stands, whatever its capitals."""
     fields = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
@@ -74,7 +84,10 @@ def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> N
 
 
 def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
-    """Words of the conversation are none that name a session with a title; escaped quotes make no title."""
+    """Words of the conversation are none that name a session with a title.
+
+    Escaped quotes make no title.
+    """
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = one(tmp_path, [talk, custom_title("Other")])
     assert sift(as_written("parser"), [session], {}) == []

@@ -14,14 +14,27 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.locator_forms import MOST_CANDIDATES, RESOLVERS, Surroundings
 from resume_hooks.sessions.session_files import SessionFile, session_file
-from tests.builders import CWD, ConfigHome, Record, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    CWD,
+    ConfigHome,
+    Record,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 
 PULL = "https://github.com/entireio/git-sync/pull/72"
 
 
-def talk(home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any) -> str:
+def talk(
+    home: ConfigHome, number: int, *more: Record, cwd: str = CWD, turns: int = 2, **envelope: Any
+) -> str:
     """A session; of those made in one test a higher number is older."""
-    records = [{**record, "cwd": cwd, **envelope} for record in conversation(turns, session_id=session_id(number))]
+    records = [
+        {**record, "cwd": cwd, **envelope}
+        for record in conversation(turns, session_id=session_id(number))
+    ]
     moment = time.time() - 60 * number
     return write_session(home.project(cwd), session_id(number), [*records, *more], mtime=moment)
 
@@ -33,7 +46,12 @@ def tag(name: str) -> Record:
 
 def link(number: object, url: object = PULL) -> Record:
     """A pull request's record, as the client writes it."""
-    return {"type": "pr-link", "prNumber": number, "prUrl": url, "prRepository": "entireio/git-sync"}
+    return {
+        "type": "pr-link",
+        "prNumber": number,
+        "prUrl": url,
+        "prRepository": "entireio/git-sync",
+    }
 
 
 def named(home: ConfigHome, words: str, cwd: str = CWD, **environ: str) -> int:
@@ -64,10 +82,20 @@ PARSERS = [
 ]
 NOT_FOUND = (SessionNotFound, "")
 NOT_YET_BROUGHT_IN = (UsageError, "An address names no session before it is brought in")
-CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]] = {
+CASES: dict[
+    str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[ResumeHooksError], str]]]
+] = {
     "latest counts back among what it may be: no helpers, nothing of another folder": (
         [one(1), one(2), one(3), one(0, entrypoint="sdk-cli"), one(9, cwd=ELSEWHERE)],
-        {"latest": 1, "LATEST": 1, "latest~": 2, "latest~0": 1, "latest~1": 2, "latest~2": 3, " latest ": 1},
+        {
+            "latest": 1,
+            "LATEST": 1,
+            "latest~": 2,
+            "latest~0": 1,
+            "latest~1": 2,
+            "latest~2": 3,
+            " latest ": 1,
+        },
     ),
     "counting back too far says how many there are": (
         [one(1)],
@@ -82,7 +110,13 @@ CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[
     ),
     "a tag, whatever its capitals; the last one counts; this project before all others": (
         [one(1, tag("old"), tag("Review")), one(2, tag("review"), cwd=ELSEWHERE)],
-        {"review": 1, "tag:REVIEW": 1, "Tag: review": 1, ("review", ELSEWHERE): 2, "old": NOT_FOUND},
+        {
+            "review": 1,
+            "tag:REVIEW": 1,
+            "Tag: review": 1,
+            ("review", ELSEWHERE): 2,
+            "old": NOT_FOUND,
+        },
     ),
     "a tag comes before a part of a title": (
         [one(1, custom_title("The parser at work")), one(2, tag("parser"))],
@@ -93,8 +127,13 @@ CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[
         {"parser": 3, "tag:parser": 2},
     ),
     "any part of a title, whatever its capitals": (
-        [one(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")), one(2, custom_title("Something else"))],
-        dict.fromkeys(["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1),
+        [
+            one(1, custom_title("Fix the Parser at r\u00e9sum\u00e9")),
+            one(2, custom_title("Something else")),
+        ],
+        dict.fromkeys(
+            ["parser", "PARSER", "the pars", "e parser at", "title:parser", "r\u00c9sum\u00e9"], 1
+        ),
     ),
     "a part of a title elsewhere": (PARSERS[:1], {"parser": 3}),
     "a part of a title of this project first": (PARSERS[:2], {"parser": 2}),
@@ -109,13 +148,18 @@ CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[
     ),
     "words that are too short or empty name nothing": (
         [one(1, custom_title("Fix a title: tag:x # ~1"))],
-        dict.fromkeys(["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND),
+        dict.fromkeys(
+            ["ix", "a", "title: ", "tag: ", "tag:x ", "# ", "~1 ", "latest~x "], NOT_FOUND
+        ),
     ),
     "an exact title of this project first": (
         [one(1, custom_title("same"), cwd=ELSEWHERE), one(2, custom_title("same"))],
         {"same": 2, ("same", ELSEWHERE): 1},
     ),
-    "one letter may be a word": ([one(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))], {"\u89e3\u6790": 1}),
+    "one letter may be a word": (
+        [one(1, custom_title("\u4fee\u6b63\u89e3\u6790\u5668"))],
+        {"\u89e3\u6790": 1},
+    ),
     "a pull request by its number or its address, whatever part of its pages that leads to": (
         [
             one(1, link(7), link(720, "https://github.com/a/b/pull/720")),
@@ -134,7 +178,10 @@ CASES: dict[str, tuple[list[Talk], dict[str | tuple[str, str], int | tuple[type[
     ),
     "a bare number comes last": ([one(1, link(72)), one(2, tag("72"))], {"72": 2, "#72": 1}),
     "what is no number links nothing": (
-        [one(place, link(number, 7)) for place, number in enumerate(["72", None, True, 72.0, [72]], 1)],
+        [
+            one(place, link(number, 7))
+            for place, number in enumerate(["72", None, True, 72.0, [72]], 1)
+        ],
         {"#72": NOT_FOUND},
     ),
     "an address is not followed, a pull request's is only looked up": (
@@ -188,11 +235,16 @@ def test_an_address_says_what_brings_it_in(config_home: ConfigHome) -> None:
 
 
 def test_latest_inside_the_client(config_home: ConfigHome) -> None:
-    """It is the current session, as where nothing is said; the ones before it are the newest others."""
+    """It is the current session, as where nothing is said.
+
+    The ones before it are the newest others.
+    """
     for number in (1, 2, 3):
         talk(config_home, number)
     inside = {"CLAUDE_CODE_SESSION_ID": session_id(2)}
-    assert [named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")] == [2, 1, 3]
+    assert [
+        named(config_home, words, **inside) for words in ("latest", "latest~1", "latest~2")
+    ] == [2, 1, 3]
 
 
 def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
@@ -203,7 +255,9 @@ def test_what_fits_several_sessions(config_home: ConfigHome) -> None:
     for words, found in {"pars": [1, 2], "wip": [4, 5], "same": [6, 7]}.items():
         with pytest.raises(AmbiguousLocator, match=f"'{words}' fits 2 sessions") as caught:
             named(config_home, words)
-        assert [row["session_id"] for row in caught.value.candidates] == [session_id(number) for number in found]
+        assert [row["session_id"] for row in caught.value.candidates] == [
+            session_id(number) for number in found
+        ]
         assert (caught.value.locator, caught.value.exit_code) == (words, 2)
         assert set(caught.value.candidates[0]) == {"session_id", "title", "ended", "session_file"}
     with pytest.raises(AmbiguousLocator, match="'0000' fits 7 sessions"):
@@ -258,7 +312,9 @@ def test_what_lies_behind_a_link_is_said(config_home: ConfigHome, tmp_path: Path
     os.symlink(tmp_path / "moved.jsonl", path)
     with pytest.raises(SessionNotFound) as found:
         resolve(session_id(5), CWD, config_home.where)
-    assert found.value.remedy.startswith(f"{path} lies behind a symbolic link, which is not followed")
+    assert found.value.remedy.startswith(
+        f"{path} lies behind a symbolic link, which is not followed"
+    )
     os.unlink(path)
     os.rename(tmp_path / "moved.jsonl", path)
     os.rename(folder, tmp_path / "moved")

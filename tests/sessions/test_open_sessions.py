@@ -19,7 +19,16 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.sessions.open_sessions import FRESH, Clients, why_open
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system import processes
-from tests.builders import CWD, SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
 
 LONG_AGO = 1_000_000_000.0
 OTHER = session_id(2)
@@ -28,7 +37,9 @@ OTHER = session_id(2)
 @pytest.fixture
 def session(config_home: ConfigHome) -> SessionFile:
     """A session that nobody wrote to for long."""
-    return session_file(write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO))
+    return session_file(
+        write_session(config_home.project(), SESSION, conversation(1), mtime=LONG_AGO)
+    )
 
 
 @pytest.fixture
@@ -44,7 +55,9 @@ def listed(home: ConfigHome, pid: int, **entry: Any) -> None:
     folder = home.config / "sessions"
     folder.mkdir(exist_ok=True)
     fields = {"pid": pid, "sessionId": SESSION, "cwd": CWD, "updatedAt": 1, **entry}
-    body = entry.get("body") or json.dumps({key: value for key, value in fields.items() if value is not None})
+    body = entry.get("body") or json.dumps(
+        {key: value for key, value in fields.items() if value is not None}
+    )
     (folder / f"{pid}.json").write_text(body, encoding="utf-8")
 
 
@@ -53,7 +66,9 @@ def test_a_session_of_long_ago_is_not_live(config_home: ConfigHome, session: Ses
     assert why_open(session, config_home.where) == ""
 
 
-@pytest.mark.parametrize(("age", "is_open"), [(0, True), (FRESH - 10, True), (FRESH + 10, False), (-1_000, True)])
+@pytest.mark.parametrize(
+    ("age", "is_open"), [(0, True), (FRESH - 10, True), (FRESH + 10, False), (-1_000, True)]
+)
 def test_what_was_written_just_now_is_live(
     config_home: ConfigHome, session: SessionFile, age: int, *, is_open: bool
 ) -> None:
@@ -62,7 +77,9 @@ def test_what_was_written_just_now_is_live(
     assert bool(why_open(session, config_home.where)) is is_open
 
 
-def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session: SessionFile) -> None:
+def test_a_child_of_ours_that_nobody_went_on_in(
+    config_home: ConfigHome, session: SessionFile
+) -> None:
     """Its last write was our own: it is not open until a client lists it, or somebody went on in it."""
     child = session_file(write(fork.plan(session, config_home.where), config_home.where).file)
     assert why_open(child, config_home.where) == ""
@@ -70,7 +87,11 @@ def test_a_child_of_ours_that_nobody_went_on_in(config_home: ConfigHome, session
     assert "has it open" in why_open(child, config_home.where)
     listed(config_home, os.getpid(), sessionId=OTHER)
     with open(child.path, "ab") as stream:
-        stream.write(session_bytes([user("more", uuid="m", parent="r1", ts=clock.now(), session_id=child.session_id)]))
+        stream.write(
+            session_bytes(
+                [user("more", uuid="m", parent="r1", ts=clock.now(), session_id=child.session_id)]
+            )
+        )
     assert "it was written" in why_open(child, config_home.where)
 
 
@@ -84,7 +105,10 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
         {"procStart": processes.start_of_process(os.getpid()) or None},
         HAS_IT_OPEN,
     ),
-    "a machine that can't be seen": ({"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"}, "it open"),
+    "a machine that can't be seen": (
+        {"ended": True, "pidDomain": "linux:another-machine:pid:[4026531836]"},
+        "it open",
+    ),
     "a container that can't be seen": ({"ended": True, "pidDomain": "linux::pid:[1]"}, "it open"),
     "an entry without a session": ({"sessionId": None}, ""),
     "a damaged entry": ({"body": "{"}, ""),
@@ -94,8 +118,13 @@ ENTRIES: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", ENTRIES)
-def test_what_clients_say_of_themselves(config_home: ConfigHome, session: SessionFile, ended: int, case: str) -> None:
-    """The entry of a client that runs, or may, decides; keys and other files beside it are passed over."""
+def test_what_clients_say_of_themselves(
+    config_home: ConfigHome, session: SessionFile, ended: int, case: str
+) -> None:
+    """The entry of a client that runs, or may, decides.
+
+    Keys and other files beside it are passed over.
+    """
     fields, reason = ENTRIES[case]
     entry = {key: value for key, value in fields.items() if key != "ended"}
     listed(config_home, ended if "ended" in fields else os.getpid(), **entry)
@@ -122,7 +151,9 @@ def a_silent_client(tmp_path: Path) -> Iterator[int]:
     program = tmp_path / "claude"
     shutil.copy(str(shutil.which("sleep")), program)
     process = subprocess.Popen([str(program), "60"], cwd=tmp_path)
-    while Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n":  # the name comes a moment after the program
+    while (
+        Path(f"/proc/{process.pid}/comm").read_bytes() != b"claude\n"
+    ):  # the name comes a moment after the program
         time.sleep(0.001)
     yield process.pid
     process.kill()
@@ -144,7 +175,10 @@ def test_an_entry_that_is_no_file(config_home: ConfigHome, session: SessionFile,
 def test_a_client_that_lists_itself_nowhere(config_home: ConfigHome, a_silent_client: int) -> None:
     """It makes no session of its folder open, and its child is left to it."""
     path = write_session(
-        config_home.project(os.readlink(f"/proc/{a_silent_client}/cwd")), SESSION, conversation(1), mtime=LONG_AGO
+        config_home.project(os.readlink(f"/proc/{a_silent_client}/cwd")),
+        SESSION,
+        conversation(1),
+        mtime=LONG_AGO,
     )
     assert why_open(session_file(path), config_home.where) == ""
     assert not Clients(config_home.where).leave_to(os.getpid(), SESSION, a_silent_client)

@@ -13,9 +13,13 @@ WHOLE = "12345678:1"
 DIGEST = "\n".join(f"line {number} of the digest" for number in range(400))
 
 
-def opening(count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = "") -> str:
+def opening(
+    count: int = 2, step: str = "fix the tests", digest: str = DIGEST, summary: str = ""
+) -> str:
     """The opening of a child with so many ancestors."""
-    return opening_text(block([ancestor(n) for n in range(1, count + 1)]), step, digest=digest, summary=summary)
+    return opening_text(
+        block([ancestor(n) for n in range(1, count + 1)]), step, digest=digest, summary=summary
+    )
 
 
 def test_what_fits_stays() -> None:
@@ -29,7 +33,9 @@ def test_the_digest_gives_way_by_the_line() -> None:
     text = short_opening(opening(), MOST, WHOLE)
     assert len(text) <= MOST
     assert text.startswith(OPENING)
-    assert text.endswith(f"\n(cut here; all of it: resume-hooks read {WHOLE})\n\n{NEXT_STEP}\nfix the tests")
+    assert text.endswith(
+        f"\n(cut here; all of it: resume-hooks read {WHOLE})\n\n{NEXT_STEP}\nfix the tests"
+    )
     middle = text.partition(f"{CLOSING}\n\n")[2].partition("\n(cut")[0].split("\n")
     assert middle == [f"line {number} of the digest" for number in range(len(middle))]
     assert len(text) > MOST - 100

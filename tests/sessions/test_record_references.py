@@ -52,7 +52,10 @@ def test_what_names_a_record(text: str, reference: Reference) -> None:
         ("1a2b:1000000000", "'1000000000' is neither a line number, nor a uuid, nor @ and a byte"),
         ("1a2b:@", "'@' is neither a line number, nor a uuid, nor @ and a byte"),
         ("1a2b:@-1", "'@-1' is neither a line number, nor a uuid, nor @ and a byte"),
-        ("1a2b:@1234567890123456", "'@1234567890123456' is neither a line number, nor a uuid, nor @ and a byte"),
+        (
+            "1a2b:@1234567890123456",
+            "'@1234567890123456' is neither a line number, nor a uuid, nor @ and a byte",
+        ),
         ("1a2b:5@5", "'5@5' is neither a line number, nor a uuid, nor @ and a byte"),
         ("1a2b:r\x1b[31m1", "'r1' is neither a line number, nor a uuid, nor @ and a byte"),
     ],
@@ -101,7 +104,12 @@ def test_by_uuid(entries: RecordLines) -> None:
     """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
     assert named_by(Reference(SESSION, UUID), entries).number == 3
     assert named_by(Reference(SESSION, UUID.upper()), entries).number == 3
-    assert [found.number for near in (-1, 0, 3, 99) if (found := entries.of(UUID, near))] == [3, 0, 3, 3]
+    assert [found.number for near in (-1, 0, 3, 99) if (found := entries.of(UUID, near))] == [
+        3,
+        0,
+        3,
+        3,
+    ]
     assert named_by(Reference(SESSION, session_id(8)), entries).number == 4
     with pytest.raises(UsageError, match=f"No record {SESSION} in "):
         named_by(Reference(SESSION, SESSION), entries)
@@ -120,9 +128,15 @@ def test_by_place(entries: RecordLines) -> None:
 
 
 def test_by_uuid_and_place(entries: RecordLines) -> None:
-    """The place tells records of one uuid apart; where another record stands there by now the uuid alone counts."""
+    """The place tells records of one uuid apart.
+
+    Where another record stands there by now the uuid alone counts.
+    """
     first, other = (named_by(Reference(SESSION, number), entries) for number in (0, 4))
-    assert place_of(Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries).offset == first.offset
+    assert (
+        place_of(Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries).offset
+        == first.offset
+    )
     for moved in (other.offset, first.offset + 1, entries.size):
         assert named_by(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
@@ -138,7 +152,11 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     path.write_bytes(whole + whole)
     torn = entries.at(len(entries) - 1)
     assert torn is not None
-    assert (torn.record(), torn.offset + torn.length, entries.size) == (None, entries.size, len(whole) - 9)
+    assert (torn.record(), torn.offset + torn.length, entries.size) == (
+        None,
+        entries.size,
+        len(whole) - 9,
+    )
     assert entries.at(len(entries)) is None
 
 

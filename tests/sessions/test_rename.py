@@ -1,4 +1,7 @@
-"""Titles and tags: appended as whole records, cleaned, unique; and nothing else of the file touched."""
+"""Titles and tags: appended as whole records, cleaned, unique.
+
+And nothing else of the file touched.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,15 @@ from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagge
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    write_session,
+)
 
 OLD = 1_700_000_000
 OTHER = session_id(2)
@@ -34,7 +45,9 @@ READS_AS_ANOTHER = (
 @pytest.fixture
 def session(config_home: ConfigHome) -> SessionFile:
     """A session that was last written long ago."""
-    return locate.session_file(write_session(config_home.project(), SESSION, conversation(2), mtime=OLD))
+    return locate.session_file(
+        write_session(config_home.project(), SESSION, conversation(2), mtime=OLD)
+    )
 
 
 def records_after(session: SessionFile, before: bytes) -> list[object]:
@@ -51,7 +64,10 @@ def rename(session: SessionFile, title: str, environ: dict[str, str], **how: boo
 
 
 def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
-    """As ``/rename`` of 2.1.112 and later has it: the title, and the name above the input box; at column 0."""
+    """As ``/rename`` of 2.1.112 and later has it: the title, and the name above the input box.
+
+    At column 0.
+    """
     before = Path(session.path).read_bytes()
     rename(session, "  Fix the parser ", config_home.environ)
     assert (
@@ -63,7 +79,9 @@ def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -
     )
 
 
-def test_a_tag_is_one_record_and_an_empty_one_clears_it(session: SessionFile, config_home: ConfigHome) -> None:
+def test_a_tag_is_one_record_and_an_empty_one_clears_it(
+    session: SessionFile, config_home: ConfigHome
+) -> None:
     """The last one wins."""
     before = Path(session.path).read_bytes()
     write(tagged(session, "experiment", config_home.where))
@@ -83,7 +101,9 @@ def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome
     assert os.stat(session.path).st_mtime == OLD
 
 
-def test_what_it_is_called_already_is_not_written(session: SessionFile, config_home: ConfigHome) -> None:
+def test_what_it_is_called_already_is_not_written(
+    session: SessionFile, config_home: ConfigHome
+) -> None:
     """Neither title nor tag, nor the absence of a tag."""
     rename(session, "Fix", config_home.environ)
     write(tagged(session, "x", config_home.where))
@@ -99,14 +119,25 @@ def test_what_it_is_called_already_is_not_written(session: SessionFile, config_h
 def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> None:
     """The SDK writes the title alone: clients then go on showing the old name above the input box."""
     name = {"type": "agent-name", "agentName": "Old", "sessionId": SESSION}
-    path = write_session(config_home.project(), SESSION, [*conversation(1), name, custom_title("New")])
+    path = write_session(
+        config_home.project(), SESSION, [*conversation(1), name, custom_title("New")]
+    )
     change = renamed(locate.session_file(path), "New", config_home.where)
     assert [record["type"] for record in change.records] == ["agent-name"]
 
 
-def test_a_title_of_another_session_is_refused(session: SessionFile, config_home: ConfigHome) -> None:
-    """Names are locators, a first prompt too; ``force`` gives it all the same; other projects do not count."""
-    write_session(config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)])
+def test_a_title_of_another_session_is_refused(
+    session: SessionFile, config_home: ConfigHome
+) -> None:
+    """Names are locators, a first prompt too; ``force`` gives it all the same.
+
+    Other projects do not count.
+    """
+    write_session(
+        config_home.project(),
+        OTHER,
+        [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)],
+    )
     with pytest.raises(TitleTaken, match=OTHER):
         renamed(session, "Fix", config_home.where)
     rename(session, "Fix", config_home.environ, force=True)
@@ -119,13 +150,26 @@ def test_a_title_of_another_session_is_refused(session: SessionFile, config_home
     assert renamed(locate.session_file(far), "Fix", config_home.where).records
 
 
-NO_TITLES = ("", " \n", "\u200b\u202e", "x" * (MAX_LENGTH + 1), SESSION, SESSION.upper(), "--json", "a\udcff")
+NO_TITLES = (
+    "",
+    " \n",
+    "\u200b\u202e",
+    "x" * (MAX_LENGTH + 1),
+    SESSION,
+    SESSION.upper(),
+    "--json",
+    "a\udcff",
+)
 NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff")
 
 
 @pytest.mark.parametrize(
     ("decide", "words"),
-    [(decide, words) for decide, own in ((renamed, NO_TITLES), (tagged, NO_TAGS)) for words in own + READS_AS_ANOTHER],
+    [
+        (decide, words)
+        for decide, own in ((renamed, NO_TITLES), (tagged, NO_TAGS))
+        for words in own + READS_AS_ANOTHER
+    ],
 )
 def test_what_can_be_no_title_or_tag(
     session: SessionFile, config_home: ConfigHome, decide: Callable[..., LabelChange], words: str
@@ -152,7 +196,9 @@ def test_what_can_be_no_title_or_tag(
         ("either/or", "either/or"),
     ],
 )
-def test_a_title_is_one_clean_line(session: SessionFile, config_home: ConfigHome, given_title: str, title: str) -> None:
+def test_a_title_is_one_clean_line(
+    session: SessionFile, config_home: ConfigHome, given_title: str, title: str
+) -> None:
     """Controls and what reorders text go; letters of all scripts and joined emoji stay."""
     rename(session, given_title, config_home.environ)
     assert HeadTail(session.path).custom_title == title
@@ -171,19 +217,26 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
 
 
 def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> None:
-    """A file of another name, a link, a stub, a sub-agent's transcript; and one that went meanwhile."""
+    """A file of another name, a link, a stub, a sub-agent's transcript.
+
+    And one that went meanwhile.
+    """
     folder = config_home.project()
     foreign = tmp_path / "copy.jsonl"
     foreign.write_bytes(session_bytes(conversation(1)))
     link = folder / f"{OTHER}.jsonl"
     link.symlink_to(foreign)
     third = session_id(3)
-    side = write_session(folder, third, [record | {"isSidechain": True} for record in conversation(1)])
+    side = write_session(
+        folder, third, [record | {"isSidechain": True} for record in conversation(1)]
+    )
     for path in (str(foreign), str(link), side):
         with pytest.raises(UsageError):
             renamed(SessionFile(OTHER, path, 0, 1), "x", config_home.where)
     with pytest.raises((UsageError, SessionNotFound)):
-        renamed(SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.where)
+        renamed(
+            SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.where
+        )
 
 
 def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: ConfigHome) -> None:
@@ -219,7 +272,9 @@ def test_a_torn_last_line_is_ended_first(session: SessionFile, config_home: Conf
     assert b'{"type":"user","mess\n{"type":"custom-title"' in Path(session.path).read_bytes()
 
 
-def test_a_line_that_is_being_written_is_waited_for(session: SessionFile, config_home: ConfigHome) -> None:
+def test_a_line_that_is_being_written_is_waited_for(
+    session: SessionFile, config_home: ConfigHome
+) -> None:
     """A client that writes a long record in two parts gets it whole."""
     record = b'{"type":"system","content":"' + b"x" * 1_000 + b'"}\n'
     with open(session.path, "ab", buffering=0) as stream:
@@ -238,7 +293,9 @@ def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome
     changes = [tagged(session, f"tag {n}", config_home.where) for n in range(8)]
 
     def add(change: LabelChange) -> None:
-        append_records(change.session.path, [json.dumps(record).encode() for record in change.records])
+        append_records(
+            change.session.path, [json.dumps(record).encode() for record in change.records]
+        )
 
     threads = [threading.Thread(target=add, args=(change,)) for change in changes]
     for thread in threads:

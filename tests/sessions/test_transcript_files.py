@@ -72,7 +72,9 @@ def test_the_subagents_of_a_session(parent: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "subagents", "subagents/workflows"])
-def test_folders_that_are_links_are_not_followed(config_home: ConfigHome, tmp_path: Path, place: str) -> None:
+def test_folders_that_are_links_are_not_followed(
+    config_home: ConfigHome, tmp_path: Path, place: str
+) -> None:
     """The session's own folder, that of its sub-agents, or one below it may lead out of the projects."""
     project = config_home.project()
     path = write_session(project, SESSION, conversation(1))
@@ -94,11 +96,16 @@ def test_names_and_owners(parent: Path, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert owning_session(str(parent.parent / "agent-b7.jsonl")) == SESSION
     (tmp_path / "agent-x.jsonl").write_bytes(b'{"sessionId":"../../etc"}\n')
-    assert owning_session(str(tmp_path / "agent-x.jsonl")) == owning_session(str(tmp_path / "gone")) == ""
+    assert (
+        owning_session(str(tmp_path / "agent-x.jsonl"))
+        == owning_session(str(tmp_path / "gone"))
+        == ""
+    )
 
 
 @pytest.mark.parametrize(
-    "words", [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"]
+    "words",
+    [f"{SESSION}/agent-a1b2c3", "11111111/agent-a1b", "1111/agent-a1b2c3", "Mine/agent-a1b"],
 )
 def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> None:
     """A session, by whatever names it, and the sub-agent's id or how it begins."""
@@ -113,7 +120,10 @@ def test_what_names_one(config_home: ConfigHome, parent: Path, words: str) -> No
 def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
     """The same names come of it; a session's own path leads to its sub-agents too."""
     nested = parent.parent / SESSION / "subagents" / "workflows" / "run1" / "agent-a1ff.jsonl"
-    assert resolve_transcript(str(nested), "/", config_home.where).session_id == f"{SESSION}/agent-a1ff"
+    assert (
+        resolve_transcript(str(nested), "/", config_home.where).session_id
+        == f"{SESSION}/agent-a1ff"
+    )
     assert resolve_transcript(f"{parent}/agent-b7", "/", config_home.where).path == str(
         parent.parent / "agent-b7.jsonl"
     )
@@ -122,7 +132,9 @@ def test_by_its_path(config_home: ConfigHome, parent: Path) -> None:
 def test_sessions_are_still_found(config_home: ConfigHome, parent: Path) -> None:
     """Ids, paths with slashes, and titles that look like a sub-agent's name."""
     write_session(
-        config_home.project(), OTHER, [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)]
+        config_home.project(),
+        OTHER,
+        [*conversation(1, session_id=OTHER), custom_title("fix/agent-loop", OTHER)],
     )
     for words in ("fix/agent-loop", OTHER, str(parent.parent / f"{OTHER}.jsonl")):
         assert resolve_transcript(words, CWD, config_home.where).session_id == OTHER
@@ -149,7 +161,9 @@ def test_what_names_none(config_home: ConfigHome, parent: Path) -> None:
 def test_how_they_are_named(config_home: ConfigHome, parent: Path, tmp_path: Path) -> None:
     """In full and short, ready to be found again; a file that no id leads to goes by its path."""
     one = resolve_transcript("1111/agent-b7", CWD, config_home.where)
-    assert names_of(one, config_home.where) == TranscriptNames(f"{SESSION}/agent-b7", "11111111/agent-b7")
+    assert names_of(one, config_home.where) == TranscriptNames(
+        f"{SESSION}/agent-b7", "11111111/agent-b7"
+    )
     write_session(config_home.project("/other"), f"{SESSION[:-1]}2", conversation(1))
     assert names_of(one, config_home.where).short == f"{SESSION}/agent-b7"
     strange = write_session(tmp_path / "a b", SESSION, conversation(1))

@@ -33,7 +33,9 @@ def accept(path: str) -> None:
 
 def visible(folder: Path) -> list[str]:
     """What a client would take for a session."""
-    return sorted(path.name for path in folder.iterdir() if path.suffix == ".jsonl" and path.stat().st_size)
+    return sorted(
+        path.name for path in folder.iterdir() if path.suffix == ".jsonl" and path.stat().st_size
+    )
 
 
 def test_the_file_is_whole_and_private(tmp_path: Path) -> None:
@@ -83,7 +85,9 @@ def failing_check(error: BaseException) -> Callable[[str], None]:
     return check
 
 
-@pytest.mark.parametrize("error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)])
+@pytest.mark.parametrize(
+    "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), SystemExit(3)]
+)
 def test_a_failure_leaves_nothing(tmp_path: Path, error: BaseException) -> None:
     """A failed check, a bug, Ctrl+C: the error comes through and the folder is as it was."""
     with pytest.raises(type(error)):
@@ -148,7 +152,9 @@ except WriteFailed as error:
 def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     """A write that the system cuts short fails as a sentence, the folder is empty again, nothing half is appended."""
     command = [sys.executable, "-c", FULL_DISK, str(tmp_path / NAME), str(tmp_path / "log")]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")})
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, env={"PYTHONPATH": str(REPO / "src")}
+    )
     assert "File too large" in done.stdout
     assert "not appended" in done.stdout
     assert "Could not add to" in done.stdout
@@ -158,7 +164,10 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
-    """Killed before each step of the writer in turn: no session, or the whole one; the next writer cleans up."""
+    """Killed before each step of the writer in turn: no session, or the whole one.
+
+    The next writer cleans up.
+    """
     path, outcomes = tmp_path / NAME, []
 
     def prepare() -> Callable[[], object]:
@@ -175,7 +184,9 @@ def test_killed_at_any_step_leaves_nothing_or_the_whole(tmp_path: Path) -> None:
     assert (True, True) in outcomes  # killed after it had its name, too
 
 
-def test_without_hard_links_the_name_is_still_exclusive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_hard_links_the_name_is_still_exclusive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On volumes that know no hard links the file comes by a rename, and never over another one."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -207,7 +218,10 @@ def test_of_two_creators_one_wins(tmp_path: Path) -> None:
         folder = tmp_path / str(turn)
         folder.mkdir()
         ready = fork.Barrier(4)
-        writers = [fork.Process(target=_create, args=(str(folder / NAME), b"%d" % n, ready)) for n in range(4)]
+        writers = [
+            fork.Process(target=_create, args=(str(folder / NAME), b"%d" % n, ready))
+            for n in range(4)
+        ]
         for writer in writers:
             writer.start()
         for writer in writers:
@@ -251,7 +265,9 @@ def test_an_abandoned_half_line_stays(tmp_path: Path) -> None:
     assert path.read_bytes() == b'new\n{"torn":'
 
 
-@pytest.mark.parametrize("error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), OSError(28, "full")])
+@pytest.mark.parametrize(
+    "error", [CheckFailed("no"), KeyboardInterrupt(), ValueError("bug"), OSError(28, "full")]
+)
 def test_a_replacement_that_fails_changes_nothing(tmp_path: Path, error: BaseException) -> None:
     """A failed check, a bug, Ctrl+C, a full disk: the file is as it was, and nothing else is left."""
     path = tmp_path / NAME
@@ -300,7 +316,10 @@ def after_the_rename(path: Path, write: Callable[[int], object]) -> threading.Th
 
 
 def test_what_is_written_to_the_old_file_is_carried_over(tmp_path: Path) -> None:
-    """Lines come whole and in their order, one of 3 MB too, among those of others; half a line gets an end."""
+    """Lines come whole and in their order, one of 3 MB too, among those of others.
+
+    Half a line gets an end.
+    """
     path = tmp_path / NAME
     path.write_bytes(WHOLE)
     long = b"l" * 3_000_000
@@ -315,12 +334,22 @@ def test_what_is_written_to_the_old_file_is_carried_over(tmp_path: Path) -> None
     replaced(path, [b"new\n"])
     thread.join()
     lines = path.read_bytes().split(b"\n")
-    assert [found for found in lines if found != b"new 1"] == [b"new", b"old 1", b"old 2", long, b"old 3", b""]
+    assert [found for found in lines if found != b"new 1"] == [
+        b"new",
+        b"old 1",
+        b"old 2",
+        long,
+        b"old 3",
+        b"",
+    ]
     assert lines.count(b"new 1") == 1
 
 
 def test_a_replaced_file_keeps_its_times(tmp_path: Path) -> None:
-    """An old session stays old, to the nanosecond; one that somebody wrote to meanwhile is as new as that."""
+    """An old session stays old, to the nanosecond.
+
+    One that somebody wrote to meanwhile is as new as that.
+    """
     path, old = tmp_path / NAME, 1_600_000_000_123_456_789
     path.write_bytes(WHOLE)
     os.utime(path, ns=(old, old))
@@ -376,16 +405,22 @@ except WriteFailed as error:
 """
 
 
-@pytest.mark.parametrize(("chunks", "said"), [(9, "Nothing was changed"), (5, "what a running client added")])
+@pytest.mark.parametrize(
+    ("chunks", "said"), [(9, "Nothing was changed"), (5, "what a running client added")]
+)
 def test_a_full_disk_is_told_as_it_is(tmp_path: Path, chunks: int, said: str) -> None:
     """Before the rename nothing was changed; after it the message says what may be missing."""
     path = tmp_path / NAME
     command = [sys.executable, "-c", NO_ROOM, str(path), str(chunks)]
     env = {"PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
+    ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        thread = after_the_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
+        thread = (
+            after_the_rename(path, lambda old: os.write(old, b"late\n")) if chunks == 5 else None
+        )
         assert said in process.communicate("go\n")[0]
     if thread is not None:
         thread.join()

@@ -15,7 +15,10 @@ from resume_hooks.storage.move import inside, is_same, second_name
 
 @pytest.fixture(params=["same", "other"])
 def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Whether the two places are on one file system; on two, neither a link nor a rename leads over."""
+    """Whether the two places are on one file system.
+
+    On two, neither a link nor a rename leads over.
+    """
     if request.param == "other":
         across(monkeypatch)
     return str(request.param)
@@ -65,7 +68,11 @@ def test_a_second_name_has_time_and_mode(tmp_path: Path, file_systems: str) -> N
     os.utime(source, (1, 1_600_000_000))
     second_name(str(source), str(target))
     status = target.stat()
-    assert (target.read_bytes(), status.st_mtime, status.st_mode & 0o777) == (b"contents", 1_600_000_000, 0o640)
+    assert (target.read_bytes(), status.st_mtime, status.st_mode & 0o777) == (
+        b"contents",
+        1_600_000_000,
+        0o640,
+    )
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"contents", ["f"])
     assert os.path.samefile(source, target) is (file_systems == "same")
 
@@ -90,7 +97,9 @@ def test_what_is_there_is_never_written_over(tmp_path: Path, file_systems: str, 
     assert (source.read_bytes(), os.listdir(target.parent)) == (b"mine", ["f"]), file_systems
 
 
-def test_a_disk_that_fills_up_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_fills_up_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Half a copy goes again."""
     across(monkeypatch)
     source, target = places(tmp_path)

@@ -47,7 +47,10 @@ ALLOWED = {
 
 
 def test_nothing_is_removed_elsewhere() -> None:
-    """No module but the one calls what removes; nor ``os.remove``, ``shutil.move``, or a temporary folder's end."""
+    """No module but the one calls what removes.
+
+    Nor ``os.remove``, ``shutil.move``, or a temporary folder's end.
+    """
     found: dict[str, set[str]] = {}
     source = REPO / "src" / "resume_hooks"
     for path in sorted(source.rglob("*.py")):
@@ -61,7 +64,10 @@ def test_nothing_is_removed_elsewhere() -> None:
 
 
 def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
-    """A link on the way, a link as the root, a path that climbs; a link itself goes, and what is in a folder."""
+    """A link on the way, a link as the root, a path that climbs.
+
+    A link itself goes, and what is in a folder.
+    """
     root, other = tmp_path / "root", tmp_path / "other"
     (other / "sub").mkdir(parents=True)
     (other / "sub" / "work").write_text("precious")
@@ -91,7 +97,9 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
     assert (other / "sub" / "work").exists()
 
 
-def test_what_can_not_be_removed_is_told_and_the_rest_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_removed_is_told_and_the_rest_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The first failure, with the path that was asked for."""
     folder = tmp_path / "folder"
     folder.mkdir()
@@ -113,7 +121,9 @@ def test_what_can_not_be_removed_is_told_and_the_rest_goes(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])
-def test_a_folder_that_is_written_into_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+def test_a_folder_that_is_written_into_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
     """It is looked through again, but not without end."""
     folder = tmp_path / "index"
     folder.mkdir()
@@ -146,7 +156,9 @@ def filled(home: ConfigHome) -> Path:
     for number in (KEPT, DELETED, TRASHED):
         laid_out(home, number)
     for number in (KEPT, DELETED):
-        archive_session(session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where)
+        archive_session(
+            session_file(str(next((home.config / "projects").glob(f"*/{number}.jsonl")))), where
+        )
     state = Path(private_folder(where.state, where))
     for archived in all_archived(where):
         opened(archived, where)
@@ -163,7 +175,11 @@ def filled(home: ConfigHome) -> Path:
 
 def tree(folder: Path) -> dict[str, bytes]:
     """Every file below a folder, with its bytes."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
 
 
 def names_in(state: Path) -> list[str]:
@@ -176,7 +192,9 @@ def names_in(state: Path) -> list[str]:
 
 
 @pytest.mark.part("team")
-def test_a_link_at_every_name_of_the_state_folder(config_home: ConfigHome, fork_server: ForkServer) -> None:
+def test_a_link_at_every_name_of_the_state_folder(
+    config_home: ConfigHome, fork_server: ForkServer
+) -> None:
     """What was moved elsewhere and linked to, with all that removing verbs look for in it, stays whole."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
@@ -187,7 +205,9 @@ def test_a_link_at_every_name_of_the_state_folder(config_home: ConfigHome, fork_
     run("search", "prompt", "--all")
     run("delete", TRASHED, "--yes", "--force")
     names = names_in(state)
-    assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(names)
+    assert {"unpacked", f"unpacked/{KEPT}", f"vault/{KEPT}", "trash", "team", "pending"} <= set(
+        names
+    )
     pristine = config_home.root / "pristine"
     shutil.copytree(config_home.config, pristine, symlinks=True)
     for words in VERBS:
@@ -210,7 +230,9 @@ def test_a_link_at_every_name_of_the_state_folder(config_home: ConfigHome, fork_
         shutil.rmtree(elsewhere) if elsewhere.is_dir() else elsewhere.unlink()
 
 
-def test_forgetting_an_archived_session_follows_no_link(config_home: ConfigHome, fork_server: ForkServer) -> None:
+def test_forgetting_an_archived_session_follows_no_link(
+    config_home: ConfigHome, fork_server: ForkServer
+) -> None:
     """The client's own sub-agents and outputs lay where ``unpacked`` led (AA6)."""
     path = write_session(config_home.project(), KEPT, conversation(3), mtime=time.time() - 100_000)
     beside = Path(str(path).removesuffix(".jsonl")) / "subagents"
@@ -219,7 +241,9 @@ def test_forgetting_an_archived_session_follows_no_link(config_home: ConfigHome,
     archive_session(session_file(str(path)), config_home.where)
     (Path(config_home.where.state) / "unpacked").symlink_to(config_home.project())
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
-    done = fork_server.run(("archive", "--forget", KEPT, "--yes"), environ, b"", str(config_home.root), 60)
+    done = fork_server.run(
+        ("archive", "--forget", KEPT, "--yes"), environ, b"", str(config_home.root), 60
+    )
     assert done.returncode == 0, done.stderr
     assert all_archived(config_home.where) == []
     assert (beside / "agent-a1.jsonl").exists()

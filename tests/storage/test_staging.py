@@ -40,11 +40,19 @@ def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(pieces=st.lists(st.binary(min_size=1, max_size=8), max_size=8), packed=st.booleans())
-def test_bytes_come_out_as_they_were(config_home: ConfigHome, pieces: list[bytes], packed: bool) -> None:
+def test_bytes_come_out_as_they_were(
+    config_home: ConfigHome, pieces: list[bytes], packed: bool
+) -> None:
     """However they were cut into pieces, packed or not."""
     whole = b"x" + b"".join(pieces)
     sent = gzip.compress(whole) if packed else whole
-    assert read(config_home, [sent[i : i + 1 + len(pieces)] for i in range(0, len(sent), 1 + len(pieces))]) == whole
+    assert (
+        read(
+            config_home,
+            [sent[i : i + 1 + len(pieces)] for i in range(0, len(sent), 1 + len(pieces))],
+        )
+        == whole
+    )
 
 
 def test_gzip_in_several_parts(config_home: ConfigHome) -> None:
@@ -68,7 +76,10 @@ def test_gzip_of_nothing_without_end(config_home: ConfigHome) -> None:
     """Packed bytes are counted, too."""
     empty = gzip.compress(b"")
     endless = iter(lambda: empty * 100, b"")
-    with pytest.raises(ImportFailed, match="larger than"), taken_in(endless, MOST, config_home.where):
+    with (
+        pytest.raises(ImportFailed, match="larger than"),
+        taken_in(endless, MOST, config_home.where),
+    ):
         pytest.fail("it has no end")
 
 
@@ -98,7 +109,10 @@ def test_the_limit_is_exact(config_home: ConfigHome) -> None:
 def test_a_line_without_end(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Given up before a parser gets it; as long as it may be, wherever it is cut, it is taken."""
     monkeypatch.setattr("resume_hooks.storage.staging.MAX_LINE", 10)
-    for chunks in ([b"a\n" + b"b" * 10 + b"\n" + b"c" * 10], [b"a" * 6, b"b" * 4, b"\nccc", b"c" * 7]):
+    for chunks in (
+        [b"a\n" + b"b" * 10 + b"\n" + b"c" * 10],
+        [b"a" * 6, b"b" * 4, b"\nccc", b"c" * 7],
+    ):
         assert read(config_home, chunks) == b"".join(chunks)
     for chunks in ([b"a" * 11], [b"a\nb", b"b" * 10], [b"a" * 10, b"a\n"]):
         with pytest.raises(ImportFailed, match="A line of it is longer than 10 bytes"):
@@ -138,12 +152,18 @@ def test_what_a_killed_process_left(config_home: ConfigHome) -> None:
 def test_a_state_folder_that_cannot_be(config_home: ConfigHome) -> None:
     """A sentence that says what could not be kept."""
     (config_home.config / "resume-hooks").write_text("no folder")
-    with pytest.raises(WriteFailed, match="could not be kept"), taken_in([b"x"], MOST, config_home.where):
+    with (
+        pytest.raises(WriteFailed, match="could not be kept"),
+        taken_in([b"x"], MOST, config_home.where),
+    ):
         pytest.fail("there is no folder")
 
 
 def test_files(tmp_path: Path) -> None:
-    """A regular file comes in pieces; a folder, a pipe, nothing, and a name that can be none have a sentence."""
+    """A regular file comes in pieces.
+
+    A folder, a pipe, nothing, and a name that can be none have a sentence.
+    """
     path = tmp_path / "x"
     path.write_bytes(bytes(PIECE + 1))
     assert [len(piece) for piece in file_chunks(str(path))] == [PIECE, 1]

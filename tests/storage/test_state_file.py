@@ -23,7 +23,11 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path.unlink()
     path.symlink_to(other)
     replace(str(path), b"[]", Where())
-    assert (path.read_bytes(), path.stat().st_mode & 0o777, other.read_bytes()) == (b"[]", 0o600, b"mine")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777, other.read_bytes()) == (
+        b"[]",
+        0o600,
+        b"mine",
+    )
     assert [each.name for each in path.parent.iterdir()] == ["state.json"]
 
 
@@ -42,18 +46,28 @@ def test_what_can_not_be_written_leaves_the_old_file_alone(
         patch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space"):
             replace(str(path), b"new", Where())
-    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("state.json", b"old")]
+    assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
+        ("state.json", b"old")
+    ]
     replace(str(path), b"new", Where())
     assert path.read_bytes() == b"new"
 
 
 def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
-    """Temporary files of ended processes go; those of running ones, and whatever isn't ours, stay."""
+    """Temporary files of ended processes go.
+
+    Those of running ones, and whatever isn't ours, stay.
+    """
     ended = subprocess.Popen(["true"])
     ended.wait()
     dead = f".resume-hooks-{ended.pid}-0000.tmp"
     running = [f".resume-hooks-{os.getpid()}-0000.tmp", ".resume-hooks-1-0000.tmp"]
-    foreign = [".resume-hooks-\u00b2-0.tmp", ".resume-hooks--.tmp", f".resume-hooks-{ended.pid}-0000.txt", NAME]
+    foreign = [
+        ".resume-hooks-\u00b2-0.tmp",
+        ".resume-hooks--.tmp",
+        f".resume-hooks-{ended.pid}-0000.txt",
+        NAME,
+    ]
     kept = [*running, *foreign, f"resume-hooks-{ended.pid}-0.tmp"]
     for name in [dead, *kept]:
         (tmp_path / name).write_bytes(b"x")
@@ -64,7 +78,10 @@ def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
 
 
 def test_process_runs() -> None:
-    """A process id in use, by whomever, runs; one that is not, doesn't; an impossible one counts as running."""
+    """A process id in use, by whomever, runs; one that is not, doesn't.
+
+    An impossible one counts as running.
+    """
     assert process_runs(os.getpid())
     assert process_runs(1)
     ended = subprocess.Popen(["true"])

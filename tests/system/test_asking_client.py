@@ -49,7 +49,13 @@ subprocess.run(shells[how], start_new_session=own == "own", check=True)
 """A stand-in for the client: lists itself, and starts what asks in one of the ways that a client starts programs."""
 
 REFUSED = [
-    ("exec", "own", "true", "plain", "the model's shell, with exec: the parent is the client, its session is not"),
+    (
+        "exec",
+        "own",
+        "true",
+        "plain",
+        "the model's shell, with exec: the parent is the client, its session is not",
+    ),
     ("shell", "own", "true", "plain", "the model's shell"),
     ("shell", "own", "true", "forged", "a shell that lists itself, below the client"),
     ("shell", "same", "true", "forged", "the same, had the client left it in its session"),
@@ -76,8 +82,12 @@ def test_the_clients_own_child_is_answered(config_home: ConfigHome) -> None:
     assert answer(config_home, "exec", "same", "true", "plain") == "True"
 
 
-@pytest.mark.parametrize(("how", "session", "start", "forge", "who"), REFUSED, ids=[row[-1] for row in REFUSED])
-def test_nobody_else_is(config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "session", "start", "forge", "who"), REFUSED, ids=[row[-1] for row in REFUSED]
+)
+def test_nobody_else_is(
+    config_home: ConfigHome, how: str, session: str, start: str, forge: str, who: str
+) -> None:
     """Whatever variables it sets."""
     assert answer(config_home, how, session, start, forge) == "False", who
 
@@ -89,6 +99,10 @@ def test_a_damaged_list_answers_nobody(config_home: ConfigHome) -> None:
     for content in ("{", "[]", json.dumps({"pid": "x"})):
         (folder / f"{os.getpid()}.json").write_text(content)
         done = subprocess.run(
-            [sys.executable, "-I", "-c", ASK], env=config_home.environ, capture_output=True, check=True, timeout=60
+            [sys.executable, "-I", "-c", ASK],
+            env=config_home.environ,
+            capture_output=True,
+            check=True,
+            timeout=60,
         )
         assert done.stdout == b"False\n"

@@ -54,7 +54,9 @@ def test_an_entry_tells_places_and_nothing_that_was_said(config_home: ConfigHome
     first, *places = text.strip().split("\n")
     assert first.split()[1:] == ["1.2.3", "search", "KeyError"]
     assert places
-    assert all(place.startswith("  test_bug_log.py:") and place.endswith(" failed") for place in places)
+    assert all(
+        place.startswith("  test_bug_log.py:") and place.endswith(" failed") for place in places
+    )
     assert SECRET not in text
     assert str(config_home.root) not in text
 
@@ -70,7 +72,9 @@ def test_it_is_private_whatever_the_umask(config_home: ConfigHome) -> None:
     assert os.stat(os.path.dirname(path)).st_mode & 0o777 == 0o700
 
 
-def test_a_full_log_becomes_the_one_older_generation(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_log_becomes_the_one_older_generation(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two files at most, whatever is noted, each hardly above the cap."""
     monkeypatch.setattr(bug_log, "MAX_LOG", 2_000)
     for _ in range(200):
@@ -87,13 +91,17 @@ def test_an_endless_recursion_is_a_short_entry(config_home: ConfigHome) -> None:
     assert len(Path(path).read_text().strip().split("\n")) == 1 + bug_log.MAX_FRAMES
 
 
-def test_ten_writers_lose_and_mix_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ten_writers_lose_and_mix_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Every entry of every process is there, whole, once, while the log turns over under them."""
     path = bug_log.log_bug("search", "1", failed(), config_home.where)
     monkeypatch.setattr(bug_log, "MAX_LOG", os.path.getsize(path) * WRITERS * ENTRIES * 2 // 3)
     os.unlink(path)
     context = multiprocessing.get_context("fork")
-    processes = [context.Process(target=write_many, args=(config_home.environ, n)) for n in range(WRITERS)]
+    processes = [
+        context.Process(target=write_many, args=(config_home.environ, n)) for n in range(WRITERS)
+    ]
     for process in processes:
         process.start()
     for process in processes:
@@ -106,8 +114,13 @@ def test_ten_writers_lose_and_mix_nothing(config_home: ConfigHome, monkeypatch: 
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder", "read-only"])
-def test_what_stands_in_its_place_is_left_alone(config_home: ConfigHome, tmp_path: Path, kind: str) -> None:
-    """Nobody waits, nothing is followed, nothing is written over; it is said that nothing was kept."""
+def test_what_stands_in_its_place_is_left_alone(
+    config_home: ConfigHome, tmp_path: Path, kind: str
+) -> None:
+    """Nobody waits, nothing is followed, nothing is written over.
+
+    It is said that nothing was kept.
+    """
     path = Path(bug_log.log_file(config_home.where))
     path.parent.mkdir(parents=True)
     target = tmp_path / "target"

@@ -21,7 +21,9 @@ ENVIRON = {"PATH": "/usr/bin:/bin"}
 
 def run(script: str, text: bytes = b"", limit: float = 30.0) -> capture.Captured:
     """A shell's line, run on a text."""
-    return capture.run_captured(["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit)
+    return capture.run_captured(
+        ["/bin/sh", "-c", script], text, environ=ENVIRON, folder="/", limit=limit
+    )
 
 
 def gone(pid: int) -> bool:
@@ -49,7 +51,9 @@ def test_nobody_has_to_listen() -> None:
 
 def test_too_long(tmp_path: Path) -> None:
     """Program and children are ended at the limit, also where they ignore being asked."""
-    ran = run(f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3)
+    ran = run(
+        f"trap '' TERM; sleep 300 & echo $! > {tmp_path}/pid; sleep 300; sleep 300", limit=0.3
+    )
     assert ran.late
     assert ran.status == -signal.SIGKILL
     assert gone(int((tmp_path / "pid").read_text()))

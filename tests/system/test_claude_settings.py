@@ -41,8 +41,13 @@ def test_the_levels(config_home: ConfigHome) -> None:
 def test_days_that_transcripts_are_kept(
     config_home: ConfigHome, tmp_path: Path, user: Any, project: Any, local: Any, days: int | None
 ) -> None:
-    """The strongest level decides; where any holds what is no whole number from 1, clients clean up nothing."""
-    for path, value in zip(settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False):
+    """The strongest level decides.
+
+    Where any holds what is no whole number from 1, clients clean up nothing.
+    """
+    for path, value in zip(
+        settings_files(str(tmp_path), config_home.where), (user, project, local), strict=False
+    ):
         if value is not None:
             Path(path).parent.mkdir(exist_ok=True)
             Path(path).write_text(json.dumps({"cleanupPeriodDays": value}), encoding="utf-8")
@@ -66,7 +71,12 @@ def test_a_damaged_file_says_nothing(config_home: ConfigHome, tmp_path: Path) ->
     ],
 )
 def test_a_policy_of_the_machine(
-    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, text: str, is_policy: bool
+    config_home: ConfigHome,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    text: str,
+    is_policy: bool,
 ) -> None:
     """Any managed setting is one; a file without any, or of another kind, is none."""
     monkeypatch.setattr(claude_settings, "_managed_folder", lambda: str(tmp_path))

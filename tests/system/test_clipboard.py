@@ -74,7 +74,9 @@ def test_x_clipboard_holds_the_text(xserver: XServer, way: str, text: str) -> No
 
 
 @pytest.mark.parametrize("way", ["auto", "native"])
-def test_xsel_is_used_where_xclip_is_not_installed(xserver: XServer, tmp_path: Path, way: str) -> None:
+def test_xsel_is_used_where_xclip_is_not_installed(
+    xserver: XServer, tmp_path: Path, way: str
+) -> None:
     """The read-back waits for xsel, which returns before it owns the selection, and which needs a HOME to log to."""
     environ = _on(xserver, PATH=_only(tmp_path, "xsel"), HOME=str(tmp_path))
     assert clipboard.copy(TEXTS["unicode"], way=way, environ=environ) == Copied("copied", "xsel")
@@ -100,7 +102,12 @@ def test_display_without_a_server_is_not_copied(nowhere: dict[str, str], way: st
 def test_wl_copy_without_a_compositor_is_not_copied(tmp_path: Path, way: str) -> None:
     """A WAYLAND_DISPLAY that leads nowhere ends in an honest no."""
     need("wl-copy", shutil.which("wl-copy"), "install the system package wl-clipboard")
-    environ = {"PATH": os.environ["PATH"], "WAYLAND_DISPLAY": "wayland-7", "XDG_RUNTIME_DIR": str(tmp_path), **SILENT}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "WAYLAND_DISPLAY": "wayland-7",
+        "XDG_RUNTIME_DIR": str(tmp_path),
+        **SILENT,
+    }
     assert clipboard.copy(SESSION, way=way, environ=environ) == NOT_COPIED
 
 
@@ -126,7 +133,9 @@ def test_program_that_fails_or_lies_is_not_believed(
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
-def test_program_that_hangs_is_ended_with_its_children(nowhere: dict[str, str], tmp_path: Path, way: str) -> None:
+def test_program_that_hangs_is_ended_with_its_children(
+    nowhere: dict[str, str], tmp_path: Path, way: str
+) -> None:
     """The limit holds for a program that never returns, and nothing that it started is left."""
     pids = tmp_path / "pids"
     _program(tmp_path, "xclip", f"sleep 300 & echo $! $$ >>{pids}; wait")
@@ -137,11 +146,15 @@ def test_program_that_hangs_is_ended_with_its_children(nowhere: dict[str, str], 
 
 
 @pytest.mark.parametrize("way", ["native", "pyperclip"])
-def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, str], tmp_path: Path, way: str) -> None:
+def test_copy_that_cannot_be_read_back_in_time_is_only_sent(
+    nowhere: dict[str, str], tmp_path: Path, way: str
+) -> None:
     """The owner of the selection lives on when reading back hangs, and the message says unconfirmed."""
     owner = tmp_path / "owner"
     _program(
-        tmp_path, "xclip", f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}'
+        tmp_path,
+        "xclip",
+        f'case "$*" in *-o) exec sleep 300;; esac; cat >/dev/null; sleep 300 & echo $! >{owner}',
     )
     copied = clipboard.copy(SESSION, way=way, environ=nowhere)
     pid = int(owner.read_text())
@@ -151,11 +164,15 @@ def test_copy_that_cannot_be_read_back_in_time_is_only_sent(nowhere: dict[str, s
     assert copied.sentence("session id") == "session id sent to the clipboard"
 
 
-def test_hung_program_leaves_time_for_the_other_ways(nowhere: dict[str, str], tmp_path: Path) -> None:
+def test_hung_program_leaves_time_for_the_other_ways(
+    nowhere: dict[str, str], tmp_path: Path
+) -> None:
     """Asking tmux is still possible after xclip has used up its part of the limit."""
     _program(tmp_path, "xclip", "exec sleep 300")
     _program(tmp_path, "tmux", 'case "$1" in load-buffer) cat >"${0%tmux}got";; *) exit 1;; esac')
-    assert clipboard.copy(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == Copied("copied", IN_BUFFER)
+    assert clipboard.copy(SESSION, environ={**nowhere, "TMUX": "x,1,0"}) == Copied(
+        "copied", IN_BUFFER
+    )
     assert (tmp_path / "bin" / "got").read_text() == SESSION
 
 
@@ -165,7 +182,11 @@ def test_output_ends_while_the_owner_of_the_selection_lives(xserver: XServer, wa
     code = f"from resume_hooks.system.clipboard import copy; print(*copy({SESSION!r}, way={way!r}))"
     environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+        [sys.executable, "-c", code],
+        env=environ,
+        capture_output=True,
+        check=True,
+        timeout=HANG_GUARD,
     )
     assert (done.stdout, done.stderr) == (b"copied xclip\n", b"")
     assert xserver.clipboard() == SESSION
@@ -176,13 +197,19 @@ def test_noise_of_a_program_does_not_reach_our_output(
 ) -> None:
     """A hook's stdout is its reply; whatever a clipboard program prints would break it."""
     (tmp_path / "bin").mkdir()
-    _program(tmp_path, "xclip", f'echo noise >&2; test "$3" || echo noise; exec {shutil.which("xclip")} "$@"')
+    _program(
+        tmp_path,
+        "xclip",
+        f'echo noise >&2; test "$3" || echo noise; exec {shutil.which("xclip")} "$@"',
+    )
     environ = _on(xserver, PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     assert clipboard.copy(SESSION, environ=environ) == Copied("copied", "xclip")
     assert capfd.readouterr() == ("", "")
 
 
-def test_program_in_the_project_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_program_in_the_project_folder_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A relative folder on PATH would let a cloned project choose what runs."""
     (tmp_path / "bin").mkdir()
     ran = tmp_path / "ran"
@@ -214,7 +241,12 @@ def test_over_ssh_only_a_forwarded_display_is_the_users(
     (tmp_path / "bin").mkdir()
     for name in ("xclip", "xsel", "wl-copy", "clip.exe"):
         _program(tmp_path, name, "exit 1")
-    environ = {"PATH": str(tmp_path / "bin"), "SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "TERM": "linux", **display}
+    environ = {
+        "PATH": str(tmp_path / "bin"),
+        "SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22",
+        "TERM": "linux",
+        **display,
+    }
     assert clipboard.clipboard_ways({**environ, "WSL_DISTRO_NAME": "Debian"}) == tried
 
 
@@ -230,7 +262,10 @@ def test_windows_clipboard_is_sent_unconfirmed_under_wsl(tmp_path: Path) -> None
 
 
 def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> None:
-    """Before the engine is installed a bare Python copies with the platform's own program; forced pyperclip can't."""
+    """Before the engine is installed a bare Python copies with the platform's own program.
+
+    Forced pyperclip can't.
+    """
     code = (
         "import sys; sys.modules['pyperclip'] = None\n"
         "from resume_hooks.system.clipboard import copy\n"
@@ -238,7 +273,11 @@ def test_native_programs_serve_where_pyperclip_is_missing(xserver: XServer) -> N
     )
     environ = _on(xserver, PYTHONPATH=str(REPO / "src"))
     done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+        [sys.executable, "-c", code],
+        env=environ,
+        capture_output=True,
+        check=True,
+        timeout=HANG_GUARD,
     )
     assert done.stdout == b"copied xclip\nnot copied \n"
 
@@ -285,5 +324,7 @@ def test_python_3_9_runs_it() -> None:
         "print(*copy('x'), clipboard_ways())"
     )
     environ = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), **SILENT}
-    done = subprocess.run([python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD)
+    done = subprocess.run(
+        [python, "-c", code], env=environ, capture_output=True, check=True, timeout=HANG_GUARD
+    )
     assert done.stdout == b"not copied  []\n"

@@ -76,7 +76,10 @@ def test_a_strange_git_file(tmp_path: Path, content: bytes) -> None:
     ],
 )
 def test_which_sessions_are_of_it(started: list[str], key: str, *, held: bool) -> None:
-    """Keys collide: the folders named inside decide, as far as they fit; what lies below a repository is of it."""
+    """Keys collide: the folders named inside decide, as far as they fit.
+
+    What lies below a repository is of it.
+    """
     project = Project(("/w/a_b", "/w/repo"), within=("/w/repo",), names=("named",))
     assert project.holds(started, key) is held
 
@@ -86,11 +89,15 @@ def test_the_names_of_its_folders(config_home: ConfigHome) -> None:
     for folder in ("/w/repo", "/w/repo/sub", "/w/repo-two", "/w/other"):
         config_home.project(folder)
     names = Project(("/w/repo", "/w/new"), within=("/w/repo",)).folder_names(config_home.where)
-    assert names == [project_key(folder) for folder in ("/w/repo", "/w/new", "/w/repo/sub", "/w/repo-two")]
+    assert names == [
+        project_key(folder) for folder in ("/w/repo", "/w/new", "/w/repo/sub", "/w/repo-two")
+    ]
     assert Project(("/w/repo",)).folder_names(config_home.where) == [project_key("/w/repo")]
 
 
-def test_the_folder_that_a_variable_names_is_of_every_project(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_folder_that_a_variable_names_is_of_every_project(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """It holds whatever the client wrote while the variable was set."""
     environ = {**config_home.environ, DIR_NAME: "mine"}
     project = project_of_folder(str(tmp_path), Where(environ))

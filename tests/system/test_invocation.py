@@ -34,7 +34,9 @@ def test_by_name_where_it_is_on_path(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert in_shell("doctor") == f"{ENGINE} doctor"
 
 
-def test_a_text_that_is_read_later_names_no_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_that_is_read_later_names_no_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A client removes the copy of a version that it updates; a checkout stays where it is."""
     monkeypatch.delenv("PATH")
     assert after_updates("read x") == f"{ENGINE} read x"

@@ -53,7 +53,9 @@ def test_shells_and_pythons_are_no_clients(tmp_path: Path) -> None:
     need("perl", client.exists(), "install perl")
     program = "print $$, qq(\\n); $| = 1; system('sh', '-c', $ARGV[0]);"
     command = [str(client), "-e", program, f"sh -c {shlex.quote(script)}; true"]
-    shown = subprocess.run(command, env=env, capture_output=True, text=True, check=True).stdout.split()
+    shown = subprocess.run(
+        command, env=env, capture_output=True, text=True, check=True
+    ).stdout.split()
     assert shown[0] == shown[1]
 
 

@@ -55,13 +55,19 @@ def test_a_program_is_found_outside_the_project(project: Path, tmp_path: Path) -
 
 
 def test_a_path_is_a_program_only_outside_the_project(project: Path, tmp_path: Path) -> None:
-    """A name with a folder is not looked for elsewhere; the Python that runs us may lie anywhere."""
+    """A name with a folder is not looked for elsewhere.
+
+    The Python that runs us may lie anywhere.
+    """
     env = env_of(project)
     outside = program(tmp_path / "tool")
     assert programs.find_program(outside, env) == outside
     assert programs.find_program(program(project / "tool"), env) is None
     assert programs.find_program("./tool", env) is None
-    assert programs.find_program(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix}) == sys.executable
+    assert (
+        programs.find_program(sys.executable, {**env, "CLAUDE_PROJECT_DIR": sys.prefix})
+        == sys.executable
+    )
 
 
 def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> None:
@@ -69,7 +75,10 @@ def test_the_clients_folder_is_a_project_too(project: Path, tmp_path: Path) -> N
     tool = program(tmp_path / "other" / "bin" / "tool")
     env = env_of(project, tmp_path / "other" / "bin")
     assert programs.find_program("tool", env) == tool
-    assert programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")}) is None
+    assert (
+        programs.find_program("tool", {**env, "CLAUDE_PROJECT_DIR": str(tmp_path / "other")})
+        is None
+    )
 
 
 def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path) -> None:
@@ -88,7 +97,9 @@ def test_a_home_in_a_repository_keeps_its_programs(project: Path, tmp_path: Path
 def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_path: Path) -> None:
     """Of those that name files, what lies in the project goes, too."""
     program(tmp_path / "bin" / "tool", 'pwd; env; echo "$*"')
-    refused = dict.fromkeys(("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x")
+    refused = dict.fromkeys(
+        ("PYTHONPATH", "UV_PYTHON", "PIP_TARGET", "GIT_DIR", "LD_PRELOAD", "NODE_OPTIONS"), "x"
+    )
     given = {"DISPLAY": ":1", "LC_TIME": "C", "HOME": str(tmp_path / "home")}
     env = env_of(project, tmp_path / "bin", "/bin", "/usr/bin") | given | refused
     env |= {"XDG_CONFIG_HOME": str(project), "SSL_CERT_FILE": str(tmp_path / "cert")}
@@ -100,7 +111,10 @@ def test_a_program_gets_listed_variables_in_the_root_folder(project: Path, tmp_p
 
 
 def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> None:
-    """Programs read settings there that name programs (pip.conf: ``python``); another home of the user's stays."""
+    """Programs read settings there that name programs (pip.conf: ``python``).
+
+    Another home of the user's stays.
+    """
     homes = [(str(project), tmp_path / "home"), (".", tmp_path / "home"), (str(tmp_path), tmp_path)]
     for said, meant in homes:
         assert programs.program_environment({"HOME": said})["HOME"] == str(meant)
@@ -108,10 +122,15 @@ def test_a_home_in_the_project_is_replaced(project: Path, tmp_path: Path) -> Non
 
 
 def test_a_given_environment_has_no_programs_of_the_project(project: Path, tmp_path: Path) -> None:
-    """Who needs more variables, or another folder, says so; PATH loses the project's folders all the same."""
+    """Who needs more variables, or another folder, says so.
+
+    PATH loses the project's folders all the same.
+    """
     program(tmp_path / "bin" / "tool", 'pwd; echo "$PATH $EXTRA"')
     env = env_of(project, project / "bin", tmp_path / "bin", EXTRA="yes")
-    done = programs.run_program(["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE)
+    done = programs.run_program(
+        ["tool"], env, folder=str(project), environ=env, stdout=subprocess.PIPE
+    )
     assert done.stdout.decode() == f"{project}\n{tmp_path / 'bin'} yes\n"
 
 

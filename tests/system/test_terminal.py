@@ -27,7 +27,10 @@ import os, subprocess, sys
 os.open(sys.argv[1], os.O_RDWR)  # the first terminal that a session leader opens is its controlling one
 subprocess.run([sys.executable, "-c", sys.argv[2]], start_new_session=True, check=True)
 """
-"""A stand-in for the client: it has a terminal; the hook that it runs, in a session of its own, has none."""
+"""A stand-in for the client: it has a terminal.
+
+The hook that it runs, in a session of its own, has none.
+"""
 
 
 class Pty(NamedTuple):
@@ -40,7 +43,9 @@ class Pty(NamedTuple):
         """What was written to the terminal, up to and with the first ``until``."""
         seen, deadline = b"", time.monotonic() + HANG_GUARD
         while until not in seen:
-            assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], seen
+            assert select.select([self.screen], [], [], max(0.0, deadline - time.monotonic()))[0], (
+                seen
+            )
             seen += os.read(self.screen, 65536)
         return seen
 
@@ -61,7 +66,12 @@ def pty() -> Iterator[Pty]:
 
 def _hook(pty: Pty, code: str, **environ: str) -> subprocess.Popen[bytes]:
     """Run ``code`` as a hook below a client on ``pty``."""
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(REPO / "src"), "TERM": "xterm-256color", **environ}
+    env = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(REPO / "src"),
+        "TERM": "xterm-256color",
+        **environ,
+    }
     command = [sys.executable, "-c", CLIENT, pty.device, code]
     return subprocess.Popen(command, env=env, start_new_session=True, stdout=subprocess.PIPE)
 
@@ -98,7 +108,9 @@ FAR = {"SSH_CONNECTION": "10.0.0.2 5 10.0.0.1 22", "DISPLAY": ":0"}
     ],
     ids=["ascii", "unicode", "osc52", "ssh", "long"],
 )
-def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str, environ: dict[str, str]) -> None:
+def test_hook_without_a_terminal_reaches_the_users(
+    pty: Pty, text: str, way: str, environ: dict[str, str]
+) -> None:
     """The sequence arrives whole, nothing else does, and the copy is called unconfirmed."""
     code = f"from resume_hooks.system.clipboard import copy; print(*copy({text!r}, way={way!r}), sep='|')"
     hook = _hook(pty, code, **environ)
@@ -110,7 +122,12 @@ def test_hook_without_a_terminal_reaches_the_users(pty: Pty, text: str, way: str
 def test_ways_name_the_terminal(pty: Pty) -> None:
     """What the doctor shows holds the terminal where there is one."""
     assert (
-        _said(_hook(pty, "from resume_hooks.system.clipboard import clipboard_ways; print(*clipboard_ways())"))
+        _said(
+            _hook(
+                pty,
+                "from resume_hooks.system.clipboard import clipboard_ways; print(*clipboard_ways())",
+            )
+        )
         == "the terminal (OSC 52)"
     )
 
@@ -143,14 +160,24 @@ def test_nothing_but_a_terminal_is_written_to(tmp_path: Path) -> None:
 
 
 def test_terminal_of_another_user_is_not_written_to(pty: Pty) -> None:
-    """After su or sudo the terminal may be somebody else's; as root, who may write anywhere, it is still refused."""
+    """After su or sudo the terminal may be somebody else's.
+
+    As root, who may write anywhere, it is still refused.
+    """
     if os.getuid() != 0:
-        assert not terminal.send(b"x", "/dev/tty", time.monotonic() + 1)  # root's, whoever sits at it
+        assert not terminal.send(
+            b"x", "/dev/tty", time.monotonic() + 1
+        )  # root's, whoever sits at it
         return
     os.chown(pty.device, 4242, -1)
     assert not terminal.send(b"x", pty.device, time.monotonic() + 1)
     assert (
-        _said(_hook(pty, "from resume_hooks.system.terminal import terminal_device; print(terminal_device())"))
+        _said(
+            _hook(
+                pty,
+                "from resume_hooks.system.terminal import terminal_device; print(terminal_device())",
+            )
+        )
         == "None"
     )
     assert pty.is_silent()
@@ -192,13 +219,18 @@ def test_limit_is_on_the_encoded_text() -> None:
     assert terminal.osc52(longest + "x", {}) == b""
 
 
-@pytest.mark.parametrize("environ", [{"STY": "1.pts-0.host", "TERM": "screen"}, {"STY": "x", "TERM": "xterm"}])
+@pytest.mark.parametrize(
+    "environ", [{"STY": "1.pts-0.host", "TERM": "screen"}, {"STY": "x", "TERM": "xterm"}]
+)
 @pytest.mark.parametrize("length", [10, 5000])
 def test_screen_passes_the_sequence_in_chunks(environ: dict[str, str], length: int) -> None:
     """Each string fits what GNU screen passes through; put together they are the sequence."""
     strings = terminal.osc52("x" * length, environ).split(b"\x1b\\")
     assert strings.pop() == b""
-    assert all(string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK for string in strings)
+    assert all(
+        string.startswith(b"\x1bP") and len(string) + 2 <= terminal.SCREEN_CHUNK
+        for string in strings
+    )
     assert _payload(b"".join(string[2:] for string in strings)) == "x" * length
 
 

@@ -27,12 +27,20 @@ HANG_GUARD = 30.0
 
 
 class Server:
-    """A private tmux server with one session; the user's own tmux and its socket are never touched."""
+    """A private tmux server with one session.
+
+    The user's own tmux and its socket are never touched.
+    """
 
     def __init__(self, folder: str) -> None:
         """Start it, detached, with a shell that does nothing."""
         self.socket = os.path.join(folder, "socket")
-        self._env = {"PATH": os.environ["PATH"], "HOME": folder, "LANG": "C.UTF-8", "TERM": "xterm-256color"}
+        self._env = {
+            "PATH": os.environ["PATH"],
+            "HOME": folder,
+            "LANG": "C.UTF-8",
+            "TERM": "xterm-256color",
+        }
         self.run("-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "exec sleep 600")
         self.pid = int(self.run("display-message", "-p", "#{pid}"))
         self.pane = self.run("display-message", "-p", "#{pane_tty}")
@@ -40,13 +48,23 @@ class Server:
     @property
     def inside(self) -> dict[str, str]:
         """The environment of a hook in the session's pane."""
-        return {"PATH": os.environ["PATH"], "TMUX": f"{self.socket},{self.pid},0", "TMUX_PANE": "%0", "TERM": "dumb"}
+        return {
+            "PATH": os.environ["PATH"],
+            "TMUX": f"{self.socket},{self.pid},0",
+            "TMUX_PANE": "%0",
+            "TERM": "dumb",
+        }
 
     def run(self, *arguments: str) -> str:
         """What a tmux command prints."""
         command = ["tmux", "-S", self.socket, *arguments]
         return subprocess.run(
-            command, env=self._env, capture_output=True, check=True, encoding="utf-8", timeout=HANG_GUARD
+            command,
+            env=self._env,
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+            timeout=HANG_GUARD,
         ).stdout.strip("\n")
 
     def buffer(self) -> str:
@@ -87,7 +105,10 @@ def server() -> Iterator[Server]:
 
 def _drawn(screen: int, until: bytes = b"\0 never", seconds: float = HANG_GUARD) -> bytes:
     seen, deadline = b"", time.monotonic() + seconds
-    while until not in seen and select.select([screen], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    while (
+        until not in seen
+        and select.select([screen], [], [], max(0.0, deadline - time.monotonic()))[0]
+    ):
         seen += os.read(screen, 65536)
     return seen
 
@@ -112,7 +133,9 @@ def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
 def test_terminal_without_a_clipboard_is_told_apart(server: Server) -> None:
     """A success of load-buffer does not hide that the terminal lacks the capability."""
     with server.attached(TERM="vt100") as screen:
-        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied("copied", IN_BUFFER)
+        assert clipboard.copy(TEXT, way="tmux", environ=server.inside) == Copied(
+            "copied", IN_BUFFER
+        )
         assert OSC_52 not in _drawn(screen, seconds=0.3)
     assert server.buffer() == TEXT
 
@@ -132,7 +155,10 @@ def test_server_that_is_gone_is_not_copied(server: Server) -> None:
 
 
 def test_tmux_is_asked_where_its_user_sits(server: Server) -> None:
-    """A pane's own environment is as old as the pane; the session's follows whoever attached last."""
+    """A pane's own environment is as old as the pane.
+
+    The session's follows whoever attached last.
+    """
     deadline = time.monotonic() + HANG_GUARD
     with server.attached(SSH_CONNECTION="10.0.0.2 5 10.0.0.1 22"):
         assert terminal.attached_over_ssh(server.inside, deadline) is True
@@ -159,7 +185,10 @@ def test_display_of_the_desk_is_left_alone_for_a_user_beyond_ssh(server: Server)
 def test_sequence_passes_tmux_by_either_setting(
     server: Server, set_clipboard: str, passthrough: str, times: int
 ) -> None:
-    """OSC 52 in a pane needs one of two settings; the form for the other is dropped without a trace on screen."""
+    """OSC 52 in a pane needs one of two settings.
+
+    The form for the other is dropped without a trace on screen.
+    """
     server.run("set", "-g", "set-clipboard", set_clipboard)
     server.run("set", "-g", "allow-passthrough", passthrough)
     with server.attached() as screen:

@@ -1,7 +1,8 @@
 """Small transcripts with what a client sends of them on resume: one case a rule of the live chain.
 
-``told`` are the words and calls that reach the model, in order: texts, ``call:ID`` and ``result:ID``. Each case was
-run on client 2.1.329 (test_chain_in_client.py runs them again); the tests of the chain need no client.
+``told`` are the words and calls that reach the model, in order: texts, ``call:ID`` and
+``result:ID``. Each case was run on client 2.1.329 (test_chain_in_client.py runs them again); the
+tests of the chain need no client.
 """
 
 from __future__ import annotations
@@ -38,7 +39,11 @@ class Case(NamedTuple):
     """The same by the chain, where the client rearranges or mends it afterwards."""
 
 
-_PADDING: Record = {"type": "file-history-snapshot", "messageId": "none", "snapshot": {"padding": "x" * 6_000_000}}
+_PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "none",
+    "snapshot": {"padding": "x" * 6_000_000},
+}
 _PLAIN = {"role": "assistant", "id": "msg_plain", "content": "plain"}
 _KEEP_2 = {"anchorUuid": "s", "headUuid": "u2", "tailUuid": "a2"}
 _FORMS: dict[str, dict[str, Any]] = {
@@ -61,9 +66,10 @@ _HINT = re.compile(r"hint(!?):(\w+)")
 def _records(words: str) -> Iterator[Record]:
     """Records by words: ``KIND:UUID~/MESSAGE<PARENT@SECOND=FORM``, of which the uuid alone is always there.
 
-    Without more a record is of the kind that its uuid begins with, hangs on the record before it, a second later; a
-    result hangs on its call. Kinds: u, a prompt and answer, c, r call and result, b, s boundary and summary, p
-    progress, t attachment, n note; ``~`` marks a sub-agent's. ``hint:UUID`` is a last-prompt, explicit with ``!``.
+    Without more a record is of the kind that its uuid begins with, hangs on the record before it, a
+    second later; a result hangs on its call. Kinds: u, a prompt and answer, c, r call and result,
+    b, s boundary and summary, p progress, t attachment, n note; ``~`` marks a sub-agent's.
+    ``hint:UUID`` is a last-prompt, explicit with ``!``.
     """
     before, at = None, -1.0
     for word in words.split():
@@ -86,7 +92,12 @@ def _records(words: str) -> Iterator[Record]:
 
 
 def _record(
-    kind: str, links: dict[str, Any], parent: str | None, before: str | None, message: str | None, extra: dict[str, Any]
+    kind: str,
+    links: dict[str, Any],
+    parent: str | None,
+    before: str | None,
+    message: str | None,
+    extra: dict[str, Any],
 ) -> Record:
     uuid: str = links["uuid"]
     if kind == "b":
@@ -99,7 +110,9 @@ def _record(
         "r": lambda: tool_result(uuid[1:], **links),
         "s": lambda: summary(f"sum{uuid[1:]}", **links),
         "p": lambda: progress(**links),
-        "t": lambda: attachment("", **links, attachment={"type": "hook_system_message", "content": "note"}),
+        "t": lambda: attachment(
+            "", **links, attachment={"type": "hook_system_message", "content": "note"}
+        ),
         "n": lambda: system("turn_duration", **links),
     }
     return {**made[kind](), **extra}
@@ -125,18 +138,38 @@ CASES = [
         ("a hint beats a newer branch", f"{_TWO} u3<a1@20 a3 hint:a2", "u1 a1 u2 a2"),
         ("a hint before a newer branch still holds", f"{_TWO} hint:a2 u3<a1@20 a3", "u1 a1 u2 a2"),
         ("a dangling hint is ignored", f"{_TWO} hint:gone", "u1 a1 u2 a2"),
-        ("a dangling last hint hides an earlier one", f"{_TWO} hint:a2 u3<a1@20 a3 hint:gone", "u1 a1 u3 a3"),
+        (
+            "a dangling last hint hides an earlier one",
+            f"{_TWO} hint:a2 u3<a1@20 a3 hint:gone",
+            "u1 a1 u3 a3",
+        ),
         (
             "a hint at an ancestor means the last record below it",
             "u1 a1 hint:u1 u2@10 a2 u3@20 a3",
             "u1 a1 u2 a2 u3 a3",
         ),
-        ("a hint at an ancestor with another branch last", f"{_TWO} u3@20 a3 hint:a2 u4<a1@30 a4", "u1 a1 u2 a2"),
-        ("a hint at an ancestor of two branches", "u1 a1 hint:a1 u2@10 a2 u3<a1@20 a3", "u1 a1 u3 a3"),
+        (
+            "a hint at an ancestor with another branch last",
+            f"{_TWO} u3@20 a3 hint:a2 u4<a1@30 a4",
+            "u1 a1 u2 a2",
+        ),
+        (
+            "a hint at an ancestor of two branches",
+            "u1 a1 hint:a1 u2@10 a2 u3<a1@20 a3",
+            "u1 a1 u3 a3",
+        ),
         ("an explicit hint is exact", f"{_TWO} hint!:a1", "u1 a1"),
-        ("an explicit hint gives way to what is said after it", f"{_TWO} hint!:a1 u3<a1@20 a3", "u1 a1 u3 a3"),
+        (
+            "an explicit hint gives way to what is said after it",
+            f"{_TWO} hint!:a1 u3<a1@20 a3",
+            "u1 a1 u3 a3",
+        ),
         ("a compaction cuts", f"{_CUT} u3@30 a3", "sum u3 a3"),
-        ("a hint from before a compaction is forgotten", f"{_TWO} hint:a2 b@20 s u3@30 a3", "sum u3 a3"),
+        (
+            "a hint from before a compaction is forgotten",
+            f"{_TWO} hint:a2 b@20 s u3@30 a3",
+            "sum u3 a3",
+        ),
         (
             "a record after the boundary with a parent before it undoes the compaction",
             f"{_CUT} u3<a2@30 a3",
@@ -149,7 +182,11 @@ CASES = [
             f"{_TWO} b@20=short-list s u3@30 a3",
             "sum u3 a3",
         ),
-        ("a segment that can't be walked splices nothing", f"{_TWO} b@20=gone s u3@30 a3", "sum u3 a3"),
+        (
+            "a segment that can't be walked splices nothing",
+            f"{_TWO} b@20=gone s u3@30 a3",
+            "sum u3 a3",
+        ),
         (
             "what hangs before a spliced compaction hangs on its segment",
             f"{_TWO} b@20=walk s u3<a1@30 a3",
@@ -189,12 +226,24 @@ CASES = [
         ("progress records are stepped over", "u1 p1 p2@1.5 a1@2 u2@10 a2", "u1 a1 u2 a2"),
         ("a missing parent is bridged within five seconds", "u1 a1 u2<gone@6 a2", "u1 a1 u2 a2"),
         ("a missing parent farther back is not bridged", "u1 a1 u2<gone@6.001 a2", "u2 a2"),
-        ("of two records at the same instant the first bridges", "u1 a1 a:x1<u1@1 u2<gone@3 a2", "u1 a1 u2 a2"),
+        (
+            "of two records at the same instant the first bridges",
+            "u1 a1 a:x1<u1@1 u2<gone@3 a2",
+            "u1 a1 u2 a2",
+        ),
         ("a cycle is bridged by time, then ends", "u1<a2 a1 u2@10 a2", "u1 a1 u2 a2"),
         ("a duplicate uuid: the last record wins", "u1 a1 u1<@0=twice", "twice a1"),
         ("parents after their children", "a2<u2@11 u2<a1@10 a1<u1@1 u1<@0", "u1 a1 u2 a2"),
-        ("inline sub-agent records are left out", "u1 a1 u:x1~< a:x2~ u2<a1@10 a2 a:x3~<x2", "u1 a1 u2 a2"),
-        ("a hint at an aside means the message above it", "u1 a1 t1 n:t2 u2<u1@10 a2 hint:t2", "u1 a1"),
+        (
+            "inline sub-agent records are left out",
+            "u1 a1 u:x1~< a:x2~ u2<a1@10 a2 a:x3~<x2",
+            "u1 a1 u2 a2",
+        ),
+        (
+            "a hint at an aside means the message above it",
+            "u1 a1 t1 n:t2 u2<u1@10 a2 hint:t2",
+            "u1 a1",
+        ),
         (
             "a hint at a result of a batch that went on with another result",
             "u1 c1/m c2/m r1 hint:r1 r2 a1",
@@ -213,13 +262,41 @@ CASES = [
             "sum u2 a2 u3 u5 a5",
         ),
         ("an inline sub-agent's records can be parents", "u:x1~ a:x2~ u2@10 a2", "x1 x2 u2 a2"),
-        ("a boundary of a sub-agent makes hints forgotten too", f"{_TWO} hint:a2 b~@11 u3<a1@20 a3", "u1 a1 u3 a3"),
-        ("over 5 MiB what a compaction dropped stays dropped", f"padding {_CUT} u3<a2@30 a3", "u3 a3"),
-        ("over 5 MiB a near parent is bridged by what is left", f"padding {_CUT} u3<a2@23 a3", "sum u3 a3"),
-        ("over 5 MiB a kept segment is still spliced in", f"padding {_TWO} b@20=walk s u3@30 a3", "sum u2 a2 u3 a3"),
-        ("over 5 MiB a shared message id pulls nothing in", f"padding {_SHARED}", "sum call:2 result:2 a2"),
-        ("a progress record after its child is unknown to it", "u1 a1<p1@20 p1<u1@10 u2<a1@30 a2", "a1 u2 a2"),
-        ("a queued prompt goes by the id that it was sent under", "u1 a1 u2=sent a2<sent", "u1 a1 u2 a2"),
+        (
+            "a boundary of a sub-agent makes hints forgotten too",
+            f"{_TWO} hint:a2 b~@11 u3<a1@20 a3",
+            "u1 a1 u3 a3",
+        ),
+        (
+            "over 5 MiB what a compaction dropped stays dropped",
+            f"padding {_CUT} u3<a2@30 a3",
+            "u3 a3",
+        ),
+        (
+            "over 5 MiB a near parent is bridged by what is left",
+            f"padding {_CUT} u3<a2@23 a3",
+            "sum u3 a3",
+        ),
+        (
+            "over 5 MiB a kept segment is still spliced in",
+            f"padding {_TWO} b@20=walk s u3@30 a3",
+            "sum u2 a2 u3 a3",
+        ),
+        (
+            "over 5 MiB a shared message id pulls nothing in",
+            f"padding {_SHARED}",
+            "sum call:2 result:2 a2",
+        ),
+        (
+            "a progress record after its child is unknown to it",
+            "u1 a1<p1@20 p1<u1@10 u2<a1@30 a2",
+            "a1 u2 a2",
+        ),
+        (
+            "a queued prompt goes by the id that it was sent under",
+            "u1 a1 u2=sent a2<sent",
+            "u1 a1 u2 a2",
+        ),
         ("an answer in the form of a plain string", "u1 a1=plain u2@5 a2", "u1 plain u2 a2"),
         ("an answer of white space alone is stepped over", "u1 a1=blank u2@5 a2", "u1 u2 a2"),
         ("a user record without a message is stepped over", "u1 u:bad=none a1", "u1 a1"),

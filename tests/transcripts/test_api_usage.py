@@ -79,16 +79,28 @@ def test_a_session_without_an_answer(config_home: ConfigHome) -> None:
         (counted(0, 0), {}, 0),
         (counted(0, 0), {"promptCacheRequested": "5m"}, 0),
         ({**counted(100, 50), "cache_creation": "odd"}, {}, FIVE_MINUTES),
-        ({**counted(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}}, {}, FIVE_MINUTES),
+        (
+            {**counted(100, 50), "cache_creation": {"ephemeral_1h_input_tokens": "odd"}},
+            {},
+            FIVE_MINUTES,
+        ),
     ],
 )
-def test_how_long_its_cache_lives(config_home: ConfigHome, usage: Record, more: Record, lifetime: int) -> None:
+def test_how_long_its_cache_lives(
+    config_home: ConfigHome, usage: Record, more: Record, lifetime: int
+) -> None:
     """What the client asked for, else the part of it that goes first; 0 where nothing was cached at all."""
-    assert seen(config_home, [user("q", uuid="u"), asked("a", "u", 1, usage, **more)]).lifetime == lifetime
+    assert (
+        seen(config_home, [user("q", uuid="u"), asked("a", "u", 1, usage, **more)]).lifetime
+        == lifetime
+    )
 
 
 def test_the_last_one_to_write_tells(config_home: ConfigHome) -> None:
-    """A request that only reads leaves the lifetime as the last one told it; its model is the last one's."""
+    """A request that only reads leaves the lifetime as the last one told it.
+
+    Its model is the last one's.
+    """
     rows = [
         user("q", uuid="u"),
         asked("a", "u", 1, counted(0, 50, **{"1h": 50})),
@@ -114,7 +126,11 @@ def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
         context = before + round(grows * (at + 1) / requests)
         usage = counted(context - 20, 7)
         name = f"{number}-{at}"
-        shared: dict[str, Any] = {"message_id": f"m{name}", "tokens": usage, "ts": 100 * number + at}
+        shared: dict[str, Any] = {
+            "message_id": f"m{name}",
+            "tokens": usage,
+            "ts": 100 * number + at,
+        }
         rows += [
             assistant("hm", uuid=f"t{name}", parent=rows[-1]["uuid"], **shared),
             tool_use(f"c{name}", uuid=f"a{name}", parent=f"t{name}", **shared),
@@ -124,10 +140,15 @@ def turn(number: int, requests: int, grows: int, before: int) -> list[Record]:
 
 
 def test_a_typical_turn(config_home: ConfigHome) -> None:
-    """The medians of the last turns: requests by answers, not by records; tokens by what the context grew."""
+    """The medians of the last turns: requests by answers, not by records.
+
+    Tokens by what the context grew.
+    """
     rows: list[Record] = []
     before = 1_000
-    for number, (requests, grows) in enumerate([(2, 500), (9, 8_000), (3, 900), (4, 1_200), (3, 700)], 1):
+    for number, (requests, grows) in enumerate(
+        [(2, 500), (9, 8_000), (3, 900), (4, 1_200), (3, 700)], 1
+    ):
         rows += turn(number, requests, grows, before)
         before += grows
     found = seen(config_home, rows)
@@ -142,7 +163,9 @@ def test_a_turn_whose_beginning_is_out_of_reach_does_not_count(
     path = write_session(config_home.project(), SESSION, rows)
     size = sum(len(str(row)) for row in turn(2, 2, 500, 10_000))
     monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size * 9))
-    assert traffic_of(path).requests == 9  # what a turn adds is worth the longer reach, which has both
+    assert (
+        traffic_of(path).requests == 9
+    )  # what a turn adds is worth the longer reach, which has both
     monkeypatch.setattr(tokens, "TAIL_REACHES", (size + 500, size + 501))
     found = traffic_of(path)
     assert (found.requests, found.growth) == (2, 0)
@@ -177,7 +200,9 @@ def test_a_compaction_empties_what_is_cached(config_home: ConfigHome) -> None:
     assert seen(config_home, [*rows, *after]).growth == 200
 
 
-@pytest.mark.parametrize("usage", [{"input_tokens": "x"}, {"input_tokens": True}, {"input_tokens": -5}, "odd", None])
+@pytest.mark.parametrize(
+    "usage", [{"input_tokens": "x"}, {"input_tokens": True}, {"input_tokens": -5}, "odd", None]
+)
 def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
     """A file may hold anything where a count belongs."""
     row = assistant("a", uuid="a", parent="u")
@@ -186,7 +211,10 @@ def test_odd_counts_are_none(config_home: ConfigHome, usage: object) -> None:
 
 
 def test_what_a_new_session_begins_with(config_home: ConfigHome) -> None:
-    """The first request less what was said before it: attachments stay in; what the cache gave it is shared."""
+    """The first request less what was said before it: attachments stay in.
+
+    What the cache gave it is shared.
+    """
     rows = [
         user("x" * 4_000, uuid="u"),
         attachment("y" * 8_000, uuid="t", parent="u"),
@@ -214,16 +242,23 @@ def test_of_a_child_the_opening_is_taken_off(config_home: ConfigHome) -> None:
     assert begun(config_home, rows).tokens == 40_000 - 10_002
 
 
-def test_without_a_first_request_within_reach_the_usual_figures_stand_in(config_home: ConfigHome) -> None:
+def test_without_a_first_request_within_reach_the_usual_figures_stand_in(
+    config_home: ConfigHome,
+) -> None:
     """A first prompt that fills the head, or a session that was never answered."""
-    for rows in ([user("q", uuid="u")], [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))]):
+    for rows in (
+        [user("q", uuid="u")],
+        [user("x" * 90_000, uuid="u"), asked("a", "u", 1, counted(0, 30_000))],
+    ):
         assert begun(config_home, rows) == FirstRequest(USUAL_BASE, USUAL_SHARED)
 
 
 def test_a_child_without_a_request_begins_as_what_it_was_made_from(config_home: ConfigHome) -> None:
     """Through as many generations as it takes; where one is gone the usual figures stand in."""
     root = [user("q", uuid="u"), asked("a", "u", 1, counted(0, 40_000))]
-    first = base_of(HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where)
+    first = base_of(
+        HeadTail(write_session(config_home.project(), session_id(1), root)), config_home.where
+    )
     for number in (2, 3):
         head = {"trim_metadata": {"parent_file": f"/x/{session_id(number - 1)}.jsonl"}}
         path = write_session(config_home.project(), session_id(number), [head, user("q", uuid="u")])

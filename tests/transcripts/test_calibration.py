@@ -20,18 +20,32 @@ def read(home: ConfigHome, chain: Chain) -> SessionScan:
 
 def cost(scanned: SessionScan, kind: str) -> list[int]:
     """What each piece of a kind costs."""
-    return [round(scanned.scale.tokens(piece)) for piece in scanned.pieces.found if piece.kind == kind]
+    return [
+        round(scanned.scale.tokens(piece)) for piece in scanned.pieces.found if piece.kind == kind
+    ]
 
 
 def test_growth_is_shared_out_among_what_was_added(config_home: ConfigHome) -> None:
     """3,000 tokens more after an output of 6,000 characters and little else: the output cost nearly all of them."""
-    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000).answer("so", tokens=13_000)
+    chain = (
+        Chain()
+        .ask("go")
+        .answer("yes", tokens=10_000)
+        .tool("t1", "Bash", "ab " * 2_000)
+        .answer("so", tokens=13_000)
+    )
     assert cost(read(config_home, chain), RESULT) == pytest.approx([3_000], abs=20)
 
 
 def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
     """The same number of characters may cost twice as much in another part of the session."""
-    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Bash", "ab " * 2_000).answer("so", tokens=12_000)
+    chain = (
+        Chain()
+        .ask("go")
+        .answer("yes", tokens=10_000)
+        .tool("t1", "Bash", "ab " * 2_000)
+        .answer("so", tokens=12_000)
+    )
     chain.tool("t2", "Bash", "{}" * 3_000).answer("so", tokens=16_000)
     assert cost(read(config_home, chain), RESULT) == pytest.approx([2_000, 4_000], abs=30)
 
@@ -39,7 +53,13 @@ def test_each_stretch_has_its_own_density(config_home: ConfigHome) -> None:
 def test_images_are_taken_out_of_the_growth_first(config_home: ConfigHome) -> None:
     """An image costs what its size says, and the text beside it the rest."""
     blocks = [IMAGE, {"type": "text", "text": "ab " * 2_000}]
-    chain = Chain().ask("go").answer("yes", tokens=10_000).tool("t1", "Read", blocks).answer("so", tokens=12_960)
+    chain = (
+        Chain()
+        .ask("go")
+        .answer("yes", tokens=10_000)
+        .tool("t1", "Read", blocks)
+        .answer("so", tokens=12_960)
+    )
     scanned = read(config_home, chain)
     assert cost(scanned, MEDIA) == [960]
     assert cost(scanned, RESULT) == pytest.approx([2_000], abs=20)
@@ -63,11 +83,18 @@ def test_implausible_growth_is_not_believed(config_home: ConfigHome, growth: int
 
 
 def test_thoughts_that_the_api_dropped_cost_nothing(config_home: ConfigHome) -> None:
-    """A thought is counted while its turn lasts; where the next turn's count misses it, it is not sent any more."""
+    """A thought is counted while its turn lasts.
+
+    Where the next turn's count misses it, it is not sent any more.
+    """
     thought = {"type": "thinking", "thinking": "hmm " * 1_000, "signature": "s" * 400}
     chain = Chain().ask("go").answer("yes", tokens=10_000)
-    chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool("t1", "Bash", "x" * 400)
-    chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer("d", tokens=10_220)
+    chain.ask("on").answer([thought, {"type": "text", "text": "a"}], tokens=usage(10_100)).tool(
+        "t1", "Bash", "x" * 400
+    )
+    chain.answer("b", tokens=11_300).ask("next").answer("c", tokens=10_210).ask("next").answer(
+        "d", tokens=10_220
+    )
     assert cost(read(config_home, chain), THINKING) == pytest.approx([0], abs=130)
     lasting = Chain()
     lasting.rows = chain.rows[:-4]  # as long as the turn went on, it cost what it had grown by
@@ -83,7 +110,13 @@ def test_counts_from_before_a_compaction_tell_nothing(config_home: ConfigHome) -
         boundary(uuid="b", before="c2", ts=5, preserved=kept),
         summary("sum", uuid="s", parent="b", ts=6),
     ]
-    after = Chain().ask("go").answer("x", tokens=9_000).tool("t1", "Bash", "ab " * 2_000).answer("y", tokens=11_000)
+    after = (
+        Chain()
+        .ask("go")
+        .answer("x", tokens=9_000)
+        .tool("t1", "Bash", "ab " * 2_000)
+        .answer("y", tokens=11_000)
+    )
     for row in after.rows:
         row["uuid"] = f"after-{row['uuid']}"
         row["parentUuid"] = f"after-{row['parentUuid']}" if row["parentUuid"] else "s"

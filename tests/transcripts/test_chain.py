@@ -33,7 +33,10 @@ def told(transcript: Transcript) -> str:
     words: list[str] = []
     for node in transcript.chain:
         for block in records.blocks(transcript.read(node)) if node.spoken else ():
-            shown = {"tool_use": f"call:{block.get('id')}", "tool_result": f"result:{block.get('tool_use_id')}"}
+            shown = {
+                "tool_use": f"call:{block.get('id')}",
+                "tool_result": f"result:{block.get('tool_use_id')}",
+            }
             words.append(shown.get(block["type"]) or block["text"])
     return " ".join(words)
 
@@ -57,12 +60,20 @@ def test_asides_below_the_leaf_come_along(tmp_path: Path) -> None:
         system("turn_duration", uuid="t2", parent="r1", ts=5),
         attachment("last", uuid="t3", parent="t1", ts=10),
     ]
-    assert chain_ids(write_session(tmp_path, SESSION, [*turn, *below])) == ["r0", "r1", "t2", "t1", "t3"]
+    assert chain_ids(write_session(tmp_path, SESSION, [*turn, *below])) == [
+        "r0",
+        "r1",
+        "t2",
+        "t1",
+        "t3",
+    ]
 
 
 def test_asides_of_recovered_results_come_along(tmp_path: Path) -> None:
     """A hook's attachment that hangs on a result of another parallel branch comes back with it."""
-    case = next(case for case in CASES if case.name == "parallel calls come back with their results")
+    case = next(
+        case for case in CASES if case.name == "parallel calls come back with their results"
+    )
     note = attachment("hook", uuid="t1", parent="r1", ts=3.5)
     at = next(place for place, record in enumerate(case.records) if record["uuid"] == "r2")
     path = write_session(tmp_path, SESSION, [*case.records[:at], note, *case.records[at:]])
@@ -72,7 +83,9 @@ def test_asides_of_recovered_results_come_along(tmp_path: Path) -> None:
 def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
     """After a compaction the boundary itself opens the chain, so that its marks can be read from it."""
     path = write_session(
-        tmp_path, SESSION, [*conversation(2), boundary(uuid="b", before="r3"), summary("s", uuid="s", parent="b")]
+        tmp_path,
+        SESSION,
+        [*conversation(2), boundary(uuid="b", before="r3"), summary("s", uuid="s", parent="b")],
     )
     assert chain_ids(path) == ["b", "s"]
 
@@ -80,7 +93,12 @@ def test_the_chain_starts_at_the_boundary(tmp_path: Path) -> None:
 def test_a_conversation_does_not_end_at_a_sub_agent(tmp_path: Path) -> None:
     """Whatever a checkpoint says."""
     aside = [user("of a sub-agent", uuid="s", parent="r3", isSidechain=True), last_prompt("s")]
-    assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == ["r0", "r1", "r2", "r3"]
+    assert chain_ids(write_session(tmp_path, SESSION, [*conversation(2), *aside])) == [
+        "r0",
+        "r1",
+        "r2",
+        "r3",
+    ]
 
 
 def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
@@ -92,7 +110,11 @@ def test_only_bookkeeping_is_no_chain(tmp_path: Path) -> None:
 
 def test_tool_calls_are_those_that_the_client_sent() -> None:
     """Of each session, answered calls and those open at the end are as many as client 2.1.329 sent on resume."""
-    rows = [found for line in (corpus() / "README.md").read_text().split("\n") if (found := LISTED.match(line))]
+    rows = [
+        found
+        for line in (corpus() / "README.md").read_text().split("\n")
+        if (found := LISTED.match(line))
+    ]
     assert len(rows) == 77
     wrong = []
     for name, _sent_messages, sent in (row.groups() for row in rows):

@@ -21,7 +21,10 @@ pytestmark = pytest.mark.e2e
 
 
 def told(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """What a request tells, in the words of chain_cases.py, up to the new prompt; the client's own words left out."""
+    """What a request tells, in the words of chain_cases.py, up to the new prompt.
+
+    The client's own words left out.
+    """
     for message in messages:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:

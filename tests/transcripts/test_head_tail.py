@@ -33,13 +33,19 @@ from tests.builders import (
     write_session,
 )
 
-PADDING: Record = {"type": "file-history-snapshot", "messageId": "x", "snapshot": {"padding": "x" * 3 * REACH}}
+PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 3 * REACH},
+}
 TITLE: Record = custom_title("Mine")
 AI: Record = {"type": "ai-title", "aiTitle": "Generated", "sessionId": SESSION}
 SUMMARY: Record = {"type": "summary", "summary": "Summed up", "leafUuid": "x"}
 HANDED = f"{AFTER_CLEAR}that left this:\n\n1. Old · {session_id(1)}\n2. fix it · handoff · {SESSION} · this session"
 CLEAR: Record = user("<command-name>/clear</command-name>", uuid="k")
-MARK: Record = {"continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}}
+MARK: Record = {
+    "continue_metadata": {"parent_session_id": session_id(9), "continued_at": instant(100)}
+}
 OPENING = summary("lineage", uuid="s", parent=None, ts=100)
 CARD = assistant("card", uuid="c", parent="s", ts=100.001, model="<synthetic>")
 
@@ -64,12 +70,26 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
         ([custom_title("a\n  b\t" + "c " * 100)], "a b " + "c " * 37 + "c\u2026"),
         ([custom_title("a\n  b\t" + "c" * 100)], "a b\u2026"),
         ([user("caveat", uuid="m", isMeta=True), user("real", uuid="u", parent="m")], "real"),
-        ([user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")], "/x"),
-        ([user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}], 'say "custom-title"'),
+        (
+            [user("<command-message>x</command-message><command-name>/x</command-name>", uuid="u")],
+            "/x",
+        ),
+        (
+            [user('say "custom-title"', uuid="u"), {"type": "custom-title", "customTitle": 7}],
+            'say "custom-title"',
+        ),
         ([custom_title("\ud7ff\U0001f680")], "\ud7ff\U0001f680"),
         ([PADDING, *conversation(1), PADDING], "prompt 0"),
         ([user("x" * 3 * REACH, uuid="u"), PADDING], "x" * 8 + "\u2026"),
-        ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING, {"type": "last-prompt", "lastPrompt": "Last"}], "Last"),
+        (
+            [
+                {"pad": "x" * WIDE_REACH},
+                *conversation(1),
+                PADDING,
+                {"type": "last-prompt", "lastPrompt": "Last"},
+            ],
+            "Last",
+        ),
         ([{"pad": "x" * WIDE_REACH}, *conversation(1), PADDING], "(no prompt yet)"),
         ([*conversation(1), {"type": "last-prompt", "lastPrompt": "Last"}], "prompt 0"),
         ([TITLE, CLEAR], "Mine \u00b7 clear"),
@@ -82,12 +102,18 @@ def glance(folder: Path, records: Sequence[Record | bytes], **options: Any) -> H
     ],
 )
 def test_title(tmp_path: Path, records: list[Record], title: str) -> None:
-    """Custom, generated, summary, first prompt; the last of its kind; what /clear carried over says so; one line."""
+    """Custom, generated, summary, first prompt; the last of its kind.
+
+    What /clear carried over says so; one line.
+    """
     assert glance(tmp_path, records).title == title
 
 
 def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
-    """The record that holds all of them is longer than a head; that of the hook that gave the first one is not."""
+    """The record that holds all of them is longer than a head.
+
+    That of the hook that gave the first one is not.
+    """
     first, *others = parts_of(HANDED + "\n" + "what was said\n" * 2_500)
     told = [hook_success(part, number) for number, part in enumerate([first, *others])]
     whole = attachment("", uuid="h", parent=None)
@@ -96,7 +122,9 @@ def test_the_title_of_a_handoff_that_came_in_parts(tmp_path: Path) -> None:
     behind = glance(tmp_path, [TITLE, *told, whole, CLEAR, AI])
     assert len(session_bytes([*told, whole])) > REACH
     assert behind.title == "fix it \u00b7 handoff"
-    odd: list[Record] = [{**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")]
+    odd: list[Record] = [
+        {**told[0], "attachment": {**told[0]["attachment"], "stdout": text}} for text in ("x", "[]")
+    ]
     assert glance(tmp_path, [TITLE, *odd, CLEAR]).title == "Mine \u00b7 clear"
 
 
@@ -105,7 +133,12 @@ def hook_success(context: str, number: int) -> Record:
     output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": context}}
     row = attachment("", uuid=f"s{number}", parent=None)
     del row["rendered"]
-    said = {"type": "hook_success", "hookName": "SessionStart:clear", "content": "", "stdout": json.dumps(output)}
+    said = {
+        "type": "hook_success",
+        "hookName": "SessionStart:clear",
+        "content": "",
+        "stdout": json.dumps(output),
+    }
     return {**row, "attachment": said}
 
 
@@ -118,21 +151,38 @@ def test_an_answer_behind_what_the_client_writes_after_it(tmp_path: Path) -> Non
 
 def test_values_of_both_ends(tmp_path: Path) -> None:
     """Folder and start from the head, branch, version, tag and end from the tail."""
-    first = user("a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli")
+    first = user(
+        "a", uuid="a", ts=1, version="2.1.1", gitBranch="old", cwd="/first", entrypoint="cli"
+    )
     later = {"version": "2.1.9", "gitBranch": "new", "cwd": "/last", "entrypoint": "sdk-cli"}
     last = {**assistant("z", uuid="z", parent="a", ts=99), **later}
     tags: list[Record] = [{"type": "tag", "tag": "draft"}, {"type": "tag", "tag": "final"}]
     found = glance(tmp_path, [first, PADDING, last, *tags], mtime=5)
-    assert (found.cwd, found.branch, found.version, found.entrypoint) == ("/first", "new", "2.1.9", "cli")
+    assert (found.cwd, found.branch, found.version, found.entrypoint) == (
+        "/first",
+        "new",
+        "2.1.9",
+        "cli",
+    )
     assert found.tag == "final"
     assert (found.created, found.ended) == (instant(1), instant(99))
-    assert (found.folders, found.mtime, found.size) == (["/first", "/last"], 5, os.path.getsize(found.path))
+    assert (found.folders, found.mtime, found.size) == (
+        ["/first", "/last"],
+        5,
+        os.path.getsize(found.path),
+    )
 
 
 def test_a_file_without_dates(tmp_path: Path) -> None:
-    """The file's own time stands in; odd instants are none; other ISO forms are brought into the usual one."""
+    """The file's own time stands in; odd instants are none.
+
+    Other ISO forms are brought into the usual one.
+    """
     assert glance(tmp_path, [TITLE], mtime=0).created == "1970-01-01T00:00:00.000Z"
-    odd = [{"type": "x", "timestamp": value} for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)]
+    odd = [
+        {"type": "x", "timestamp": value}
+        for value in (7, "soon", "2026-01-31T10:30:00+01:00", None)
+    ]
     found = glance(tmp_path, odd, mtime=0)
     assert found.created == found.ended == "2026-01-31T09:30:00.000Z"
 
@@ -142,14 +192,19 @@ def test_the_end_is_the_conversations(tmp_path: Path) -> None:
     link: Record = {"type": "pr-link", "prNumber": 7, "timestamp": instant(1)}
     found = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, OPENING, CARD, link])
     assert (found.created, found.ended) == (instant(100), instant(100.001))
-    copied = glance(tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link])
+    copied = glance(
+        tmp_path, [{**MARK, "timestamp": instant(100)}, user("a", uuid="a", ts=3), link]
+    )
     assert (copied.created, copied.ended) == (instant(100), instant(100))
     assert glance(tmp_path, [TITLE, link]).ended == instant(1)
 
 
 def test_a_first_line_longer_than_the_reach(tmp_path: Path) -> None:
     """What its beginning shows as text is still found."""
-    found = glance(tmp_path, [user("x" * 3 * REACH, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)])
+    found = glance(
+        tmp_path,
+        [user("x" * 3 * REACH, uuid="u", ts=1), assistant("y", uuid="a", parent="u", ts=2)],
+    )
     assert (found.first_records, found.cwd) == ([], CWD)
     assert (found.ended, found.own_turns, found.is_sidechain) == (instant(2), True, False)
     big = user("x" * 3 * REACH, uuid="u", isSidechain=True)
@@ -223,7 +278,9 @@ def test_torn_and_foreign_lines(tmp_path: Path) -> None:
         ([{"continue_metadata": {"continued_at": "soon"}}, *conversation(2)], True, True),
     ],
 )
-def test_whether_anybody_went_on(tmp_path: Path, records: list[Record], own_turns: bool, touched: bool) -> None:
+def test_whether_anybody_went_on(
+    tmp_path: Path, records: list[Record], own_turns: bool, touched: bool
+) -> None:
     """An original is touched by its first prompt, a derived session by one after it was derived."""
     found = glance(tmp_path, records)
     assert (found.own_turns, found.touched) == (own_turns, touched)
@@ -253,8 +310,13 @@ def test_every_record_where_the_ends_hold_all(tmp_path: Path) -> None:
         ([TITLE, {"pad": "x" * 2 * WIDE_REACH}, TITLE], True, False, 0),
     ],
 )
-def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int) -> None:
-    """No sub-agent's file, no run of one question, none without a word; a long one is taken to hold some."""
+def test_what_listings_show(
+    tmp_path: Path, records: list[Record], *, listed: bool, helper: bool, prompts: int
+) -> None:
+    """No sub-agent's file, no run of one question, none without a word.
+
+    A long one is taken to hold some.
+    """
     found = glance(tmp_path, records)
     assert (found.is_listed, found.is_helper, found.prompts) == (listed, helper, prompts)
 
@@ -262,12 +324,18 @@ def test_what_listings_show(tmp_path: Path, records: list[Record], *, listed: bo
 def test_names_that_the_client_gave(tmp_path: Path) -> None:
     """The agent's last one, and every pull request."""
     links: list[Record] = [
-        {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"} for n in (1, 2)
+        {"type": "pr-link", "prNumber": n, "prUrl": f"https://GitHub.com/a/b/pull/{n}"}
+        for n in (1, 2)
     ]
     agents: list[Record] = [{"type": "agent-name", "agentName": name} for name in ("first", "last")]
     found = glance(tmp_path, [*conversation(1), *links, *agents])
     assert found.agent_name == "last"
-    assert found.pull_requests == {"1", "2", "https://github.com/a/b/pull/1", "https://github.com/a/b/pull/2"}
+    assert found.pull_requests == {
+        "1",
+        "2",
+        "https://github.com/a/b/pull/1",
+        "https://github.com/a/b/pull/2",
+    }
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:

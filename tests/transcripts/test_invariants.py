@@ -60,13 +60,19 @@ CASES: dict[str, tuple[list[Any], str]] = {
     "two are latest": ([*GOOD, after("e", ts=3)], LATEST),
     "no time": ([*GOOD, after("e", ts="soon")], LATEST),
     "assistant first": ([assistant("x", uuid="a")], "the conversation starts with a user"),
-    "result first": ([tool_result("t9", uuid="a", parent=None)], "the conversation starts with a user"),
+    "result first": (
+        [tool_result("t9", uuid="a", parent=None)],
+        "the conversation starts with a user",
+    ),
     "string content": ([user("hi", uuid="a"), PLAIN], FORM),
     "empty text": ([user("", uuid="a")], FORM),
     "blank block": ([user("hi", uuid="a"), assistant(" \n", uuid="b", parent="a")], FORM),
     "unanswered call": (GOOD[:3], PAIRS),
     "answered twice": ([*GOOD, tool_result("t1", uuid="e", parent="d", ts=4)], PAIRS),
-    "foreign session id": ([*GOOD, after("e", session_id="else")], "every record carries the session's id"),
+    "foreign session id": (
+        [*GOOD, after("e", session_id="else")],
+        "every record carries the session's id",
+    ),
 }
 
 
@@ -89,7 +95,10 @@ def test_a_file_that_others_can_read_fails(tmp_path: Path, mode: int) -> None:
 
 
 def test_require_names_every_failure(tmp_path: Path) -> None:
-    """All broken checks stand in one message, by the name that the file would have had; none is silence."""
+    """All broken checks stand in one message, by the name that the file would have had.
+
+    None is silence.
+    """
     require([Check("a", ok=True)], "/x/file.jsonl")
     with pytest.raises(CheckFailed, match=r"file\.jsonl was not kept: b; c"):
         require([Check("a", ok=True), Check("b", ok=False), Check("c", ok=False)], "/x/file.jsonl")

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from
+from resume_hooks.transcripts.linearize import (
+    Linear,
+    linearize,
+    standalone_count,
+    standalone_count_from,
+)
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node, node_of
 from tests.builders import assistant, attachment, call, result, system, user
@@ -13,15 +18,17 @@ from tests.builders import assistant, attachment, call, result, system, user
 def chain(story: str) -> list[Node]:
     """Nodes of a story in words.
 
-    ``u`` a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of the message 1 that calls a
-    and b, ``=a,b`` their results, ``1:`` an answer in text.
+    ``u`` a prompt, ``m`` a remark, ``s`` a note, ``+`` an attachment, ``1:a,b`` an answer of the
+    message 1 that calls a and b, ``=a,b`` their results, ``1:`` an answer in text.
     """
     nodes = []
     for number, word in enumerate(story.split()):
         uuid = f"{number}"
         name, colon, calls = word.partition(":")
         if colon:
-            blocks = [call(one) for one in calls.split(",") if one] or [{"type": "text", "text": "said"}]
+            blocks = [call(one) for one in calls.split(",") if one] or [
+                {"type": "text", "text": "said"}
+            ]
             row = assistant(blocks, uuid=uuid, message_id=name or None)
             row["message"]["id"] = name
         elif word.startswith("="):
@@ -44,7 +51,9 @@ def order(story: str) -> str:
 
 def dropped(row: Linear) -> str:
     """What is dropped, as ``place:call``."""
-    return " ".join(f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items()))
+    return " ".join(
+        f"{number}:{','.join(sorted(calls))}" for number, calls in sorted(row.dropped.items())
+    )
 
 
 ORDERS = {
@@ -96,7 +105,10 @@ PAIRS = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_what_no_api_takes(name: str) -> None:
-    """Calls and results without their counterpart are dropped; at the end they wait for an answer."""
+    """Calls and results without their counterpart are dropped.
+
+    At the end they wait for an answer.
+    """
     story, gone, waiting = PAIRS[name]
     row = linearize(chain(story))
     assert (dropped(row), row.open_calls) == (gone, waiting)

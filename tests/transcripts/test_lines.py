@@ -49,7 +49,10 @@ def test_body(raw: bytes, offset: int, body: bytes, torn: bool) -> None:
 
 
 def test_every_corpus_file_round_trips() -> None:
-    """Every file of the corpus, sub-agents and stubs too, joins to identical bytes; its tail is its end."""
+    """Every file of the corpus, sub-agents and stubs too, joins to identical bytes.
+
+    Its tail is its end.
+    """
     files = sorted(corpus().rglob("*.jsonl"))
     assert len(files) > 100
     for file in files:
@@ -62,7 +65,10 @@ def test_every_corpus_file_round_trips() -> None:
 
 
 def test_memory_is_bounded_by_the_longest_line(tmp_path: Path) -> None:
-    """Of eight 60 MB lines one is held, one is being read, and that twice while it grows; never all."""
+    """Of eight 60 MB lines one is held, one is being read, and that twice while it grows.
+
+    Never all.
+    """
     path = tmp_path / "huge.jsonl"
     with path.open("wb") as stream:
         for _ in range(8):
@@ -79,7 +85,8 @@ def test_memory_is_bounded_by_the_longest_line(tmp_path: Path) -> None:
 
 
 BYTES = st.lists(
-    st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]), max_size=60
+    st.sampled_from([b"\n", b"a", b"ab", b"\r\n", b"\xe2\x80\xa8", b"needle", b"x" * 11]),
+    max_size=60,
 ).map(b"".join)
 
 
@@ -130,7 +137,9 @@ def test_by_content(content: bytes, data: st.DataObject) -> None:
     expected = max((start for start in starts if start <= place), default=-1)
     assert line_with(io.BytesIO(content), b"needle", end, floor) == expected
     if end < len(content):
-        assert line_start(io.BytesIO(content), end) == max(start for start in starts if start <= end)
+        assert line_start(io.BytesIO(content), end) == max(
+            start for start in starts if start <= end
+        )
 
 
 def test_a_file_that_grows(tmp_path: Path) -> None:
@@ -140,7 +149,11 @@ def test_a_file_that_grows(tmp_path: Path) -> None:
     with open_transcript(str(path)) as stream:
         numbers = Numbers(11)
         path.write_bytes(b"one\ntwo\nthree\nfour\n")
-        assert (numbers.total(stream), numbers.start(stream, 2), numbers.start(stream, 3)) == (3, 8, -1)
+        assert (numbers.total(stream), numbers.start(stream, 2), numbers.start(stream, 3)) == (
+            3,
+            8,
+            -1,
+        )
         assert next(lines_before(stream, 11)).raw == b"thr"
 
 
@@ -148,10 +161,16 @@ def test_a_file_that_shrinks_or_is_gone(tmp_path: Path) -> None:
     """Told in a sentence."""
     path = tmp_path / "x"
     path.write_bytes(b"one\n")
-    with open_transcript(str(path)) as stream, pytest.raises(SessionNotFound, match="changed while it was read"):
+    with (
+        open_transcript(str(path)) as stream,
+        pytest.raises(SessionNotFound, match="changed while it was read"),
+    ):
         list(lines_before(stream, 8))
     path.unlink()
-    with pytest.raises(SessionNotFound, match="can't be read: No such file"), open_transcript(str(path)):
+    with (
+        pytest.raises(SessionNotFound, match="can't be read: No such file"),
+        open_transcript(str(path)),
+    ):
         pass
 
 

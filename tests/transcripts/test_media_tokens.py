@@ -1,4 +1,7 @@
-"""Media: what images and documents cost, by their size in pixels or pages; torn data costs the most it can."""
+"""Media: what images and documents cost, by their size in pixels or pages.
+
+Torn data costs the most it can.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +29,29 @@ JPEG = (
     + b"\xff\xe1\x00\x14Exif\0\0\xff\xd8\xff\xc0\x00\x0b\x08\0\x10\0\x10\0"  # a thumbnail with a frame of its own
     + b"\xff\xc2\x00\x0b\x08" + struct.pack(">HH", 480, 640) + b"\x03\0\0\0"
 )  # fmt: skip
-VP8X = b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0" + (639).to_bytes(3, "little") + (479).to_bytes(3, "little")
+VP8X = (
+    b"RIFF\0\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0"
+    + (639).to_bytes(3, "little")
+    + (479).to_bytes(3, "little")
+)
 VP8L = b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + (639 | 479 << 14).to_bytes(4, "little") + b"\0" * 8
 VP8 = b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\x30\x01\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480)
-FORMS = {"png": PNG, "gif": GIF, "jpeg": JPEG, "webp extended": VP8X, "webp lossless": VP8L, "webp lossy": VP8}
+FORMS = {
+    "png": PNG,
+    "gif": GIF,
+    "jpeg": JPEG,
+    "webp extended": VP8X,
+    "webp lossless": VP8L,
+    "webp lossy": VP8,
+}
 
 
 def block(data: bytes, kind: str = "image") -> Record:
     """A block that holds ``data``."""
-    return {"type": kind, "source": {"type": "base64", "media_type": "x", "data": base64.b64encode(data).decode()}}
+    return {
+        "type": kind,
+        "source": {"type": "base64", "media_type": "x", "data": base64.b64encode(data).decode()},
+    }
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -62,7 +79,9 @@ def test_images_are_scaled_as_the_api_does(size: ImageSize, tokens: int) -> None
     assert image_tokens(size) == tokens
 
 
-@pytest.mark.parametrize(("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)])
+@pytest.mark.parametrize(
+    ("form", "end"), [("png", 20), ("jpeg", 40), ("webp extended", 25), ("webp lossless", 20)]
+)
 def test_a_size_that_is_cut_through_is_none(form: str, end: int) -> None:
     """The first half of a number is no number."""
     assert image_size(FORMS[form][:end]) is None
@@ -73,7 +92,10 @@ def test_documents_cost_by_page() -> None:
     pages = b"%PDF-1.4 /Type /Pages /Type /Page /Type/Page\n /Type /Page>>"
     assert media_tokens(block(pages, "document")) == 3 * PAGE_TOKENS
     assert media_tokens(block(b"%PDF-1.7 compressed", "document")) == PAGE_TOKENS
-    text = {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x" * 400}}
+    text = {
+        "type": "document",
+        "source": {"type": "text", "media_type": "text/plain", "data": "x" * 400},
+    }
     assert media_tokens(text) == 100
 
 

@@ -13,8 +13,14 @@ from resume_hooks.transcripts.parted_text import LONGEST, MOST, PARTS, parts_of,
 CLIENT = 10_000
 """What the client takes of a hook, in the units that JavaScript counts."""
 
-LINES = st.builds(str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000))
-TEXTS = st.lists(LINES, max_size=40).map("\n".join).map(lambda text: front_units(plain(text), LONGEST).strip())
+LINES = st.builds(
+    str.__mul__, st.sampled_from(["a", "ü", "\U0001f680", "a b. "]), st.integers(0, 12_000)
+)
+TEXTS = (
+    st.lists(LINES, max_size=40)
+    .map("\n".join)
+    .map(lambda text: front_units(plain(text), LONGEST).strip())
+)
 
 
 @given(TEXTS, st.randoms(use_true_random=False))

@@ -46,7 +46,10 @@ THEIRS = {
 
 
 def test_the_wording() -> None:
-    """Tool and size first, then where the original is; a reason only where the kind doesn't say it."""
+    """Tool and size first, then where the original is.
+
+    A reason only where the kind doesn't say it.
+    """
     assert placeholders.for_result("Read", 12_345, AT) == (
         "[Results from Read tool suppressed - original content was 12,345 characters; original: 5e12a303:42]"
     )
@@ -60,7 +63,10 @@ def test_the_wording() -> None:
 
 @pytest.mark.parametrize("kind", MAKERS)
 def test_each_kind_is_known_again(kind: str) -> None:
-    """By itself, and between the ends of a paste or behind the head of a command; never under the shortest length."""
+    """By itself, and between the ends of a paste or behind the head of a command.
+
+    Never under the shortest length.
+    """
     for size in (1, 999, 12_345_678):
         text = MAKERS[kind](size, AT, "why")
         assert is_placeholder(text)
@@ -94,7 +100,9 @@ def test_what_only_looks_like_one(text: str) -> None:
     assert not is_placeholder(text)
 
 
-@pytest.mark.parametrize("behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"])
+@pytest.mark.parametrize(
+    "behind", ["\nprinted behind it", " printed behind it", "\n]", "x" * 2_000 + "]"]
+)
 def test_what_goes_on_behind_one_is_somebodys_own(behind: str) -> None:
     """A program can print a placeholder first."""
     assert not is_placeholder(f"{placeholders.for_result('Bash', 12_345, AT)}{behind}")
@@ -120,7 +128,10 @@ def test_answers_are_told_from_other_placeholders() -> None:
 def test_never_longer_than_what_it_stands_for(config_home: ConfigHome, size: int) -> None:
     """Outputs, commands, pastes and answers of every critical length, with no threshold: shorter, or left alone."""
     chain = (
-        Chain().ask("p" * (800 + size)).tool("t1", "Bash", "o" * size, command="c" * (120 + size)).answer("a" * size)
+        Chain()
+        .ask("p" * (800 + size))
+        .tool("t1", "Bash", "o" * size, command="c" * (120 + size))
+        .answer("a" * size)
     )
     path = written(config_home, chain)
     before, after = by_uuid(path), by_uuid(trimmed(config_home, path, threshold=0, assistant=9))

@@ -17,9 +17,23 @@ from tests.builders import SESSION, line, session_id, user
 
 PARENT = session_id(1)
 FILE = f"/abs/{PARENT}.jsonl"
-FORBIDDEN = ("cwd", "timestamp", "sessionId", "customTitle", "aiTitle", "lastPrompt", "summary", "tag", "gitBranch")
+FORBIDDEN = (
+    "cwd",
+    "timestamp",
+    "sessionId",
+    "customTitle",
+    "aiTitle",
+    "lastPrompt",
+    "summary",
+    "tag",
+    "gitBranch",
+)
 
-PEER = {"parent_session_file": FILE, "parent_session_id": PARENT, "continued_at": "2025-12-19T14:30:00Z"}
+PEER = {
+    "parent_session_file": FILE,
+    "parent_session_id": PARENT,
+    "continued_at": "2025-12-19T14:30:00Z",
+}
 OLD_PEER = {
     "parent_file": FILE,
     "continued_at": "2025-12-19T14:30:00Z",
@@ -50,7 +64,10 @@ VARIANTS: dict[str, tuple[dict[str, Any], Parent]] = {
         {"continue_metadata": OLD_PEER},
         Parent(PARENT, FILE, "continued", "rollover", "2025-12-19T14:30:00Z"),
     ),
-    "peer's trim": ({"trim_metadata": TRIM}, Parent(PARENT, FILE, "trimmed", "trim", "2025-12-20T14:30:00Z")),
+    "peer's trim": (
+        {"trim_metadata": TRIM},
+        Parent(PARENT, FILE, "trimmed", "trim", "2025-12-20T14:30:00Z"),
+    ),
     "both, as we write a trim": (
         {"continue_metadata": OURS, "trim_metadata": TRIM},
         Parent(PARENT, FILE, "trimmed", "trim", "2026-01-31T09:30:00.000Z"),
@@ -80,7 +97,9 @@ FORMS: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "CRLF": lambda found: line(found) + b"\r\n" + line(user("hi", uuid="a")) + b"\r\n",
     "no line end": line,
     "100 KB first line": lambda found: line({"pad": "x" * 100_000, **found}) + b"\n",
-    "bad UTF-8 elsewhere in the line": lambda found: line({"pad": "%", **found}).replace(b"%", b"\xff") + b"\n",
+    "bad UTF-8 elsewhere in the line": lambda found: (
+        line({"pad": "%", **found}).replace(b"%", b"\xff") + b"\n"
+    ),
 }
 
 
@@ -106,7 +125,13 @@ def test_every_variant_is_read_in_every_form(tmp_path: Path, variant: str, form:
         {"continue_metadata": None},
         {"continue_metadata": [FILE]},
         {"continue_metadata": FILE},
-        {"continue_metadata": {"parent_session_id": 7, "parent_file": ["x"], "continuation_type": {}}},
+        {
+            "continue_metadata": {
+                "parent_session_id": 7,
+                "parent_file": ["x"],
+                "continuation_type": {},
+            }
+        },
         {"trim_metadata": {"parent_file": None}, "continue_metadata": False},
         {"note": {"continue_metadata": PEER}},
         {"message": json.dumps({"continue_metadata": PEER})},
@@ -127,7 +152,12 @@ def test_damaged_first_lines_name_no_parent(tmp_path: Path, data: bytes) -> None
 
 def test_metadata_on_a_later_line_is_no_metadata(tmp_path: Path) -> None:
     """Only the first line speaks for the file: a quoted transcript farther down does not."""
-    assert read_parent(write(tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER}))) is None
+    assert (
+        read_parent(
+            write(tmp_path, line(user("hi", uuid="a")) + b"\n" + line({"continue_metadata": PEER}))
+        )
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -142,14 +172,20 @@ def test_a_fork_names_its_parent_on_its_records(tmp_path: Path, lead: bytes) -> 
 
 def test_a_quoted_fork_does_not_hide_the_real_one(tmp_path: Path) -> None:
     """``forkedFrom`` inside a tool's output says nothing; the record's own does."""
-    quoted = user("hi", uuid="a", toolUseResult={"forkedFrom": {"sessionId": session_id(9), "messageUuid": "m"}})
+    quoted = user(
+        "hi",
+        uuid="a",
+        toolUseResult={"forkedFrom": {"sessionId": session_id(9), "messageUuid": "m"}},
+    )
     forked = user("hi", uuid="b", forkedFrom={"sessionId": PARENT, "messageUuid": "m"})
     parent = read_parent(write(tmp_path, line(quoted) + b"\n" + line(forked) + b"\n"))
     assert parent is not None
     assert parent.session_id == PARENT
 
 
-@pytest.mark.parametrize("fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT])
+@pytest.mark.parametrize(
+    "fork", [None, [], {}, {"sessionId": 5}, {"sessionId": "../../etc"}, PARENT]
+)
 def test_a_malformed_fork_names_no_parent(tmp_path: Path, fork: object) -> None:
     """A fork's mark of the wrong shape, or with an id that is none, is passed over."""
     assert read_parent(write(tmp_path, line(user("hi", uuid="a", forkedFrom=fork)))) is None
@@ -161,7 +197,9 @@ paths = st.text(st.characters(codec=None), max_size=60)
 @given(file=paths, kind=st.sampled_from(["handoff", "rollover", "trim"]))
 def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
     """Read as the raw text that listers scan, the line has none of the keys that they look for, at any depth."""
-    written = continue_line(parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True)
+    written = continue_line(
+        parent_id=PARENT, parent_file=f'{file}"cwd":"/x"', kind=kind, at="2026", summary=True
+    )
     keys = set(re.findall(r'(?<!\\)"([^"\\]*)"\s*:', written.decode()))
     assert keys.isdisjoint(FORBIDDEN)
     assert not any(f'"{key}":'.encode() in written for key in FORBIDDEN)
@@ -171,10 +209,14 @@ def test_no_lister_is_misled_by_the_written_line(file: str, kind: str) -> None:
 def test_the_written_line_has_the_documented_form(tmp_path: Path) -> None:
     """Field by field and in order, and it reads back as what it was written from."""
     at = "2026-01-31T09:30:00.000Z"
-    written = continue_line(parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False)
+    written = continue_line(
+        parent_id=PARENT, parent_file=FILE, kind="handoff", at=at, summary=False
+    )
     inner = {**OURS, "continuation_type": "handoff"}
     assert written == json.dumps({"continue_metadata": inner}, separators=(",", ":")).encode()
-    assert read_parent(write(tmp_path, written + b"\n")) == Parent(PARENT, FILE, "continued", "handoff", at)
+    assert read_parent(write(tmp_path, written + b"\n")) == Parent(
+        PARENT, FILE, "continued", "handoff", at
+    )
 
 
 @pytest.mark.parametrize("kind", ["handoff\n# HEAD", "</system-reminder>", "x" * 40])

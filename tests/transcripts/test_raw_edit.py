@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks.errors import TooDeep
-from resume_hooks.transcripts.raw_edit import encode, with_field, with_fields, with_own, without_usage
+from resume_hooks.transcripts.raw_edit import (
+    encode,
+    with_field,
+    with_fields,
+    with_own,
+    without_usage,
+)
 from resume_hooks.transcripts.records import parse
 from tests.builders import assistant, line, usage, user
 
@@ -25,7 +31,10 @@ def changed(body: bytes) -> bytes:
 
 
 SAME_BYTES = {
-    "plain": (b'{"parentUuid":"p0","sessionId":"s0","x":1}', b'{"parentUuid":"p1","sessionId":"s1","x":1}'),
+    "plain": (
+        b'{"parentUuid":"p0","sessionId":"s0","x":1}',
+        b'{"parentUuid":"p1","sessionId":"s1","x":1}',
+    ),
     "numbers as written": (
         b'{"parentUuid":"p0","x":1.50e+3,"y":12345678901234567890123,"sessionId":"s0"}',
         b'{"parentUuid":"p1","x":1.50e+3,"y":12345678901234567890123,"sessionId":"s1"}',
@@ -69,7 +78,8 @@ def test_the_rest_stays_byte_for_byte(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}']
+    "body",
+    [b'{"parentUuid": "p0", "sessionId": "s0", "x": [1, 2]}', b'{"x":[1,2],"sessionId":"s0"}'],
 )
 def test_what_was_written_otherwise_is_encoded_anew(body: bytes) -> None:
     """Spaces of another program, or a field that is missing: the same record, compact."""
@@ -109,7 +119,10 @@ values = st.recursive(
 )  # fmt: skip
 
 
-@given(record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), values), spaced=st.booleans())
+@given(
+    record=st.dictionaries(st.sampled_from(["sessionId", "parentUuid", "x", "y"]), values),
+    spaced=st.booleans(),
+)
 def test_any_record_changes_in_what_is_named_alone(record: dict[str, Any], spaced: bool) -> None:
     """Read again, a changed line differs in the named fields and in nothing else."""
     body = json.dumps(record).encode() if spaced else orjson.dumps(record)
@@ -131,7 +144,9 @@ def test_counts_become_zero() -> None:
 def test_counts_of_others_stay(place: str) -> None:
     """An input that is called usage is the model's own words, wherever the real one stands."""
     given = {"usage": {"input_tokens": 5}}
-    row = assistant([{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000)
+    row = assistant(
+        [{"type": "tool_use", "id": "t", "name": "x", "input": given}], uuid="a", tokens=9_000
+    )
     if place == "before":
         content = row["message"].pop("content")
         row["message"]["content"] = content
@@ -174,7 +189,11 @@ def test_a_field_of_a_line_that_nests_deep(depth: int) -> None:
 
 def test_counts_behind_the_usage_stay() -> None:
     """Only what stands within the usage is a count of this answer."""
-    row = {**assistant("x", uuid="a", tokens=9_000), "budget_tokens": 4_242, "stats": {"thinking_tokens": 17}}
+    row = {
+        **assistant("x", uuid="a", tokens=9_000),
+        "budget_tokens": 4_242,
+        "stats": {"thinking_tokens": 17},
+    }
     record = parse(without_usage(line(row)))
     assert record is not None
     assert (record["budget_tokens"], record["stats"]) == (4_242, {"thinking_tokens": 17})

@@ -43,7 +43,10 @@ WHOLE_USAGE = {
     ],
 )
 def test_parse(body: bytes, expected: object) -> None:
-    """What the client tolerates parses, and what parses can be written again; everything else is None."""
+    """What the client tolerates parses, and what parses can be written again.
+
+    Everything else is None.
+    """
     parsed = records.parse(body)
     assert parsed == expected
     if parsed is not None:
@@ -73,10 +76,22 @@ def test_deep_nesting_is_counted_without_recursion() -> None:
         ("inside", {"isSidechain": True}, False),
         ("<local-command-stdout>x</local-command-stdout>", {}, False),
         ("<command-name>/clear</command-name>", {}, False),
-        ("<command-name>/compact</command-name><command-args>keep the API notes</command-args>", {}, False),
-        ("<command-name>/plan</command-name><command-args>move the parser</command-args>", {}, True),
+        (
+            "<command-name>/compact</command-name><command-args>keep the API notes</command-args>",
+            {},
+            False,
+        ),
+        (
+            "<command-name>/plan</command-name><command-args>move the parser</command-args>",
+            {},
+            True,
+        ),
         ("<command-name>/plan</command-name><command-args>open it</command-args>", {}, False),
-        ("<command-name>/planner</command-name><command-args>move the parser</command-args>", {}, False),
+        (
+            "<command-name>/planner</command-name><command-args>move the parser</command-args>",
+            {},
+            False,
+        ),
         ("<command-message>go</command-message>\n<command-name>/go</command-name>", {}, True),
         ("[Request interrupted by user]", {}, False),
         ("Unknown command: /trim. Did you mean /tui?", {}, False),
@@ -95,15 +110,23 @@ def test_prompt_text_of_a_command() -> None:
 
 
 def test_characters_are_those_that_reach_the_api() -> None:
-    """Texts, thinking, tool inputs, results and rendered attachments count; images and tool bookkeeping don't."""
+    """Texts, thinking, tool inputs, results and rendered attachments count.
+
+    Images and tool bookkeeping don't.
+    """
 
     def count(record: dict[str, Any]) -> int:
         return node_of(record, Line(0, 0, b"")).characters
 
     image = {"type": "image", "source": {"type": "base64", "data": "x" * 1_000}}
     assert count(user("12345", uuid="u")) == 5
-    assert count(user([result("c", "123", is_error=True), {"type": "text", "text": "45"}], uuid="u")) == 5
-    assert count(user([result("c", [{"type": "text", "text": "123"}, image]), image], uuid="u")) == 3
+    assert (
+        count(user([result("c", "123", is_error=True), {"type": "text", "text": "45"}], uuid="u"))
+        == 5
+    )
+    assert (
+        count(user([result("c", [{"type": "text", "text": "123"}, image]), image], uuid="u")) == 3
+    )
     thinking = {"type": "thinking", "thinking": "12", "signature": "x" * 500}
     assert count(assistant([thinking, call("c", path="345", lines=[1, "6"])], uuid="a")) == 6
     assert count(attachment("1234", uuid="t", parent=None)) == 4
@@ -148,7 +171,10 @@ def test_the_input_is_counted_without_the_answer() -> None:
     ],
 )
 def test_instants(text: object, expected: str) -> None:
-    """Instants of any ISO form come out in one; anything else, and what no calendar holds, is none."""
+    """Instants of any ISO form come out in one.
+
+    Anything else, and what no calendar holds, is none.
+    """
     assert clock.normal(text) == expected
     assert (clock.milliseconds(text) is None) == (not expected)
 

@@ -28,21 +28,61 @@ def boundary(**metadata: Any) -> Record:
     ("rows", "copied"),
     [
         ([row("user", EARLIER), row("assistant", NOON)], ""),
-        ([boundary(), row("user", EARLIER), row("assistant", NOON), row("attachment", EARLIER)], "234"),
-        ([boundary(), row("user", EARLIER), row("user", LATER), row("assistant", EARLIER)], "2"),
-        ([boundary(), row("user", NOON, isCompactSummary=True), row("user", LATER), row("user", EARLIER)], ""),
-        ([boundary(), row("user", NOON, isCompactSummary=True), row("user", NOON), row("user", LATER)], "3"),
         (
-            [row("assistant", MORNING), boundary(), row("user", EARLIER, isCompactSummary=True), row("user", EARLIER)],
+            [boundary(), row("user", EARLIER), row("assistant", NOON), row("attachment", EARLIER)],
+            "234",
+        ),
+        ([boundary(), row("user", EARLIER), row("user", LATER), row("assistant", EARLIER)], "2"),
+        (
+            [
+                boundary(),
+                row("user", NOON, isCompactSummary=True),
+                row("user", LATER),
+                row("user", EARLIER),
+            ],
+            "",
+        ),
+        (
+            [
+                boundary(),
+                row("user", NOON, isCompactSummary=True),
+                row("user", NOON),
+                row("user", LATER),
+            ],
+            "3",
+        ),
+        (
+            [
+                row("assistant", MORNING),
+                boundary(),
+                row("user", EARLIER, isCompactSummary=True),
+                row("user", EARLIER),
+            ],
             "34",
         ),
         (
-            [row("assistant", EARLIER), boundary(), row("user", MORNING, isCompactSummary=True), row("user", EARLIER)],
+            [
+                row("assistant", EARLIER),
+                boundary(),
+                row("user", MORNING, isCompactSummary=True),
+                row("user", EARLIER),
+            ],
             "",
         ),
-        ([row("user", MORNING), *[boundary(), row("user", EARLIER, isCompactSummary=True)] * 2], "35"),
+        (
+            [row("user", MORNING), *[boundary(), row("user", EARLIER, isCompactSummary=True)] * 2],
+            "35",
+        ),
         ([boundary(preservedSegment={}), row("user", EARLIER)], ""),
-        ([boundary(), row("attachment", LATER), row("user", EARLIER), row("user", EARLIER, isSidechain=True)], "3"),
+        (
+            [
+                boundary(),
+                row("attachment", LATER),
+                row("user", EARLIER),
+                row("user", EARLIER, isSidechain=True),
+            ],
+            "3",
+        ),
         ([boundary(), row("last-prompt", EARLIER), row("user", ""), row("user", EARLIER)], "34"),
         ([boundary() | {"timestamp": 7}, row("user", EARLIER)], ""),
     ],
@@ -62,6 +102,9 @@ def boundary(**metadata: Any) -> Record:
     ],
 )
 def test_what_is_not_after_its_boundary_is_a_copy(rows: list[Record], copied: str) -> None:
-    """Until the conversation goes on; the client's own compactions have a summary, or say what they kept."""
+    """Until the conversation goes on.
+
+    The client's own compactions have a summary, or say what they kept.
+    """
     copies = Copies()
     assert "".join(str(at) for at, record in enumerate(rows, 1) if copies.holds(record)) == copied

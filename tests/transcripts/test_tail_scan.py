@@ -10,7 +10,17 @@ import pytest
 from benchmarks.generate import generate_session
 from resume_hooks.transcripts.chain import SKIPPED_BYTES
 from resume_hooks.transcripts.transcript import is_live_part_within, scan, scan_live
-from tests.builders import SESSION, Record, assistant, boundary, conversation, last_prompt, summary, user, write_session
+from tests.builders import (
+    SESSION,
+    Record,
+    assistant,
+    boundary,
+    conversation,
+    last_prompt,
+    summary,
+    user,
+    write_session,
+)
 from tests.needs import corpus
 
 FILLER = user("x" * 1_000_000, uuid="filler", parent="r3", ts=4)
@@ -23,7 +33,9 @@ def seen(path: str) -> tuple[list[Any], list[Any], bool]:
     whole = scan(path)
     part, (observer,) = scan_live(path, lambda: (_Collector(),))
     assert observer.numbers == [node.number for node in part.nodes]
-    rows = [[(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)]
+    rows = [
+        [(n.uuid, n.number, n.offset, n.length) for n in found.chain] for found in (whole, part)
+    ]
     return rows[0], rows[1], not part.whole
 
 
@@ -38,7 +50,10 @@ class _Collector:
 
 def compacted(*after: Record, **metadata: Any) -> list[Record]:
     """A long old part, a compaction, and what came after it."""
-    row = [boundary(uuid="b", before="f5", ts=10, **metadata), summary("told", uuid="s", parent="b", ts=11)]
+    row = [
+        boundary(uuid="b", before="f5", ts=10, **metadata),
+        summary("told", uuid="s", parent="b", ts=11),
+    ]
     return [*OLD, *row, *after]
 
 
@@ -55,7 +70,10 @@ CASES: dict[str, tuple[list[Record], bool]] = {
     "listed messages kept": (compacted(*GONE_ON, preserved=LISTED), True),
     "marks that lead nowhere": (compacted(*GONE_ON, segment={**KEPT, "headUuid": "zz"}), False),
     "a boundary that hangs on the old part": (compacted(*GONE_ON, parent="f5"), False),
-    "a boundary that is only spoken of": ([*OLD, user('"subtype":"compact_boundary"', uuid="q", parent="f5")], False),
+    "a boundary that is only spoken of": (
+        [*OLD, user('"subtype":"compact_boundary"', uuid="q", parent="f5")],
+        False,
+    ),
     "spoken of after a true one": (
         compacted(*GONE_ON, user('say "compact_boundary"', uuid="q", parent="m", ts=14)),
         True,
@@ -65,7 +83,10 @@ CASES: dict[str, tuple[list[Record], bool]] = {
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_live_part_is_the_same(name: str, tmp_path: Path) -> None:
-    """Numbers, offsets and order are those that the whole file gives; where it can't be told, the whole is read."""
+    """Numbers, offsets and order are those that the whole file gives.
+
+    Where it can't be told, the whole is read.
+    """
     records, less = CASES[name]
     path = write_session(tmp_path, SESSION, records)
     assert Path(path).stat().st_size > SKIPPED_BYTES
@@ -76,7 +97,11 @@ def test_the_live_part_is_the_same(name: str, tmp_path: Path) -> None:
 
 def test_a_small_file_is_read_whole(tmp_path: Path) -> None:
     """Up to five mebibytes clients look behind a compaction, too."""
-    row = [boundary(uuid="b", before="r3", ts=10), summary("told", uuid="s", parent="b", ts=11), *GONE_ON]
+    row = [
+        boundary(uuid="b", before="r3", ts=10),
+        summary("told", uuid="s", parent="b", ts=11),
+        *GONE_ON,
+    ]
     assert not seen(write_session(tmp_path, SESSION, [*conversation(2), *row]))[2]
 
 
@@ -92,13 +117,24 @@ def test_generated_sessions(tmp_path: Path) -> None:
 
 
 def test_how_much_is_live(tmp_path: Path) -> None:
-    """Told by as much of the end as is asked about; of a file that was never compacted all is live."""
+    """Told by as much of the end as is asked about.
+
+    Of a file that was never compacted all is live.
+    """
     path = write_session(tmp_path, SESSION, compacted(*GONE_ON))
     size = Path(path).stat().st_size
     live = size - next(node.offset for node in scan(path).nodes if node.boundary)
-    assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [False, False, True, True]
+    assert [is_live_part_within(path, limit) for limit in (10, live - 1, live, size)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
     kept = write_session(tmp_path, SESSION, compacted(*GONE_ON, segment=KEPT))
-    assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [False, True]
+    assert [is_live_part_within(kept, limit) for limit in (live + 1_000, size + 1_000)] == [
+        False,
+        True,
+    ]
     whole = write_session(tmp_path, SESSION, OLD)
     size = Path(whole).stat().st_size
     assert [is_live_part_within(whole, limit) for limit in (size - 1, size)] == [False, True]

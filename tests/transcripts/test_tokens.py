@@ -47,7 +47,12 @@ def after_compaction(*more: Record, segment: Record | None = None) -> list[Recor
     """Two turns that used 150,000 tokens, a compaction, and ``more``."""
     turns = conversation(2)
     turns[3]["message"]["usage"] = {"input_tokens": 150_000}
-    return [*turns, boundary(uuid="b", segment=segment, ts=9), summary("x" * 400, uuid="s", parent="b", ts=9), *more]
+    return [
+        *turns,
+        boundary(uuid="b", segment=segment, ts=9),
+        summary("x" * 400, uuid="s", parent="b", ts=9),
+        *more,
+    ]
 
 
 @pytest.fixture(autouse=True)
@@ -88,7 +93,15 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent=None, ts=50)], 0),
         ([*conversation(3), *[PADDING] * 9, user("x", uuid="x", parent="gone", ts=6)], 1_500),
         ([*conversation(3), *[PADDING] * 9, *conversation(1, prefix="y", start=90)], 1_100),
-        ([last_prompt("r1"), *conversation(3), *[PADDING] * 9, *conversation(2, prefix="y", start=90)], 1_100),
+        (
+            [
+                last_prompt("r1"),
+                *conversation(3),
+                *[PADDING] * 9,
+                *conversation(2, prefix="y", start=90),
+            ],
+            1_100,
+        ),
         ([*conversation(9), {**last_prompt("r1"), "leafUuid": None, "explicit": True}], 0),
         (conversation(9)[::-1], 2_700),
         ([*conversation(9)[::-1], *[PADDING] * 9], 2_700),
@@ -96,13 +109,24 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         (after_compaction(*[PADDING] * 9), 100 + BEGUN),
         (after_compaction(segment=KEPT), 105 + BEGUN),
         (after_compaction(*[PADDING] * 9, segment=KEPT), 105 + BEGUN),
-        (after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT), 105 + BEGUN),
+        (
+            after_compaction(user("x", uuid="x", parent="s", ts=20), *[PADDING] * 3, segment=KEPT),
+            105 + BEGUN,
+        ),
         (after_compaction(*conversation(1, prefix="n", start=30)), 1_100),
         (after_compaction(user("x", uuid="x", parent="r3", ts=30), *[PADDING] * 9), 150_000),
-        ([last_prompt("r1"), *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING])], 100 + BEGUN),
+        (
+            [
+                last_prompt("r1"),
+                *after_compaction(user("x", uuid="x", parent="s", ts=30), *[PADDING]),
+            ],
+            100 + BEGUN,
+        ),
     ],
 )
-def test_what_tempts_the_end_to_be_wrong(records: list[Record], expected: int, tmp_path: Path) -> None:
+def test_what_tempts_the_end_to_be_wrong(
+    records: list[Record], expected: int, tmp_path: Path
+) -> None:
     """Branches, hints, gaps and compactions out of reach give the same count as the whole file."""
     found = both(write_session(tmp_path, SESSION, records))
     assert abs(found.tokens - expected) <= 3
@@ -112,7 +136,10 @@ def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) ->
     """A boundary that it took over from its parent is older than the child."""
     stated = {"continued_at": "2026-02-01T00:00:00.000Z", "context_tokens": 78_833}
     head = {"type": "continue_metadata", "continue_metadata": stated}
-    for at, expected in (("2026-01-31T00:00:00Z", 78_833), ("2026-02-01T00:00:01Z", USUAL_BASE + 1)):
+    for at, expected in (
+        ("2026-01-31T00:00:00Z", 78_833),
+        ("2026-02-01T00:00:01Z", USUAL_BASE + 1),
+    ):
         rows = [head, boundary(uuid="b", ts=at), summary("sum", uuid="s", parent="b", ts=at)]
         assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
 
@@ -120,14 +147,22 @@ def test_what_a_child_came_to_counts_until_its_own_compaction(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("remark", "expected"),
     [
-        ("resume-hooks: 96,344 tokens before, about 93,235 now. What was taken out can be read", 93_235),
-        ("resume-hooks: The session was full (compaction trim). 96,344 tokens before, about 7 now.", 7),
+        (
+            "resume-hooks: 96,344 tokens before, about 93,235 now. What was taken out can be read",
+            93_235,
+        ),
+        (
+            "resume-hooks: The session was full (compaction trim). 96,344 tokens before, about 7 now.",
+            7,
+        ),
         ("resume-hooks: trim@60k: 96k tokens, now about 41k; back: /untrim", 41_000),
         ("resume-hooks: 1 tokens before, about 9" + "9" * 5_000, MAX_TOKENS),
         ("another plugin: 96,344 tokens before, about 93,235 now.", USUAL_BASE + 1),
     ],
 )
-def test_after_a_trim_in_place_it_is_what_that_said(remark: str, expected: int, tmp_path: Path) -> None:
+def test_after_a_trim_in_place_it_is_what_that_said(
+    remark: str, expected: int, tmp_path: Path
+) -> None:
     """Until an answer counts it, or another compaction takes its place."""
     rows = [
         boundary(uuid="b", ts=1),
@@ -137,19 +172,27 @@ def test_after_a_trim_in_place_it_is_what_that_said(remark: str, expected: int, 
     assert both(write_session(tmp_path, SESSION, rows)).tokens == expected
     later = [boundary(uuid="b2", ts=4), summary("sum", uuid="s2", parent="b2", ts=5)]
     assert both(write_session(tmp_path, SESSION, [*rows, *later])).tokens == USUAL_BASE + 1
-    answered = [*rows, user("x", uuid="u", parent="i", ts=4), assistant("y", uuid="a", parent="u", ts=5, tokens=500)]
+    answered = [
+        *rows,
+        user("x", uuid="u", parent="i", ts=4),
+        assistant("y", uuid="a", parent="u", ts=5, tokens=500),
+    ]
     assert both(write_session(tmp_path, SESSION, answered)).tokens == 500
 
 
 def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
     """A record without a parent, of an answer whose other record has one: which records stand before it, all tell."""
     talk = [user("x", uuid="u0", parent=None, ts=0)]
-    talk += [user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)]
+    talk += [
+        user("x", uuid=f"u{number}", parent=f"u{number - 1}", ts=number) for number in range(1, 9)
+    ]
     kept = {"anchorUuid": "s", "headUuid": "u6", "tailUuid": "u8"}
     talk += [boundary(uuid="b", ts=9, segment=kept), summary("sum", uuid="s", parent="b", ts=9)]
     for number in range(10, 30):
         parent = talk[-1]["uuid"]
-        talk.append(tool_use(f"c{number}", uuid=f"a{number}", parent=parent, ts=number, tokens=200 * number))
+        talk.append(
+            tool_use(f"c{number}", uuid=f"a{number}", parent=parent, ts=number, tokens=200 * number)
+        )
         talk.append(tool_result(f"c{number}", uuid=f"r{number}", parent=f"a{number}", ts=number))
     talk.append(assistant("y", uuid="one", parent="r29", ts=31, tokens=0, message_id="m"))
     talk += [last_prompt("one"), user("x", uuid="left", parent="one", ts=32)]
@@ -173,10 +216,16 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
             records.append(user("x" * chance.choice([10, 900]), uuid=name, parent=parent, ts=ts))
         elif kind == "a":
             answer = chance.choice(["m", "n", "o", *[f"own{number}"] * 4])
-            count = counts.setdefault(answer, chance.choice([0, 100 * number + 50]))  # one answer, one count
-            records.append(assistant("y", uuid=name, parent=parent, ts=ts, tokens=count, message_id=answer))
+            count = counts.setdefault(
+                answer, chance.choice([0, 100 * number + 50])
+            )  # one answer, one count
+            records.append(
+                assistant("y", uuid=name, parent=parent, ts=ts, tokens=count, message_id=answer)
+            )
         elif kind == "t":
-            records.append(tool_use(f"c{number}", uuid=name, parent=parent, ts=ts, tokens=200 * number + 90))
+            records.append(
+                tool_use(f"c{number}", uuid=name, parent=parent, ts=ts, tokens=200 * number + 90)
+            )
             records.append(tool_result(f"c{number}", uuid=f"{name}r", parent=name, ts=ts))
             known.append(name)
             name = f"{name}r"
@@ -212,7 +261,9 @@ def test_a_file_that_is_gone(tmp_path: Path) -> None:
         recent_context(str(tmp_path / "gone.jsonl"))
 
 
-@pytest.mark.parametrize(("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(0, 200_000), (200_000, 200_000), (200_001, 1_000_000)]
+)
 def test_window(count: int, expected: int) -> None:
     """200,000 tokens, a million where the use says so."""
     assert window_for(count) == expected
@@ -225,10 +276,14 @@ def test_a_set_window_wins(tmp_path: Path) -> None:
     assert context_of(scan(path).chain, 400_000).window == 400_000
 
 
-@pytest.mark.parametrize(("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)])
+@pytest.mark.parametrize(
+    ("original", "window"), [(606_957, 1_000_000), (150_000, 200_000), ("many", 200_000)]
+)
 def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, window: int) -> None:
     """Before an answer counts it and after; unless the user set one."""
-    first: Record = {"trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}}
+    first: Record = {
+        "trim_metadata": {"stats": {"original_tokens": original, "trimmed_tokens": 168_879}}
+    }
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000

@@ -1,4 +1,7 @@
-"""Transcripts: every defect of real input is tolerated, counted and kept; turns and pairs follow the live chain."""
+"""Transcripts: every defect of real input is tolerated, counted and kept.
+
+Turns and pairs follow the live chain.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,11 @@ from tests.builders import (
 )
 
 TURNS = conversation(2)
-CODEX = {"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "x", "cwd": "/x"}}
+CODEX = {
+    "timestamp": "2026-01-01T00:00:00Z",
+    "type": "session_meta",
+    "payload": {"id": "x", "cwd": "/x"},
+}
 
 
 def ids(content: bytes, folder: Path) -> list[str]:
@@ -84,7 +91,10 @@ def test_records_are_read_back(tmp_path: Path) -> None:
     odd = line(user("x", uuid="odd", parent="sent", ts=10)).replace(b'"x"', b'"\xff\\ud800"')
     path = write_session(tmp_path, SESSION, [BOM, *TURNS, queued, odd])
     transcript = scan(path)
-    assert [transcript.read(node)["type"] for node in transcript.nodes] == ["user", "assistant"] * 2 + ["user"] * 2
+    assert [transcript.read(node)["type"] for node in transcript.nodes] == [
+        "user",
+        "assistant",
+    ] * 2 + ["user"] * 2
     assert transcript.read(transcript.chain[-1])["message"]["content"] == "\ufffd\ufffd"
 
 
@@ -105,21 +115,31 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 def test_codex_rollouts_are_refused(tmp_path: Path) -> None:
     """A Codex rollout is recognised and refused in one sentence."""
     path = write_session(tmp_path, SESSION, [CODEX, {"type": "response_item", "payload": {}}])
-    with pytest.raises(NotATranscript, match=r"^[^.]*\.jsonl is a Codex rollout file, not a Claude Code transcript$"):
+    with pytest.raises(
+        NotATranscript,
+        match=r"^[^.]*\.jsonl is a Codex rollout file, not a Claude Code transcript$",
+    ):
         scan(path)
 
 
 def test_bookkeeping_is_counted(tmp_path: Path) -> None:
     """Kinds without links are counted by name; models by the answers that were measured."""
     synthetic = assistant("x", uuid="s", parent="r3", ts=9, model="<synthetic>", tokens=50)
-    path = write_session(tmp_path, SESSION, [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")])
+    path = write_session(
+        tmp_path,
+        SESSION,
+        [*TURNS, synthetic, custom_title("t"), last_prompt("r3"), last_prompt("s")],
+    )
     transcript = scan(path)
     assert transcript.bookkeeping == {"custom-title": 1, "last-prompt": 2}
     assert transcript.models == {"claude-opus-4-5": 2}
 
 
 def test_turns_start_at_prompts(tmp_path: Path) -> None:
-    """A turn is a prompt and all up to the next; results and remarks of the client don't open one."""
+    """A turn is a prompt and all up to the next.
+
+    Results and remarks of the client don't open one.
+    """
     records = [
         user("summary", uuid="s", isCompactSummary=True),
         user("one", uuid="u1", parent="s", ts=1),
@@ -143,7 +163,9 @@ def test_pairs_join_calls_and_results(tmp_path: Path) -> None:
         user([result("c2"), result("c1")], uuid="r1", parent="a1", ts=2),
     ]
     pairs = scan(write_session(tmp_path, SESSION, records)).pairs
-    assert {key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()} == {
+    assert {
+        key: (asked.uuid, answer and answer.uuid) for key, (asked, answer) in pairs.items()
+    } == {
         "c1": ("a1", "r1"),
         "c2": ("a1", "r1"),
         "c3": ("a1", None),
@@ -165,24 +187,44 @@ def test_the_collector_is_left_as_it_was(tmp_path: Path, enabled: bool) -> None:
 
 
 def test_a_reach_gives_the_end(tmp_path: Path) -> None:
-    """Within a reach only whole lines of the end are scanned; a reach of the whole file is the whole file."""
+    """Within a reach only whole lines of the end are scanned.
+
+    A reach of the whole file is the whole file.
+    """
     path = write_session(tmp_path, SESSION, TURNS)
     size = os.path.getsize(path)
     last = len(line(TURNS[-1])) + 1
     assert [node.uuid for node in scan(path, last).nodes] == ["r3"]
     assert scan(path, last - 1).nodes == []
-    assert (scan(path, size).whole, scan(path, size - 1).whole, scan(path).whole) == (True, False, True)
+    assert (scan(path, size).whole, scan(path, size - 1).whole, scan(path).whole) == (
+        True,
+        False,
+        True,
+    )
     assert scan(path, last).size == size
 
 
 def test_queued_prompts_go_by_the_id_that_they_were_sent_under(tmp_path: Path) -> None:
-    """Unless a record before them has it already; thousands of them cost no more than other records."""
+    """Unless a record before them has it already.
+
+    Thousands of them cost no more than other records.
+    """
     records: list[Record] = [
-        {**user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n), "sentAsUuid": f"sent{n}"}
+        {
+            **user(str(n), uuid=f"own{n}", parent=f"sent{n - 1}" if n else None, ts=n),
+            "sentAsUuid": f"sent{n}",
+        }
         for n in range(20_000)
     ]
-    taken: Record = {**user("again", uuid="own", parent="sent19999", ts=20_000), "sentAsUuid": "sent7"}
+    taken: Record = {
+        **user("again", uuid="own", parent="sent19999", ts=20_000),
+        "sentAsUuid": "sent7",
+    }
     first: Record = {**user("own id", uuid="x", parent="own", ts=20_001), "sentAsUuid": "x"}
     transcript = scan(write_session(tmp_path, SESSION, [*records, taken, first]))
-    assert [node.uuid for node in transcript.nodes] == [*(f"sent{n}" for n in range(20_000)), "own", "x"]
+    assert [node.uuid for node in transcript.nodes] == [
+        *(f"sent{n}" for n in range(20_000)),
+        "own",
+        "x",
+    ]
     assert [transcript.holds(uuid) for uuid in ("sent0", "own0", "own")] == [True, False, True]

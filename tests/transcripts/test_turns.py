@@ -51,7 +51,8 @@ def test_what_is_asked_for(text: str, count: int, numbers: list[int]) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"]
+    "text",
+    ["", "x", "-", "-0", "1-2-3", "5-3", "1,2", "٣", "12345678", "last-3", "1 - 2", "\x1b[31m"],
 )
 def test_what_asks_for_nothing(text: str) -> None:
     """A usage error shows the forms there are."""
@@ -63,7 +64,10 @@ def test_what_asks_for_nothing(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "count", "there"),
-    [("6", 5, "It has turns 1 to 5."), ("last", 0, "It has no turns; --turns 0 is what stands in it.")],
+    [
+        ("6", 5, "It has turns 1 to 5."),
+        ("last", 0, "It has no turns; --turns 0 is what stands in it."),
+    ],
 )
 def test_turns_that_are_not_there(text: str, count: int, there: str) -> None:
     """Said with what there is."""

@@ -35,19 +35,28 @@ SOUND: dict[str, Record] = {
 }
 
 MENDED: dict[str, tuple[Record, Any]] = {
-    "an answer of old clients, a plain string": (said("assistant", "hi"), [{"type": "text", "text": "hi"}]),
+    "an answer of old clients, a plain string": (
+        said("assistant", "hi"),
+        [{"type": "text", "text": "hi"}],
+    ),
     "a blank answer": (said("assistant", "  "), None),
     "a blank prompt": (said("user", "\n"), None),
     "no blocks": (said("user", []), None),
     "blank text beside a call": (said("assistant", [BLANK, call("t")]), [call("t")]),
     "blank text alone": (said("assistant", [BLANK]), None),
     "text that is none": (said("assistant", [{"type": "text", "text": 5}, TEXT]), [TEXT]),
-    "thinking without a signature": (said("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]), [TEXT]),
+    "thinking without a signature": (
+        said("assistant", [{"type": "thinking", "thinking": "x"}, TEXT]),
+        [TEXT],
+    ),
     "thinking that is no text": (
         said("assistant", [{"type": "thinking", "thinking": 5, "signature": "x"}, TEXT]),
         [TEXT],
     ),
-    "encryption of nothing": (said("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]), [TEXT]),
+    "encryption of nothing": (
+        said("assistant", [{"type": "redacted_thinking", "data": ""}, TEXT]),
+        [TEXT],
+    ),
     "what is no block": (said("user", [None, 5, "x", TEXT]), [TEXT]),
 }
 
@@ -65,7 +74,11 @@ def test_refused_forms_are_mended(name: str) -> None:
     """What is refused goes, what is sound stays, and the rest of the record with it."""
     record, content = MENDED[name]
     assert needs_mending(record)
-    wanted = None if content is None else {**record, "message": {**record["message"], "content": content}}
+    wanted = (
+        None
+        if content is None
+        else {**record, "message": {**record["message"], "content": content}}
+    )
     assert mend(record) == wanted
     assert wanted is None or not needs_mending(wanted)
 
@@ -81,20 +94,34 @@ def surveyed(folder: Path, rows: list[Any]) -> WriteScan:
 
 def test_calls_and_results_twice_in_one_message(tmp_path: Path) -> None:
     """The second of the same id goes; a call and a result may share theirs."""
-    twice = [assistant([call("t"), TEXT, call("t")], uuid="a"), user([result("t", "1"), result("t", "2")], uuid="b")]
+    twice = [
+        assistant([call("t"), TEXT, call("t")], uuid="a"),
+        user([result("t", "1"), result("t", "2")], uuid="b"),
+    ]
     survey = surveyed(tmp_path, [user("hi", uuid="u"), *twice, user("x", uuid="c")])
     assert survey.mends == {1, 2}
-    assert [message(mend(row) or {})["content"] for row in twice] == [[call("t"), TEXT], [result("t", "1")]]
+    assert [message(mend(row) or {})["content"] for row in twice] == [
+        [call("t"), TEXT],
+        [result("t", "1")],
+    ]
 
 
 def test_only_messages_are_mended(tmp_path: Path) -> None:
     """Numbers are lines; bad lines and bookkeeping count as lines."""
-    rows: list[Any] = [user("hi", uuid="u"), b"{torn", {"type": "mode"}, assistant([BLANK], uuid="a")]
+    rows: list[Any] = [
+        user("hi", uuid="u"),
+        b"{torn",
+        {"type": "mode"},
+        assistant([BLANK], uuid="a"),
+    ]
     assert surveyed(tmp_path, [*rows, said("assistant", "old")]).mends == {3, 4}
 
 
 def test_snapshots_name_their_message(tmp_path: Path) -> None:
-    """The snapshot's own message before the one that updated it; of a difference the snapshot it belongs to."""
+    """The snapshot's own message before the one that updated it.
+
+    Of a difference the snapshot it belongs to.
+    """
     first: Record = {
         "type": "file-history-snapshot",
         "messageId": "new",
@@ -103,7 +130,9 @@ def test_snapshots_name_their_message(tmp_path: Path) -> None:
     }
     second: Record = {"type": "file-history-delta", "messageId": "m", "snapshotMessageId": "s"}
     third: Record = {"type": "file-history-snapshot", "messageId": "only", "snapshot": "torn"}
-    survey = surveyed(tmp_path, [user("hi", uuid="u"), first, second, third, {"type": "mode", "messageId": "no"}])
+    survey = surveyed(
+        tmp_path, [user("hi", uuid="u"), first, second, third, {"type": "mode", "messageId": "no"}]
+    )
     raw = (tmp_path / f"{SESSION}.jsonl").read_bytes()
     assert [found.message for found in survey.snapshots] == ["old", "s", "only"]
     for found, row in zip(survey.snapshots, (first, second, third), strict=True):

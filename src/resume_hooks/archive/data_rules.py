@@ -1,7 +1,8 @@
 """Owns the data rules of the account that Claude Code works for, such as ``hipaa`` or ``zdr``: what it told last.
 
-Only the client knows them, and tells the module inside it. While there is one, no copy of a session is made that
-outlives the client's own, and none leaves the machine. A client that tells none, an older one, changes nothing.
+Only the client knows them, and tells the module inside it. While there is one, no copy of a session
+is made that outlives the client's own, and none leaves the machine. A client that tells none, an
+older one, changes nothing.
 """
 
 from __future__ import annotations
@@ -18,13 +19,18 @@ FILE = "data-rules.json"
 
 
 def note(told: object, where: Where) -> None:
-    """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored. Raises OSError."""
+    """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored.
+
+    Raises OSError.
+    """
     if not isinstance(told, list):
         return
     rules = [rule for rule in told if isinstance(rule, str) and rule.isprintable()][:MOST]
     path = os.path.join(where.state, FILE)
     if rules and rules != list(in_force(where)):
-        state_file.replace(path, json.dumps({"rules": [rule[:LONGEST] for rule in rules]}).encode(), where)
+        state_file.replace(
+            path, json.dumps({"rules": [rule[:LONGEST] for rule in rules]}).encode(), where
+        )
     elif not rules:
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(path, where.state)

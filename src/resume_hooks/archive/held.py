@@ -1,12 +1,14 @@
 """Held sessions: a hard link of ours to each transcript and to what lies in its folder, so that no unlink loses them.
 
-Clients have deleted sessions hours after their last write. A link takes no bytes; once it is the last one, the vault
-archives what it leads to. ``held`` in the state folder is laid out as the client's ``projects``: the shell links at a
-turn's end (``hooks/notice``), a look after a start links what is left, and compares names.
+Clients have deleted sessions hours after their last write. A link takes no bytes; once it is the
+last one, the vault archives what it leads to. ``held`` in the state folder is laid out as the
+client's ``projects``: the shell links at a turn's end (``hooks/notice``), a look after a start
+links what is left, and compares names.
 
-Invariant: a link goes only where another name leads to the same file, the vault has what it leads to, or the user
-wants it gone. A write through one name is seen through the other, so a held file is what the client's was last; what of
-ours puts another file in a transcript's place releases it first.
+Invariant: a link goes only where another name leads to the same file, the vault has what it leads
+to, or the user wants it gone. A write through one name is seen through the other, so a held file is
+what the client's was last; what of ours puts another file in a transcript's place releases it
+first.
 """
 
 from __future__ import annotations
@@ -63,8 +65,8 @@ def why_not(where: Where) -> str:
 def look(where: Where, is_over: Callable[[], bool]) -> None:
     """Archive what only our link has left, then hold every session; until time is over.
 
-    Names are compared, contents only where a file was replaced. Where nothing may be archived, all links go; while the
-    user has not answered whether anything may, nothing is archived.
+    Names are compared, contents only where a file was replaced. Where nothing may be archived, all
+    links go; while the user has not answered whether anything may, nothing is archived.
     """
     if _may_hold(where):
         walk = _Walk(where, is_over, asked=False)
@@ -96,7 +98,9 @@ def unheld(where: Where) -> int:
 
 
 def _may_hold(where: Where) -> bool:
-    """Whether sessions are held; all links are removed where nothing may be kept, none where none can be made.
+    """Whether sessions are held.
+
+    All links are removed where nothing may be kept, none where none can be made.
 
     Nor where a variable alone says so, perhaps for one start.
     """
@@ -107,7 +111,10 @@ def _may_hold(where: Where) -> bool:
 
 
 class _Walk:
-    """Goes through project folders; a session is archived as it lies in ours, as if that were the client's."""
+    """Goes through project folders.
+
+    A session is archived as it lies in ours, as if that were the client's.
+    """
 
     def __init__(self, where: Where, is_over: Callable[[], bool], *, asked: bool) -> None:
         self._where = where
@@ -117,8 +124,14 @@ class _Walk:
         self._archiver: BackgroundArchiver | None = None
 
     def project(self, key: str, *, linking: bool) -> None:
-        """Look at what is held of a project folder; with ``linking`` hold all of its sessions. OSError."""
-        ours, theirs = os.path.join(folder(self._where), key), os.path.join(self._where.projects, key)
+        """Look at what is held of a project folder; with ``linking`` hold all of its sessions.
+
+        OSError.
+        """
+        ours, theirs = (
+            os.path.join(folder(self._where), key),
+            os.path.join(self._where.projects, key),
+        )
         if os.path.islink(theirs) or (os.path.lexists(ours) and not is_private(ours, self._where)):
             return
         held, present = _entries(ours), _entries(theirs)
@@ -148,16 +161,23 @@ class _Walk:
                 return  # some file systems list other numbers than they tell of a file
             if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours, theirs):
                 removal.remove_file(ours, self._where.state)
-        elif status.st_nlink > 1:  # it was moved: to another project, to our trash, or to where the user wants it
+        elif (
+            status.st_nlink > 1
+        ):  # it was moved: to another project, to our trash, or to where the user wants it
             session_id = session_id_of(ours) or ""
             there = find_session(session_id, self._where)
-            if (there and is_same(there, ours)) or os.path.isdir(os.path.join(self._where.state, TRASH, session_id)):
+            if (there and is_same(there, ours)) or os.path.isdir(
+                os.path.join(self._where.state, TRASH, session_id)
+            ):
                 _drop(ours, self._where)
         elif self._archive(ours, theirs):
             _drop(ours, self._where)
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
-        """Hold a session, and what is new in its folder; what that lost is archived. The client leaves empty files."""
+        """Hold a session, and what is new in its folder; what that lost is archived.
+
+        The client leaves empty files.
+        """
         if not os.path.lexists(ours):
             if not entry.stat(follow_symlinks=False).st_size:
                 return
@@ -175,7 +195,9 @@ class _Walk:
         for name, entry in (present | held).items():
             if entry.is_dir(follow_symlinks=False):
                 if depth:
-                    yield from self._inside(os.path.join(ours, name), os.path.join(theirs, name), depth - 1)
+                    yield from self._inside(
+                        os.path.join(ours, name), os.path.join(theirs, name), depth - 1
+                    )
             elif name not in held:
                 if entry.is_file(follow_symlinks=False):
                     self._link(entry.path, os.path.join(ours, name))
@@ -199,7 +221,9 @@ class _Walk:
 
     def _archive(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
-        from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # most looks archive nothing
+        from resume_hooks.archive.retention.archive_sessions import (
+            BackgroundArchiver,
+        )  # most looks archive nothing
 
         if not self._asked and waits(self._where):
             return False
@@ -234,7 +258,9 @@ def _own(path: str) -> str:
 
 
 def _entries(path: str) -> dict[str, os.DirEntry[str]]:
-    """What lies in a folder, by name, but for hidden files: none of them is a session's. OSError if that can't be told.
+    """What lies in a folder, by name, but for hidden files: none of them is a session's.
+
+    OSError if that can't be told.
 
     None where there is no such folder.
     """
@@ -258,7 +284,10 @@ def _continues(theirs: str, ours: str) -> bool:
 
 
 def _drop(ours: str, where: Where) -> None:
-    """Remove the links to a session; its transcript's last, so that what is left is looked at again. OSError."""
+    """Remove the links to a session.
+
+    Its transcript's last, so that what is left is looked at again. OSError.
+    """
     with contextlib.suppress(FileNotFoundError):
         removal.remove(_own(ours), where.state)
     removal.remove_file(ours, where.state)

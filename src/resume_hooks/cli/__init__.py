@@ -1,5 +1,5 @@
-"""The command line: what verbs take, what they do, what they share; typed options in, text or JSON out, an exit code.
+"""The command line: what verbs take and do; typed options in, text or JSON and an exit code out.
 
-May import everything below, of hooks what ``slash`` and the chooser need. Must not decide anything that a hook would
-decide otherwise.
+May import everything below, of hooks what ``slash`` and the chooser need. Must not decide anything
+that a hook would decide otherwise.
 """

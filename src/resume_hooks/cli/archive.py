@@ -1,4 +1,7 @@
-"""``archive``: keeps sessions beyond the client's period; shows, verifies and forgets what is kept."""
+"""``archive``: keeps sessions beyond the client's period.
+
+Shows, verifies and forgets what is kept.
+"""
 
 from __future__ import annotations
 
@@ -40,15 +43,24 @@ _SAID = {"kept": "archived"}
 
 def archive(options: ArchiveOptions) -> int:
     """Archive sessions, or show, verify or forget their copies."""
-    options.refuse_together("verifying", "listing", "forgetting", "slim", remedy="Give one of them.")
+    options.refuse_together(
+        "verifying", "listing", "forgetting", "slim", remedy="Give one of them."
+    )
     modes = options.verifying or options.listing or options.forgetting
     given = [bool(options.locators), options.project, options.everywhere]
     if sum(given) > 1 or (modes and (options.project or options.everywhere)):
-        raise UsageError("Give either SESSIONs, --project or --all", "--verify and --list go over all archived copies.")
+        raise UsageError(
+            "Give either SESSIONs, --project or --all",
+            "--verify and --list go over all archived copies.",
+        )
     if options.slim and (len(options.locators) > 1 or options.project or options.everywhere):
-        raise UsageError("--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION")
+        raise UsageError(
+            "--slim makes a copy of one session", "Name one: resume-hooks archive --slim SESSION"
+        )
     if options.forgetting and not options.locators:
-        raise UsageError("--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION")
+        raise UsageError(
+            "--forget needs a SESSION", "Name it: resume-hooks archive --forget SESSION"
+        )
     if options.verifying:
         return _verify_archived(_archived_of_options(options), options)
     if options.listing:
@@ -56,7 +68,9 @@ def archive(options: ArchiveOptions) -> int:
     if options.forgetting:
         return _forget_archived(_archived_of_options(options), options)
     if options.slim:
-        return _archive_and_slim(locate_session(next(iter(options.locators), None), options.where), options)
+        return _archive_and_slim(
+            locate_session(next(iter(options.locators), None), options.where), options
+        )
     return _archive_all(_sessions_to_archive(options), options)
 
 
@@ -73,7 +87,11 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
 def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost(where)
-    return [find(locator, where) for locator in options.locators] if options.locators else all_archived(where)
+    return (
+        [find(locator, where) for locator in options.locators]
+        if options.locators
+        else all_archived(where)
+    )
 
 
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
@@ -91,7 +109,9 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
     }
     told = permission.line(options.where, current_folder()) if data["written"] else ""
     failed = [each for each in done.outcomes if each.result == "failed"]
-    notes = [each.sentence for each in done.dropped] + [_failure_of_outcome(each) for each in failed]
+    notes = [each.sentence for each in done.dropped] + [
+        _failure_of_outcome(each) for each in failed
+    ]
     notes += filter(None, [announcement(options.where)])
     options.emit(data, lambda: _outcome_text(done), [*([told] if told else []), *notes])
     return int(bool(failed))
@@ -108,22 +128,31 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
         outcomes = archive_sessions.preview([session], options.where)
     else:
         with work_progress("Archiving", quiet=options.as_json) as advance:
-            outcomes = list(archive_sessions.archive_sessions([session], options.where, advance).outcomes)
+            outcomes = list(
+                archive_sessions.archive_sessions([session], options.where, advance).outcomes
+            )
         outcome = outcomes[0]
         if outcome.archived is None or outcome.result == "failed":
             raise WriteFailed(
-                f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}", "Check free space."
+                f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}",
+                "Check free space.",
             )
         if found := verify(outcome.archived):
             raise CheckFailed(
-                f"No copy was made: {found[0].message}", "See what is wrong: resume-hooks archive --verify"
+                f"No copy was made: {found[0].message}",
+                "See what is wrong: resume-hooks archive --verify",
             )
     made = carry_out(plan, options.where, dry_run=options.dry_run)
     data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
     size = size_text(os.path.getsize(made.file)) if made.written else "-"
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
-        ("archived copy", outcomes[0].archived.folder if outcomes[0].archived and made.written else "would be made"),
+        (
+            "archived copy",
+            outcomes[0].archived.folder
+            if outcomes[0].archived and made.written
+            else "would be made",
+        ),
         ("the large one", f"stays; to take it away: {in_shell(f'delete {session.session_id}')}"),
     ]
     options.emit(data, lambda: receipt_text(made, more), made.warnings)
@@ -146,20 +175,30 @@ def _outcome_text(done: ArchiveReport) -> str:
 
 
 def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
-    counts = {result: sum(each.result == result for each in outcomes) for result in ("kept", "renewed", "unchanged")}
+    counts = {
+        result: sum(each.result == result for each in outcomes)
+        for result in ("kept", "renewed", "unchanged")
+    }
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
     said = (
-        ", ".join(f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count)
+        ", ".join(
+            f"{count:,} {_SAID.get(result, result)}" for result, count in counts.items() if count
+        )
         or "nothing to archive"
     )
-    return f"{plural(len(outcomes), 'session')}, {size}: {said}" + (f", {failed:,} failed" if failed else "")
+    return f"{plural(len(outcomes), 'session')}, {size}: {said}" + (
+        f", {failed:,} failed" if failed else ""
+    )
 
 
 def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
     gone = went(options.where)
-    data = NOTHING | {"vault": kept, "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone]}
+    data = NOTHING | {
+        "vault": kept,
+        "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone],
+    }
 
     def text() -> str:
         rows = [kept_text(each, options.where) for each in kept]
@@ -174,7 +213,11 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
 
 
 def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    packed = [each for each in trash.all_deleted(options.where) if each.transcript.where and not options.locators]
+    packed = [
+        each
+        for each in trash.all_deleted(options.where)
+        if each.transcript.where and not options.locators
+    ]
     total, done = sum(each.size for each in (*kept, *packed)), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
@@ -191,7 +234,9 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     def text() -> str:
         said = [f"{finding.session_id}: {finding.message}" for finding in findings]
         read_of = plural(len(kept) + len(packed), "session")
-        return "\n".join([*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."])
+        return "\n".join(
+            [*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."]
+        )
 
     options.emit(data, text)
     return int(bool(findings))
@@ -207,5 +252,8 @@ def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
         for each in kept:
             forget(each, options.where)
     last = "Removed from the vault." if agreed else "Nothing was removed."
-    options.emit(NOTHING | {"vault": kept, "written": agreed}, lambda: last if asks else f"{listed}\n\n{last}")
+    options.emit(
+        NOTHING | {"vault": kept, "written": agreed},
+        lambda: last if asks else f"{listed}\n\n{last}",
+    )
     return 0

@@ -38,7 +38,10 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
 
 
 def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
-    """Print a page of the sessions that only the vault has, of a project or of all; the last written first."""
+    """Print a page of the sessions that only the vault has, of a project or of all.
+
+    The last written first.
+    """
     archive_lost(options.where)
     present = {session.session_id for session in all_sessions(options.where)}
     gone = all_archived(options.where, present)
@@ -54,13 +57,20 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
         "sessions": [],
         "archived": shown,
     }
-    next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if data["more"] else ""
+    next_page = (
+        f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
+        if data["more"]
+        else ""
+    )
     options.emit(data, lambda: _archived_list_text(shown) + next_page)
 
 
 def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
     if not shown:
-        return "The vault holds no session here that is gone from the client's folders. archive --list shows the rest."
+        return (
+            "The vault holds no session here that is gone from the client's folders. archive "
+            "--list shows the rest."
+        )
     rows = [
         (
             kept.session_id[:SHORT],

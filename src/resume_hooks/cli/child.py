@@ -29,7 +29,9 @@ from resume_hooks.sessions.session_files import SessionFile
 def require_client(options: VerbOptions) -> None:
     """Refuse ``--start`` in a folder where no client finds a child."""
     if _asks_to_start(options) and options.output_dir is not None:
-        raise UsageError("--start can't start a session in another folder", "Leave --start or --output-dir out.")
+        raise UsageError(
+            "--start can't start a session in another folder", "Leave --start or --output-dir out."
+        )
 
 
 def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
@@ -39,23 +41,30 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
     found = agent_named(agent, options.where).launch("")
     if found.path is None:
         raise ResumeHooksError(
-            f"{found.program} is not on PATH, so nothing was made", "Leave --start out, or install the client."
+            f"{found.program} is not on PATH, so nothing was made",
+            "Leave --start out, or install the client.",
         )
     if not os.path.isdir(folder):
         raise ResumeHooksError(
-            f"{folder} is gone, so the client can't be started there and nothing was made", "Leave --start out."
+            f"{folder} is gone, so the client can't be started there and nothing was made",
+            "Leave --start out.",
         )
 
 
 def require_start(options: VerbOptions, child: Draft) -> None:
     """Refuse ``--start`` on a child that the client would not find."""
     if _asks_to_start(options) and OUTSIDE in child.warnings:
-        raise UsageError("--start can't start a session outside of its project's folder", "Leave --start out.")
+        raise UsageError(
+            "--start can't start a session outside of its project's folder", "Leave --start out."
+        )
     require_folder(options, child.setting.cwd, child.agent)
 
 
 def make_child(options: VerbOptions, plan: ChildPlan) -> Receipt:
-    """Write the child that was planned; in a dry run, or where there is nothing to write, its receipt alone."""
+    """Write the child that was planned.
+
+    In a dry run, or where there is nothing to write, its receipt alone.
+    """
     require_start(options, plan.draft)
     return carry_out(plan, options.where, dry_run=options.dry_run)
 
@@ -66,11 +75,18 @@ def print_child(
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt with ``more`` fields, or as ``text``; start the client if asked; return it to a calling verb."""
-    options.emit(With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings)
+    """Print a receipt with ``more`` fields, or as ``text``; start the client if asked.
+
+    Return it to a calling verb.
+    """
+    options.emit(
+        With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
+    )
     if receipt.written and _asks_to_start(options):
         click.get_current_context().close()  # what the verb held: the client takes this process over
-        become_client(start_of_session(receipt.session_id, receipt.file, receipt.folder, options.where))
+        become_client(
+            start_of_session(receipt.session_id, receipt.file, receipt.folder, options.where)
+        )
     return receipt
 
 
@@ -79,7 +95,10 @@ def _asks_to_start(options: VerbOptions) -> bool:
 
 
 def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessModel:
-    """The model of ``--model``, else of the settings, for a session. UsageError if it can't be one."""
+    """The model of ``--model``, else of the settings, for a session.
+
+    UsageError if it can't be one.
+    """
     try:
         given = str(settings.KEYS["summary_model"].read(named)) if named else ""
     except ValueError as error:
@@ -103,7 +122,10 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
 
 def tell_child_made(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
-    say(f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}", err=True)
+    say(
+        f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
+        err=True,
+    )
     found = bool(start_of_session(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
         if warning != OUTSIDE or not found:  # the command names the other config home
@@ -112,7 +134,11 @@ def tell_child_made(receipt: Receipt) -> None:
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:
     """A receipt for people, with ``more`` facts before its commands."""
-    facts = [("parent", f"{receipt.parent_session_id} (unchanged)"), ("tokens", receipt.sizes), *more]
+    facts = [
+        ("parent", f"{receipt.parent_session_id} (unchanged)"),
+        ("tokens", receipt.sizes),
+        *more,
+    ]
     checks = ("checks", checks_text(receipt))
     if not receipt.written:
         return facts_table([("would write", receipt.title), *facts, checks])

@@ -1,6 +1,7 @@
 """What Tab offers where a session is to be named: ids, with their titles beside them.
 
-A title, which anybody may have written, is only ever shown: what is put on the command line is an id of ours.
+A title, which anybody may have written, is only ever shown: what is put on the command line is an
+id of ours.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ class Bash(BashComplete):
         several = len(items) > 1
         lines = []
         for item in items:
-            is_session = item.help and len(item.value) >= SHORT and set(item.value) <= set("0123456789abcdef-")
+            is_session = (
+                item.help
+                and len(item.value) >= SHORT
+                and set(item.value) <= set("0123456789abcdef-")
+            )
             titled = f"{item.type},{item.value}  {item.help}"
             lines.append(titled if several and is_session else self.format_completion(item))
         return "\n".join(lines)
@@ -69,7 +74,9 @@ def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
         title = ""
         with contextlib.suppress(ResumeHooksError):
             if time.monotonic() < until and (glance := HeadTail(session.path)).is_listed:
-                title = " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[:LONGEST].rstrip()
+                title = " ".join(_MEANING.sub(" ", plain_line(glance.title)).split())[
+                    :LONGEST
+                ].rstrip()
         if named or (len(beginning) >= LEAST and beginning in title.lower()):
             size = SHORT if len(beginning) <= SHORT else len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")

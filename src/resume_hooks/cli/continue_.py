@@ -40,7 +40,9 @@ READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that does."""
     session = options.locate_whole_session()
-    whole = options.forks and is_archived_copy(session.path, options.where)  # a fork is made of a kept copy, too
+    whole = options.forks and is_archived_copy(
+        session.path, options.where
+    )  # a fork is made of a kept copy, too
     if options.watched and not whole:
         session = settle_session(session)
     elif not whole and (lost := relocate.find_loss(session, options.where)) is not None:
@@ -55,7 +57,11 @@ def continue_session(options: ContinueOptions) -> None:
         return
     if made is not None:
         tell_child_made(made)
-    elif options.watched and not options.show and (why := agent_of(session, options.where).why_open(session)):
+    elif (
+        options.watched
+        and not options.show
+        and (why := agent_of(session, options.where).why_open(session))
+    ):
         say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
     start_or_print(begun, Finish(show=options.show or not options.watched))
 
@@ -63,11 +69,16 @@ def continue_session(options: ContinueOptions) -> None:
 def _start_of_child(session: SessionFile, made: Receipt | None) -> Start:
     if made is not None:
         return start_of_session(made.session_id, made.file, made.folder, Where())
-    return start_of_session(session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where())
+    return start_of_session(
+        session.session_id, session.path, home_folder(HeadTail(session.path), Where()), Where()
+    )
 
 
 class Finish(NamedTuple):
-    """What is done with the session that is continued: its command is printed, or copied; else the client started."""
+    """What is done with the session that is continued: its command is printed, or copied.
+
+    Else the client started.
+    """
 
     show: bool = False
     copy: bool = False
@@ -113,7 +124,10 @@ def _copy_outcome(command: str) -> str:
 
 
 def child_by_way(session: SessionFile, way: str) -> Receipt:
-    """Make a child by the verb, with its flags, that the way is; it says on stderr what it made, or why nothing."""
+    """Make a child by the verb, with its flags, that the way is.
+
+    It says on stderr what it made, or why nothing.
+    """
     if way == FORK:
         receipt = make_fork(session)
         tell_child_made(receipt)
@@ -122,7 +136,9 @@ def child_by_way(session: SessionFile, way: str) -> Receipt:
     verb, *flags = way.split()
     given = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
-        made: Receipt = click.get_current_context().invoke(command_of_verb(verb), locator=session.path, **given)
+        made: Receipt = click.get_current_context().invoke(
+            command_of_verb(verb), locator=session.path, **given
+        )
     return made
 
 
@@ -135,13 +151,19 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
     why_open = agent_of(session, Where()).why_open(session)
     if why_open:
-        say(f"It may be open in a client: {why_open}. Two clients in one session mix it up; a fork keeps them apart.")
+        say(
+            f"It may be open in a client: {why_open}. Two clients in one session mix it "
+            "up; a fork keeps them apart."
+        )
     advised = found.advice.strategy if found.advice else ""
     glance = found.glance
     leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
     usual = FORK if why_open else advised or (FORK if leaner else GO_ON)
     words = _words_for_ways(found, leaner=leaner)
-    answers = [AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}") for way in WAYS]
+    answers = [
+        AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}")
+        for way in WAYS
+    ]
     return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(usual))]
 
 
@@ -149,7 +171,9 @@ def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
     tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
     model = settings.load()["summary_model"].value
     full = ", which would compact at once" if found.context.compacts_at_once else ""
-    large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
+    large = (
+        f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
+    )
     return {
         GO_ON: f"{found.context.tokens:,} tokens{full}",
         TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",

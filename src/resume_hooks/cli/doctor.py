@@ -1,4 +1,7 @@
-"""``doctor``: what is set up, what is not, and what to do about it; a report of a bug; the search index."""
+"""``doctor``: what is set up, what is not, and what to do about it; a report of a bug.
+
+The search index.
+"""
 
 from __future__ import annotations
 
@@ -62,22 +65,43 @@ def _look_after_index(options: DoctorOptions) -> None:
     if options.index != "status":
         with (
             work_progress("Indexing", quiet=options.as_json) as progress,
-            opened_index(options.where, progress=progress, rebuild=options.index == "rebuild") as index,
+            opened_index(
+                options.where, progress=progress, rebuild=options.index == "rebuild"
+            ) as index,
         ):
             read, notes = index.outcome.size, index.notes
     status = status_of(options.where)
-    data: dict[str, object] = {"findings": [], "report": None, "file": "", "index": With(status, {"bytes_read": read})}
+    data: dict[str, object] = {
+        "findings": [],
+        "report": None,
+        "file": "",
+        "index": With(status, {"bytes_read": read}),
+    }
     options.emit(data, lambda: _index_text(status, read), notes)
 
 
 def _index_text(status: Status, read: int) -> str:
-    share = f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
+    share = (
+        f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
+    )
     rows: list[tuple[str, object]] = [
         ("index", status.file),
-        ("state", status.state if not status.behind else f"{status.state}, {plural(status.behind, 'file')} behind"),
-        ("transcripts", f"{plural(status.transcripts, 'file')}, {size_text(status.transcripts_size)}"),
+        (
+            "state",
+            status.state
+            if not status.behind
+            else f"{status.state}, {plural(status.behind, 'file')} behind",
+        ),
+        (
+            "transcripts",
+            f"{plural(status.transcripts, 'file')}, {size_text(status.transcripts_size)}",
+        ),
         ("holds", f"{plural(status.sessions, 'session')}, {plural(status.records, 'record')}"),
-        *([("vault", f"{status.vaulted:,} of the sessions are archived copies")] if status.vaulted else []),
+        *(
+            [("vault", f"{status.vaulted:,} of the sessions are archived copies")]
+            if status.vaulted
+            else []
+        ),
         ("size", f"{size_text(status.size)}{share}"),
     ]
     return facts_table([*rows, *([("read now", size_text(read))] if read else [])])

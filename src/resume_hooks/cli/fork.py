@@ -26,7 +26,12 @@ def fork(options: ForkOptions) -> None:
     require_client(options)
     session, cut = _session_and_cut(options)
     decided = agents.fork(
-        session, options.where, cut=cut, home=home, output_dir=options.output_dir, to=options.to or ""
+        session,
+        options.where,
+        cut=cut,
+        home=home,
+        output_dir=options.output_dir,
+        to=options.to or "",
     )
     made = make_child(options, decided)
     last = f"{session.session_id}:{decided.cut.last.number}" if decided.cut else ""
@@ -36,27 +41,35 @@ def fork(options: ForkOptions) -> None:
 
 def _session_and_cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
-    options.refuse_together("at", "before", "turn", "before_compaction", remedy="A session is cut once.")
+    options.refuse_together(
+        "at", "before", "turn", "before_compaction", remedy="A session is cut once."
+    )
     if options.at is not None:
         at = cut_point.parse(options.at)
         if not isinstance(at, Reference):
             return options.locate_parent(), at
         session = locate_parent(at.session, options.where)
         if options.locator is not None and options.locate_parent().original != session.original:
-            raise UsageError(f"--at names another session than '{options.locator}'", "Leave one of them out.")
+            raise UsageError(
+                f"--at names another session than '{options.locator}'", "Leave one of them out."
+            )
         return session, AtRecord(at.record)
     if options.before_compaction:
         return options.locate_parent(), BeforeCompaction()
     if options.turn is not None:
         return options.locate_parent(), AtTurn(options.turn)
-    return options.locate_parent(), Before(time_of_option(options.before)) if options.before is not None else None
+    return options.locate_parent(), Before(
+        time_of_option(options.before)
+    ) if options.before is not None else None
 
 
 def _fork_text(decided: ForkPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.cut is not None:
         turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""
-        facts.append(("cut", f"{decided.cut.asked}; the last record kept is {decided.cut.last.number}{turn}"))
+        facts.append(
+            ("cut", f"{decided.cut.asked}; the last record kept is {decided.cut.last.number}{turn}")
+        )
     if decided.relocation is not None:
         facts.append(("home", f"{decided.relocation.new} (was {decided.relocation.old})"))
     return receipt_text(made, facts)

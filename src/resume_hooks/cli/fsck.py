@@ -27,7 +27,10 @@ _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 def fsck(options: FsckOptions) -> int:
     """Examine sessions, or repair one; 1 where something is broken."""
     if options.everywhere and (options.locator or options.repairing):
-        raise UsageError("--all reports on every session and repairs none", "Leave --all out, or everything else.")
+        raise UsageError(
+            "--all reports on every session and repairs none",
+            "Leave --all out, or everything else.",
+        )
     if (options.branch or options.dry_run) and not options.repairing:
         raise UsageError("--branch and --dry-run belong to --repair", "Add --repair.")
     if options.repairing:
@@ -36,7 +39,8 @@ def fsck(options: FsckOptions) -> int:
     every = opened_stores(options.where, everyone=True)[0].sessions
     sessions = every() if options.everywhere else [options.locate_whole_session()]
     reports = [
-        examine_session(session, options.where) for session in _sessions_with_progress(sessions, quiet=options.as_json)
+        examine_session(session, options.where)
+        for session in _sessions_with_progress(sessions, quiet=options.as_json)
     ]
     hidden = unlistable(options.where) if options.everywhere else []
     options.emit(
@@ -53,12 +57,18 @@ def report_text(report: DefectReport) -> str:
     """
     if report.clean:
         notes = report.count("note")
-        more = f" ({plural(notes, 'note')} on what no client minds: --json lists them)" if notes else ""
+        more = (
+            f" ({plural(notes, 'note')} on what no client minds: --json lists them)"
+            if notes
+            else ""
+        )
         return f"{report.session_id}: clean{more}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
     counts = ", ".join(plural(report.count(severity), severity) for severity in SEVERITIES)
     remedy = f"{in_shell(f'fsck {report.session_id} --repair')} writes a repaired child."
-    repairable = any(group.kind.repairable for group in report.groups if group.kind.severity != "note")
+    repairable = any(
+        group.kind.repairable for group in report.groups if group.kind.severity != "note"
+    )
     return "\n".join([*rows, f"{counts}.", *([remedy] if repairable else [])])
 
 
@@ -79,14 +89,24 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
     rows = []
     for report in reports:
         if not report.clean:
-            codes = ", ".join(group.kind.code for group in report.groups if group.kind.severity != "note")
-            counts = {severity: report.count(severity) for severity in SEVERITIES if severity != "note"}
-            problems = ", ".join(plural(count, severity) for severity, count in counts.items() if count)
+            codes = ", ".join(
+                group.kind.code for group in report.groups if group.kind.severity != "note"
+            )
+            counts = {
+                severity: report.count(severity) for severity in SEVERITIES if severity != "note"
+            }
+            problems = ", ".join(
+                plural(count, severity) for severity, count in counts.items() if count
+            )
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
     totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."] if hidden else []
+    more = (
+        [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."]
+        if hidden
+        else []
+    )
     return "\n".join([*rows, *unseen, totals, *more])
 
 
@@ -94,12 +114,18 @@ def _repair_session(options: FsckOptions) -> None:
     decided = plan_any_repair(options.locate_whole_session(), options.where, options.branch)
     report = decided.report
     if report.clean and options.branch is None:
-        options.emit(_reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair")
+        options.emit(
+            _reports_data([report]), lambda: f"{report.session_id}: clean, nothing to repair"
+        )
         return
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _reports_data([report]) | {"repair": done, "lost": lost}
-    rows = ["What could not be kept:", *(f"  {line}" for line in lost)] if lost else ["Everything was kept."]
+    rows = (
+        ["What could not be kept:", *(f"  {line}" for line in lost)]
+        if lost
+        else ["Everything was kept."]
+    )
     options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
 
 

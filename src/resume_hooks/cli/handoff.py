@@ -1,6 +1,7 @@
 """The verbs that make a fresh child: ``handoff``, and ``rollover``, whose summary stands apart.
 
-With ``--edit`` the user's editor opens the digest, in a private folder that is removed unless their work would be lost.
+With ``--edit`` the user's editor opens the digest, in a private folder that is removed unless their
+work would be lost.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
-from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client, require_start
+from resume_hooks.cli.child import (
+    make_child,
+    print_child,
+    receipt_text,
+    require_client,
+    require_start,
+)
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.draft import Draft
@@ -52,7 +59,8 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         require_client(options)
     if size == ALL:
         return print_child(
-            options, make_child(options, agents.fork(parent, options.where, output_dir=options.output_dir))
+            options,
+            make_child(options, agents.fork(parent, options.where, output_dir=options.output_dir)),
         )
     digest, tokens = digest_of(parent, options.where), tokens_of(size, options.where)
     contents = Contents(digest, tokens=tokens)
@@ -63,7 +71,9 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         _show_handoff(decided, options)
         return None
     require_start(options, decided.draft)
-    receipt, files = _make_edited(parent, decided, options) if options.edit else _make_handoff(decided, options)
+    receipt, files = (
+        _make_edited(parent, decided, options) if options.edit else _make_handoff(decided, options)
+    )
     rows = [("document", path) for path in files.documents]
     return print_child(
         options,
@@ -74,35 +84,47 @@ def handoff(options: HandoffOptions) -> Receipt | None:
 
 
 def _parent_of_options(options: HandoffOptions) -> SessionFile:
-    """The session that is named, where it is one; words that name none may have been meant for the next step."""
+    """The session that is named, where it is one.
+
+    Words that name none may have been meant for the next step.
+    """
     try:
         return options.locate_parent()
     except SessionNotFound as error:
         words = options.locator or ""
         if " " not in words:
             raise
-        raise SessionNotFound(error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}") from error
+        raise SessionNotFound(
+            error.message, f"As a next step: resume-hooks handoff -n {shlex.quote(words)}"
+        ) from error
 
 
 def _require_sense(options: HandoffOptions) -> None:
     """UsageError for options that say two things at once, or nothing.
 
-    A part's option, which is for a child that is made, refuses what it has no sense with: given is what was asked.
+    A part's option, which is for a child that is made, refuses what it has no sense with: given is
+    what was asked.
     """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
-        raise UsageError("--new-task needs a task, and takes the place of a next step", 'Say it: --new-task "..."')
+        raise UsageError(
+            "--new-task needs a task, and takes the place of a next step",
+            'Say it: --new-task "..."',
+        )
     of_parts = options.asked_of_parts()
     for require_sense in of_parts:
         require_sense(options)
     is_told = options.show or options.edit or of_parts or options.new_task or options.next_step
     if options.size and options.size.lower() == ALL and is_told:
         raise UsageError(
-            "--size all makes a copy, which has no opening", "Leave out -n, --new-task, --print, --edit and --out."
+            "--size all makes a copy, which has no opening",
+            "Leave out -n, --new-task, --print, --edit and --out.",
         )
     if options.full and not options.show:
         raise UsageError("--full needs --print", "resume-hooks handoff --print --full")
     if options.show and (options.start or options.edit or of_parts):
-        raise UsageError("--print makes nothing", "Leave out --print, or --start, --edit and --out.")
+        raise UsageError(
+            "--print makes nothing", "Leave out --print, or --start, --edit and --out."
+        )
     if options.edit and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
@@ -125,7 +147,9 @@ def _plan_handoff(
 def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = full(digest)
-    unmade = f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
+    unmade = (
+        f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
+    )
     # Nor is the child of its own row in the lineage ever made.
     own = re.compile(rf" · {decided.draft.session_id}|\n +[^\n]*{decided.draft.session_id}[^\n]*")
     opening = own.sub("", decided.opening.replace(unmade, ""))
@@ -133,23 +157,33 @@ def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
     def text() -> str:
         if not options.full:
             return opening
-        return opening_text(own.sub("", decided.draft.block), next_step_of(decided.opening) or "", digest=whole)
+        return opening_text(
+            own.sub("", decided.draft.block), next_step_of(decided.opening) or "", digest=whole
+        )
 
     data = {"opening": opening, "digest": digest, "full": whole}
     options.emit(data, text, decided.draft.warnings)
 
 
 def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptions) -> Made:
-    """Let the user change what the child is told, then make it. ResumeHooksError where they cancel."""
+    """Let the user change what the child is told, then make it.
+
+    ResumeHooksError where they cancel.
+    """
     file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
     old = first.draft.session_id
     with edit_text(digest_to_edit(first.carried.text)) as text:
         if edited_text := edited_digest(text):
             # Planned again: meanwhile other children may be made, and the parent may grow.
-            child = agents.draft_of(parent, "handoff", options.where, options.output_dir, to=options.to or "")
-            edited_text = edited_text.replace(digest_reference(old), digest_reference(child.session_id))
+            child = agents.draft_of(
+                parent, "handoff", options.where, options.output_dir, to=options.to or ""
+            )
+            edited_text = edited_text.replace(
+                digest_reference(old), digest_reference(child.session_id)
+            )
             return _make_handoff(
-                _plan_handoff(parent, first.contents._replace(edited=edited_text), options, child), options
+                _plan_handoff(parent, first.contents._replace(edited=edited_text), options, child),
+                options,
             )
     raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
 
@@ -171,7 +205,10 @@ _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 @contextlib.contextmanager
 def edit_text(text: str) -> Iterator[str]:
-    """Yield what the user made of ``text``; kept if the block fails. ResumeHooksError without editor or room."""
+    """Yield what the user made of ``text``; kept if the block fails.
+
+    ResumeHooksError without editor or room.
+    """
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
     except OSError as error:
@@ -190,7 +227,9 @@ def edit_text(text: str) -> Iterator[str]:
         except FileNotFoundError:
             found = ""  # removed in the editor: that cancels too
         except OSError as error:
-            raise ResumeHooksError(f"What you saved can't be read: {error.strerror}; no session was made") from error
+            raise ResumeHooksError(
+                f"What you saved can't be read: {error.strerror}; no session was made"
+            ) from error
         try:
             yield found
         except ResumeHooksError as error:
@@ -199,7 +238,9 @@ def edit_text(text: str) -> Iterator[str]:
             raise
     finally:
         if not keep:
-            shutil.rmtree(folder, ignore_errors=True)  # with the copies that editors leave beside a file
+            shutil.rmtree(
+                folder, ignore_errors=True
+            )  # with the copies that editors leave beside a file
 
 
 def _no_room(error: OSError) -> ResumeHooksError:
@@ -211,11 +252,14 @@ def _no_room(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     words = _editor_command()
-    # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it again.
+    # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it
+    # again.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         # The user's own program, at work for the user: where they stand, with all that they set.
-        status = programs.run_program([*words, path], os.environ, folder=os.getcwd(), environ=os.environ).returncode
+        status = programs.run_program(
+            [*words, path], os.environ, folder=os.getcwd(), environ=os.environ
+        ).returncode
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise ResumeHooksError(
@@ -224,7 +268,9 @@ def _run_editor(path: str) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     if status:
-        raise ResumeHooksError(f"The editor {words[0]} ended with an error ({status}), so no session was made")
+        raise ResumeHooksError(
+            f"The editor {words[0]} ended with an error ({status}), so no session was made"
+        )
 
 
 def _editor_command() -> list[str]:
@@ -232,14 +278,17 @@ def _editor_command() -> list[str]:
         try:
             words = shlex.split(os.environ.get(name, ""))
         except ValueError as error:
-            raise ResumeHooksError(f"{name} can't be understood: {error}; no session was made", _REMEDY) from error
+            raise ResumeHooksError(
+                f"{name} can't be understood: {error}; no session was made", _REMEDY
+            ) from error
         if words:
             return words
     found = next(filter(None, (programs.find_program(name, os.environ) for name in USUAL)), None)
     if found is None:
         usual = " nor ".join(USUAL)
         raise ResumeHooksError(
-            f"There is no editor: neither VISUAL nor EDITOR is set, and neither {usual} is there", _REMEDY
+            f"There is no editor: neither VISUAL nor EDITOR is set, and neither {usual} is there",
+            _REMEDY,
         )
     return [found]
 
@@ -252,11 +301,17 @@ def rollover(options: RolloverOptions) -> Receipt:
 
         return roll_over(options)
     if options.with_summary or options.prompt or options.model or options.timeout:
-        raise UsageError("--quick asks no model", "Leave out --quick, or --with-summary, -p, --model and --timeout.")
+        raise UsageError(
+            "--quick asks no model",
+            "Leave out --quick, or --with-summary, -p, --model and --timeout.",
+        )
     require_client(options)
     return print_child(
         options,
         make_child(
-            options, agents.fresh(options.locate_session(foreign=True), options.where, output_dir=options.output_dir)
+            options,
+            agents.fresh(
+                options.locate_session(foreign=True), options.where, output_dir=options.output_dir
+            ),
         ),
     )

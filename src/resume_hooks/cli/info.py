@@ -39,7 +39,9 @@ def info(options: InfoOptions) -> None:
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
-def session_facts_data(session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
+def session_facts_data(
+    session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces
+) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
     own, window = original(glance.path, Where()), window_of(session_id, Where())
     context, _ = weigh(glance.path, transcript.chain, pieces, window)
@@ -63,7 +65,9 @@ def session_facts_data(session_id: str, glance: HeadTail, transcript: Transcript
         "torn": transcript.torn,
         "records": len(transcript.nodes),
         "live_records": len(transcript.chain),
-        "turns": max(sum(node.prompt and not node.copied for node in transcript.nodes), len(transcript.turns)),
+        "turns": max(
+            sum(node.prompt and not node.copied for node in transcript.nodes), len(transcript.turns)
+        ),
         "live_turns": len(transcript.turns),
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
@@ -89,35 +93,67 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
         ("branch", data["branch"] or "none"),
         ("client", data["client_version"] or "unknown"),
         ("dates", f"{data['created']} .. {data['ended']}"),
-        ("size", f"{size_text(data['size'])}, {data['lines']:,} lines, the longest {size_text(data['longest_line'])}"),
+        (
+            "size",
+            (
+                f"{size_text(data['size'])}, {data['lines']:,} lines, the longest "
+                f"{size_text(data['longest_line'])}"
+            ),
+        ),
         *(
-            [("giant", f"the client may hang over it: {in_shell('archive --slim ' + data['session_id'])}")]
+            [
+                (
+                    "giant",
+                    (
+                        "the client may hang over it: "
+                        f"{in_shell('archive --slim ' + data['session_id'])}"
+                    ),
+                )
+            ]
             if giant
             else []
         ),
         *(
-            [("archived copy", f"{data['form']}, since {data['kept_at']}: Claude Code's own copy is gone")]
+            [
+                (
+                    "archived copy",
+                    f"{data['form']}, since {data['kept_at']}: Claude Code's own copy is gone",
+                )
+            ]
             if data["kept"]
             else []
         ),
         ("context", f"{measured}{context.tokens:,} tokens{since}, {context.share}"),
-        ("turns", f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} tool calls in these"),
+        (
+            "turns",
+            (
+                f"{data['live_turns']:,} live of {data['turns']:,}, {data['tool_calls']:,} "
+                "tool calls in these"
+            ),
+        ),
         ("records", f"{data['live_records']:,} live of {data['records']:,} linked"),
         ("damage", damage + (", torn last line" if data["torn"] else "")),
     ]
 
 
 def rename_session(options: RenameOptions) -> None:
-    """Give a session a title or a tag, or take its tag away, unless it is a dry run; say what was done."""
+    """Give a session a title or a tag, or take its tag away, unless it is a dry run.
+
+    Say what was done.
+    """
     if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
         raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")
     if options.tag is not None and not options.tag.strip():
-        raise UsageError("An empty tag", "Give at least one character that can be seen, or --no-tag.")
+        raise UsageError(
+            "An empty tag", "Give at least one character that can be seen, or --no-tag."
+        )
     what = "tag" if options.title is None else "title"
     if options.title is None:
         change = rename.tagged(options.locate_session(), options.tag or "", options.where)
     else:
-        change = rename.renamed(options.locate_session(), options.title, options.where, force=options.force)
+        change = rename.renamed(
+            options.locate_session(), options.title, options.where, force=options.force
+        )
     written = bool(change.records) and not options.dry_run
     if written:
         rename.write(change)

@@ -22,8 +22,8 @@ UNASKED = "No session was named: this is the lineage of the latest one here. {} 
 def lineage(options: LineageOptions) -> None:
     """Print the ancestors, the session itself last; or the first of them, or the descendants.
 
-    A part whose option was given is asked for the rows, and what to say of them, with the options and the function for
-    those that are here, which raises SessionNotFound.
+    A part whose option was given is asked for the rows, and what to say of them, with the options
+    and the function for those that are here, which raises SessionNotFound.
     """
     options.refuse_together("continued", "original", "derived")
     if options.derived:
@@ -38,7 +38,11 @@ def lineage(options: LineageOptions) -> None:
     else:
         rows = _local_lineage(options)
     shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
-    taken = "" if options.locator else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
+    taken = (
+        ""
+        if options.locator
+        else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
+    )
     options.emit(
         {"rows": shown},
         lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}",
@@ -53,7 +57,8 @@ def _local_lineage(options: LineageOptions) -> list[Ancestor]:
 def ancestors_text(rows: list[Ancestor]) -> str:
     """Rows for people, numbered from the oldest."""
     return "\n".join(
-        f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}" for number, row in enumerate(rows, 1)
+        f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}"
+        for number, row in enumerate(rows, 1)
     )
 
 
@@ -61,7 +66,10 @@ def ancestor_line(row: Ancestor) -> str:
     """One row: title, how derived, then id, dates, size and file."""
     if row.status == MISSING:
         named = f"\n   {row.session_file}" if row.session_file else ""
-        return f"{click.style('(file gone)', fg='yellow')}\n   {row.session_id or '(id unknown)'}{named}"
+        return (
+            f"{click.style('(file gone)', fg='yellow')}\n   "
+            f"{row.session_id or '(id unknown)'}{named}"
+        )
     if row.status == "private":
         return f"{click.style('(private, or never pushed)', fg='yellow')}\n   {row.session_id}"
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
@@ -116,7 +124,8 @@ def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
         label = Text(f"{child.row.named}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     out = io.StringIO()
-    # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its parent.
+    # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its
+    # parent.
     width = WIDEST_LABEL + 4 * len(found)
     Console(file=out, width=width, no_color=True).print(branches[root_id])
     return out.getvalue().rstrip("\n")

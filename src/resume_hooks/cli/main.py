@@ -15,7 +15,13 @@ import click
 
 from resume_hooks.cli.output import COMPLETING, colour_wanted, failure_document, print_document, say
 from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
-from resume_hooks.errors import AmbiguousLocator, Interrupted, OutputFailed, ResumeHooksError, UsageError
+from resume_hooks.errors import (
+    AmbiguousLocator,
+    Interrupted,
+    OutputFailed,
+    ResumeHooksError,
+    UsageError,
+)
 from resume_hooks.system import bug_log
 from resume_hooks.system.invocation import with_shell_commands
 from resume_hooks.version import __version__
@@ -45,14 +51,21 @@ class Verbs(click.Group):
         here = f"; in a shell it is `{row.name}`" if is_verb(row.name) else ""
         typed = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
         raise UsageError(
-            f"{typed} is for Claude Code{here}", f"resume-hooks {row.name} --help" if here else "resume-hooks --help"
+            f"{typed} is for Claude Code{here}",
+            f"resume-hooks {row.name} --help" if here else "resume-hooks --help",
         )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """What a shell offers for the verb, without loading any."""
-        from click.shell_completion import CompletionItem  # only a shell that completes waits for it
+        from click.shell_completion import (
+            CompletionItem,
+        )  # only a shell that completes waits for it
 
-        verbs = [CompletionItem(name, help=line) for name, line in VERBS.items() if name.startswith(incomplete)]
+        verbs = [
+            CompletionItem(name, help=line)
+            for name, line in VERBS.items()
+            if name.startswith(incomplete)
+        ]
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
@@ -77,7 +90,9 @@ def main(arguments: list[str] | None = None) -> None:
     given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a title in a script that the terminal's encoding lacks
+            stream.reconfigure(
+                errors="replace"
+            )  # a title in a script that the terminal's encoding lacks
     code = run(given)
     gc.freeze()  # else the end of the process goes through all that there is once more, for 10 ms
     sys.exit(code)
@@ -103,7 +118,9 @@ def run(arguments: list[str]) -> int:
     except click.ClickException as error:
         return _report_failure(
             verb,
-            UsageError(error.format_message().replace("No such command", "No such verb"), _help_hint(verb)),
+            UsageError(
+                error.format_message().replace("No such command", "No such verb"), _help_hint(verb)
+            ),
             as_json,
         )
     except OutputFailed as error:
@@ -112,7 +129,9 @@ def run(arguments: list[str]) -> int:
         return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _report_failure(verb, error, as_json)
-    except SystemExit:  # click's answer to a reader that has gone (| head); it got all that it wanted
+    except (
+        SystemExit
+    ):  # click's answer to a reader that has gone (| head); it got all that it wanted
         return 0
     except KeyboardInterrupt:
         return Interrupted.exit_code
@@ -124,9 +143,13 @@ def run(arguments: list[str]) -> int:
 def _run_verb(arguments: list[str], colour: bool | None) -> object:
     """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
     try:
-        return cli.main(arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments)
+        return cli.main(
+            arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments
+        )
     except AmbiguousLocator as error:
-        from resume_hooks.cli.question import command_meant  # nobody whose words are clear waits for it
+        from resume_hooks.cli.question import (
+            command_meant,
+        )  # nobody whose words are clear waits for it
 
         again = command_meant(arguments, error)
         if again is None:

@@ -1,7 +1,8 @@
 """How a verb declares what it takes, the options that verbs share, and everything that was asked of one as a value.
 
-A verb is a subclass of ``VerbOptions``: its docstring is the help, its attributes are the options in their order there.
-What the verb does is imported when it is called, so that help and completion wait for declarations alone.
+A verb is a subclass of ``VerbOptions``: its docstring is the help, its attributes are the options
+in their order there. What the verb does is imported when it is called, so that help and completion
+wait for declarations alone.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 GO_ON, FORK = "go on", "fork"
-WAYS = tuple(with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS))  # to continue a session
+WAYS = tuple(
+    with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
+)  # to continue a session
 MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
 
 
@@ -67,9 +70,13 @@ def argument(**attributes: Any) -> Any:
     return Declared(click.Argument, (), attributes)
 
 
-def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+def complete_locator(
+    _: click.Context, __: click.Parameter, incomplete: str
+) -> list[CompletionItem[str]]:
     """Offer sessions where one is to be named."""
-    from resume_hooks.cli.complete_sessions import complete_locators  # only a shell that completes waits for it
+    from resume_hooks.cli.complete_sessions import (
+        complete_locators,
+    )  # only a shell that completes waits for it
 
     return complete_locators(incomplete)
 
@@ -77,20 +84,24 @@ def complete_locator(_: click.Context, __: click.Parameter, incomplete: str) -> 
 TO = option(type=click.Choice(RUNNING), help="The agent to continue in.")
 DRY_RUN = flag(help="Show what would be written, write nothing.")
 YES = flag(help="Do not ask.")
-AGENT = option(type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions.")
+AGENT = option(
+    type=click.Choice([*NAMES, ALL]), default=ALL, show_default=True, help="Whose sessions."
+)
 MAX_CHARS = option(
     type=click.IntRange(0), default=MAX_CHARACTERS, show_default=True,
     help="Characters of the text at most; 0 for all.",
 )  # fmt: skip
-OF_PARTS = Declared(click.Option, (), {})  # the place of the options that parts which are here have on the verb
+OF_PARTS = Declared(
+    click.Option, (), {}
+)  # the place of the options that parts which are here have on the verb
 
 
 class VerbOptions:
     """What was asked of a verb: every option and argument by its name, with the value that click read.
 
-    ``body`` is the function that is called with it, as ``module:function``; ``acts`` are the commands below a verb that
-    does nothing itself. What else a class is given goes to ``click.Command``. ``where`` says where this run finds
-    things.
+    ``body`` is the function that is called with it, as ``module:function``; ``acts`` are the
+    commands below a verb that does nothing itself. What else a class is given goes to
+    ``click.Command``. ``where`` says where this run finds things.
     """
 
     verb: ClassVar[str]
@@ -105,7 +116,9 @@ class VerbOptions:
     output_dir: str | None = None
     as_json: bool = flag("--json", help="Print one JSON document (docs/schema).")
 
-    def __init_subclass__(cls, body: str = "", acts: tuple[type[VerbOptions], ...] = (), **settings: Any) -> None:
+    def __init_subclass__(
+        cls, body: str = "", acts: tuple[type[VerbOptions], ...] = (), **settings: Any
+    ) -> None:
         cls.verb = re.sub("(?<=[a-z])(?=[A-Z])", "-", cls.__name__.removesuffix("Options")).lower()
         cls._body, cls._acts, cls._settings = body, acts, settings
 
@@ -117,10 +130,16 @@ class VerbOptions:
     def command(cls) -> click.Command:
         """The command that is declared."""
         if cls._acts:
-            return click.Group(cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__)
+            return click.Group(
+                cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__
+            )
         parameters = list(cls._parameters())
         return click.Command(
-            cls.verb, callback=cls._run_verb_body, params=parameters, help=cls.__doc__, **cls._settings
+            cls.verb,
+            callback=cls._run_verb_body,
+            params=parameters,
+            help=cls.__doc__,
+            **cls._settings,
         )
 
     @classmethod
@@ -140,7 +159,10 @@ class VerbOptions:
                 yield value.parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> SessionFile:
-        """The session that the locator names, seen from the current folder; another agent's if ``foreign``."""
+        """The session that the locator names, seen from the current folder.
+
+        Another agent's if ``foreign``.
+        """
         return locate_session(self.locator, self.where, foreign=foreign)
 
     def locate_parent(self) -> SessionFile:
@@ -148,7 +170,10 @@ class VerbOptions:
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> SessionFile:
-        """The session that the locator names, whoever wrote it. UsageError where its prompts alone are left."""
+        """The session that the locator names, whoever wrote it.
+
+        UsageError where its prompts alone are left.
+        """
         session = self.locate_session(foreign=True)
         require_whole(session)
         return session
@@ -161,7 +186,9 @@ class VerbOptions:
         """UsageError if more than one of these options was given."""
         given = [name for name in names if self.has(name)]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(map(_flag_of_parameter, given))} exclude each other", remedy)
+            raise UsageError(
+                f"{' and '.join(map(_flag_of_parameter, given))} exclude each other", remedy
+            )
 
     def has(self, name: str) -> bool:
         """Whether an option was given."""
@@ -171,7 +198,11 @@ class VerbOptions:
     def asked_of_parts(self) -> list[Callable[..., Any]]:
         """The functions of parts whose option on this verb was given."""
         rows = _options_of_parts(self.verb)
-        return [function_of(part, function) for part, names, _, function, _ in rows if self.has(_parameter_name(names))]
+        return [
+            function_of(part, function)
+            for part, names, _, function, _ in rows
+            if self.has(_parameter_name(names))
+        ]
 
     @property
     def watched(self) -> bool:
@@ -179,7 +210,10 @@ class VerbOptions:
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
     def asks(self, what: str) -> bool:
-        """Whether to ask before writing. UsageError if nobody can be asked; ``what`` begins the sentence."""
+        """Whether to ask before writing.
+
+        UsageError if nobody can be asked; ``what`` begins the sentence.
+        """
         asks = not (self.yes or self.dry_run)
         if asks and not self.watched:
             remedy = "Add --yes, or --dry-run to see what would change."
@@ -194,7 +228,9 @@ class VerbOptions:
 class SessionOptions(VerbOptions):
     """The options of a verb about a session, by default the latest one of this folder."""
 
-    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
+    locator: str | None = argument(
+        metavar="[SESSION]", required=False, shell_complete=complete_locator
+    )
 
 
 class ChildOptions(SessionOptions):
@@ -218,19 +254,27 @@ def _parameter_name(names: Sequence[str]) -> str:
 
 
 def _flag_of_parameter(name: str) -> str:
-    options = {parameter.name: parameter.opts for parameter in click.get_current_context().command.params}
+    options = {
+        parameter.name: parameter.opts for parameter in click.get_current_context().command.params
+    }
     return max(options[name], key=len)
 
 
 def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
-    """The session that a locator names; another agent's if ``foreign``. UsageError for a sub-agent."""
+    """The session that a locator names; another agent's if ``foreign``.
+
+    UsageError for a sub-agent.
+    """
     folder = current_folder()
     if locator and locate.names_subagent(locator):
         found = locate.resolve_transcript(locator, folder, where, foreign=foreign)
         if subagent_name(found.path):
             raise UsageError(
                 f"{plain_line(found.session_id)} is a sub-agent, which this verb does not take",
-                f"Make a session of it first: resume-hooks fork {shlex.quote(plain_line(found.session_id))}",
+                (
+                    "Make a session of it first: resume-hooks fork "
+                    f"{shlex.quote(plain_line(found.session_id))}"
+                ),
             )
         return found
     found = locate.resolve(locator, folder, where, foreign=foreign)
@@ -243,7 +287,10 @@ _TRIMS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> SessionFile:
-    """The session to untrim: what the locator names; without one a trim just made of what a locator would name."""
+    """The session to untrim: what the locator names.
+
+    Without one a trim just made of what a locator would name.
+    """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
     taken = locate.resolve(None, current_folder(), where, foreign=True)
@@ -263,12 +310,19 @@ class _UnusedChild(NamedTuple):
 
 
 def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild | None:
-    """The newest session of a folder where that is a child of ``taken`` without a prompt; None where it is not."""
-    from resume_hooks.transcripts.head_tail import HeadTail  # help and completion wait for this module
+    """The newest session of a folder where that is a child of ``taken`` without a prompt.
+
+    None where it is not.
+    """
+    from resume_hooks.transcripts.head_tail import (
+        HeadTail,
+    )  # help and completion wait for this module
     from resume_hooks.transcripts.provenance import read_parent
 
     newest = next(iter(locate.sessions_of(folder, where)), taken)
-    if newest.session_id == taken.session_id or taken.session_id == where.environ.get("CLAUDE_CODE_SESSION_ID"):
+    if newest.session_id == taken.session_id or taken.session_id == where.environ.get(
+        "CLAUDE_CODE_SESSION_ID"
+    ):
         return None
     parent = read_parent(newest.path)
     if parent is None or parent.session_id != taken.session_id or HeadTail(newest.path).touched:
@@ -289,11 +343,14 @@ def _tell_taken(taken: SessionFile, child: _UnusedChild | None) -> None:
 def locate_parent(locator: str | None, where: Where) -> SessionFile:
     """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
 
-    The question ``a sub-agent as a session`` is given the locator, the current folder and where things are; what comes
-    back holds its transcript in the form of a session's until the verb has ended, or None where the locator names none.
+    The question ``a sub-agent as a session`` is given the locator, the current folder and where
+    things are; what comes back holds its transcript in the form of a session's until the verb has
+    ended, or None where the locator names none.
     """
     for as_session in answers("a sub-agent as a session") if locator else ():
-        holding: AbstractContextManager[SessionFile | None] = as_session(locator, current_folder(), where)
+        holding: AbstractContextManager[SessionFile | None] = as_session(
+            locator, current_folder(), where
+        )
         if (found := click.get_current_context().with_resource(holding)) is not None:
             return found
     return locate_session(locator, where, foreign=True)
@@ -322,10 +379,16 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
             option = word.partition("=")[0]
-            options = (name for each in click.get_current_context().command.params for name in each.opts)
-            near = "".join(f"Did you mean {name}? " for name in difflib.get_close_matches(option, options, 1))
+            options = (
+                name for each in click.get_current_context().command.params for name in each.opts
+            )
+            near = "".join(
+                f"Did you mean {name}? " for name in difflib.get_close_matches(option, options, 1)
+            )
             find = f"To find it: resume-hooks search '\"{option}\"'"
-            raise UsageError(f"No such option: {option}", f"{near}Options: resume-hooks search --help. {find}")
+            raise UsageError(
+                f"No such option: {option}", f"{near}Options: resume-hooks search --help. {find}"
+            )
 
 
 def project_folder_of_option(given: str | None) -> str:

@@ -26,14 +26,20 @@ def show_outline(options: OutlineOptions) -> None:
     chosen = [turn for turn in found.turns if turn.number in within]
     if options.touched is not None:
         ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"
-        chosen = [turn for turn in chosen if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)]
+        chosen = [
+            turn
+            for turn in chosen
+            if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)
+        ]
     names = names_of(session, options.where)
     left = left_of(session.agent)
     text = functools.partial(outline_text, found, chosen, names, options.max_chars, options.touched)
     options.emit(_outline_data(session, found, chosen, names), text, [left] if left else [])
 
 
-def _outline_data(session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames) -> With:
+def _outline_data(
+    session: SessionFile, found: Outline, turns: list[OutlineTurn], names: TranscriptNames
+) -> With:
     shown = {turn.number for turn in turns}
 
     def reference(line: int) -> str:
@@ -48,7 +54,10 @@ def _outline_data(session: SessionFile, found: Outline, turns: list[OutlineTurn]
             "compactions": [
                 With(
                     one,
-                    {"reference": reference(one.line), "summary": reference(one.summary) if one.summary >= 0 else None},
+                    {
+                        "reference": reference(one.line),
+                        "summary": reference(one.summary) if one.summary >= 0 else None,
+                    },
                 )
                 for one in found.compactions
                 if one.turn in shown

@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
 SCHEMA = 1
 DUMB = "dumb"  # the terminal that obeys no sequence
-_UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")  # JSON leaves it, terminals obey
+_UNSEEN = re.compile(
+    "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
+)  # JSON leaves it, terminals obey
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
@@ -41,7 +43,9 @@ class Complete(NamedTuple):
     data: dict[str, Any]
 
 
-def emit(verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()) -> None:
+def emit(
+    verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
+) -> None:
     """Print a verb's answer; warnings go to the document, or to stderr."""
     if as_json:
         print_document(success_document(verb, data, warnings))
@@ -94,7 +98,11 @@ def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> d
 
 
 def failure_document(
-    verb: str, code: str, message: str, remedy: str, candidates: list[dict[str, object]] | None = None
+    verb: str,
+    code: str,
+    message: str,
+    remedy: str,
+    candidates: list[dict[str, object]] | None = None,
 ) -> dict[str, Any]:
     """The document of a failure."""
     error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
@@ -106,16 +114,23 @@ def failure_document(
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
     """Facts as two columns, each on one line whatever it says."""
     width = max(len(name) for name, _ in pairs)
-    return "\n".join(f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}" for name, value in pairs)
+    return "\n".join(
+        f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}"
+        for name, value in pairs
+    )
 
 
-def column_table(heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0) -> str:
+def column_table(
+    heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0
+) -> str:
     """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
     if not rows:
         return ""
     widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
     lines = [
-        "  ".join(pad_columns(cell, widths[place], right=place >= words) for place, cell in enumerate(row)).rstrip()
+        "  ".join(
+            pad_columns(cell, widths[place], right=place >= words) for place, cell in enumerate(row)
+        ).rstrip()
         for row in (heads, *rows)
     ]
     first, *others = (fit_columns(line, room) if room else line for line in lines)
@@ -131,13 +146,21 @@ def pad_columns(text: str, most: int, *, right: bool = False) -> str:
 def colour_wanted(environ: Mapping[str, str]) -> bool | None:
     """False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
 
-    ``NO_COLOR`` stands above all, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal and ``CLICOLOR=0``.
+    ``NO_COLOR`` stands above all, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal
+    and ``CLICOLOR=0``.
     """
     if environ.get("NO_COLOR"):
         return False
-    if any(environ.get(name, "0").lower() not in {"", "0", "false"} for name in ("FORCE_COLOR", "CLICOLOR_FORCE")):
+    if any(
+        environ.get(name, "0").lower() not in {"", "0", "false"}
+        for name in ("FORCE_COLOR", "CLICOLOR_FORCE")
+    ):
         return True
-    never = environ.get("TERM") == DUMB or environ.get("CLICOLOR") == "0" or environ.get("FORCE_COLOR") == "0"
+    never = (
+        environ.get("TERM") == DUMB
+        or environ.get("CLICOLOR") == "0"
+        or environ.get("FORCE_COLOR") == "0"
+    )
     return False if never else None
 
 
@@ -147,7 +170,10 @@ DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
 
 @contextmanager
 def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that takes the bytes done and the total; it draws nothing if nobody would see it."""
+    """Yield a function that takes the bytes done and the total.
+
+    It draws nothing if nobody would see it.
+    """
     bar = _Bar(what)
     shown = not quiet and sys.stderr.isatty()
     try:
@@ -158,7 +184,10 @@ def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 @contextmanager
 def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
-    """Yield observers that show how far the scan of a large file is, if somebody waits; they cost time."""
+    """Yield observers that show how far the scan of a large file is, if somebody waits.
+
+    They cost time.
+    """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < LONG or not sys.stderr.isatty():
         yield []
@@ -186,9 +215,20 @@ class _Bar:
                 return
             # rich takes 50 ms to load, which only long work has to spend.
             from rich.console import Console
-            from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                DownloadColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
 
-            columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                DownloadColumn(),
+                TimeRemainingColumn(),
+            )
             progress = Progress(*columns, console=Console(stderr=True), transient=True)
             progress.start()
             self._drawn = progress, progress.add_task(self._what, total=total)

@@ -1,4 +1,7 @@
-"""Questions with a few numbered answers, on any terminal; which of several sessions is meant is one of them."""
+"""Questions with a few numbered answers, on any terminal.
+
+Which of several sessions is meant is one of them.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,13 @@ class AnswerChoice(NamedTuple):
     about: str = ""
 
 
-def ask_question(question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False) -> int:
+def ask_question(
+    question: str, answers: Sequence[AnswerChoice], usual: int = 0, *, err: bool = False
+) -> int:
     """Ask, and return the index of the answer; an empty line means ``usual``.
 
-    click.Abort if the user leaves, Back if by Esc. ``err`` asks on stderr: stdout is left to what the command prints.
+    click.Abort if the user leaves, Back if by Esc. ``err`` asks on stderr: stdout is left to what
+    the command prints.
     """
     wide = max(width(plain_line(answer.name)) for answer in answers)
     say(question, err=err)
@@ -47,7 +53,9 @@ def ask_question(question: str, answers: Sequence[AnswerChoice], usual: int = 0,
             say(f"{front}{row}".rstrip(), err=err)
             front = " " * width(front)
     while True:
-        given = _read_line(f"Number, or q to leave [{usual + 1}]: ", err=err).strip().lower() or str(usual + 1)
+        given = _read_line(
+            f"Number, or q to leave [{usual + 1}]: ", err=err
+        ).strip().lower() or str(usual + 1)
         if given in {"q", "quit"}:
             raise click.Abort
         if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
@@ -66,18 +74,22 @@ def is_dumb() -> bool:
 def command_meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
     """Return the command with the id of the session that the user chooses. click.Abort if they leave.
 
-    None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word holds the locator.
-    The question goes to stderr, so that what the command prints can be caught all the same.
+    None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word
+    holds the locator. The question goes to stderr, so that what the command prints can be caught
+    all the same.
     """
     places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
-    # Of two words that could be the locator, one is something else that was typed, a title or an instruction.
+    # Of two words that could be the locator, one is something else that was typed, a title or an
+    # instruction.
     watched = sys.stdin.isatty() and sys.stderr.isatty()
     if len(places) != 1 or "--json" in arguments or not error.candidates or not watched:
         return None
     (place,) = places
     again = list(arguments)
     chosen = ask_candidate(error)
-    again[place] = again[place].replace(error.locator, str(chosen.get("locator", chosen["session_id"])), 1)
+    again[place] = again[place].replace(
+        error.locator, str(chosen.get("locator", chosen["session_id"])), 1
+    )
     return again
 
 
@@ -115,4 +127,6 @@ def _read_line(prompt: str, *, err: bool) -> str:
 def _named_in(word: str, locator: str) -> bool:
     """Whether a word of the command is a locator, alone, as an option's value, or with a record or sub-agent behind."""
     value = word.partition("=")[2] if word.startswith("--") else word
-    return value.strip() == locator or value.lstrip().startswith(tuple(locator + mark for mark in _BEHIND))
+    return value.strip() == locator or value.lstrip().startswith(
+        tuple(locator + mark for mark in _BEHIND)
+    )

@@ -15,7 +15,16 @@ from resume_hooks.clock import minute
 from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.char_budget import WHOLE, Gap, TextPiece, fit, fit_ends, indent_text, page_end, shares
+from resume_hooks.reading.char_budget import (
+    WHOLE,
+    Gap,
+    TextPiece,
+    fit,
+    fit_ends,
+    indent_text,
+    page_end,
+    shares,
+)
 from resume_hooks.reading.outline import marker, span_text
 from resume_hooks.reading.passages import (
     Passage,
@@ -81,14 +90,22 @@ def _refuse_together(options: ReadOptions) -> None:
     options.refuse_together("paged", "errors", "commands")
     options.refuse_together("paged", "turns")
     given = {"--page": options.paged, "--errors": options.errors, "--commands": options.commands}
-    forms = [name for name, here in given.items() if here] or (["--turns"] if options.turns is not None else [])
+    forms = [name for name, here in given.items() if here] or (
+        ["--turns"] if options.turns is not None else []
+    )
     if options.limit and not options.paged:
-        raise UsageError("--limit is for pages", "Use it with --page, or --max-chars for what is printed.")
+        raise UsageError(
+            "--limit is for pages", "Use it with --page, or --max-chars for what is printed."
+        )
     of_records = [name for name in ("after", "before", "skip", "raw") if getattr(options, name)]
     if forms and [name for name in of_records if (name, forms) != ("before", ["--page"])]:
-        raise UsageError(f"--{of_records[0]} is for a record, {forms[0]} for a session", "Leave one of them out.")
+        raise UsageError(
+            f"--{of_records[0]} is for a record, {forms[0]} for a session", "Leave one of them out."
+        )
     if (options.before or options.after) and (options.skip or options.raw):
-        raise UsageError("--skip and --raw are for one record alone", "Leave --before and --after out.")
+        raise UsageError(
+            "--skip and --raw are for one record alone", "Leave --before and --after out."
+        )
     if forms and options.target is not None and options.session is not None:
         raise UsageError("Both words name a session", "Leave --session out.")
 
@@ -99,15 +116,22 @@ def _session_of_options(options: ReadOptions) -> SessionFile:
 
 
 def _look_up(options: ReadOptions) -> OriginalRecord:
-    """The record that was asked for. Those of sub-agents are never trimmed, so that they are their own originals."""
+    """The record that was asked for.
+
+    Those of sub-agents are never trimmed, so that they are their own originals.
+    """
     target: str | None = options.target
     session: str | None = options.session
     if target is None:
-        raise UsageError("No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3")
+        raise UsageError(
+            "No record is named", f"{EXAMPLE} Whole turns: resume-hooks read SESSION --turns 1-3"
+        )
     if ":" not in target and session is None:
         named = one_line(plain_line(target), 80)
         outlined = f"resume-hooks outline {shlex.quote(named)}"
-        raise UsageError(f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3.")
+        raise UsageError(
+            f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3."
+        )
     reference = parse(target, session)
     here = current_folder()
     if names_subagent(reference.session) or subagent_name(reference.session):
@@ -140,7 +164,9 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     reader, turns = _turn_reader(session, options), _turns_of_options(options)
     names = names_of(session, options.where)
     found = reader.commands_of_turns(turns)
-    about = _heading_of_session(session, names, _shown_part_text(turns, reader.turns, "command", len(found)))
+    about = _heading_of_session(
+        session, names, _shown_part_text(turns, reader.turns, "command", len(found))
+    )
     rows = [
         With(
             one,
@@ -191,12 +217,16 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """The line of an id on a page, which is a reference; its record's part alone will do. UsageError for no record."""
+    """The line of an id on a page, which is a reference; its record's part alone will do.
+
+    UsageError for no record.
+    """
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
         shown = one_line(plain_line(before), 80)
         raise UsageError(
-            f"'{shown}' is not a record of {one_line(names.short, 80)}", "Give an id from an earlier page."
+            f"'{shown}' is not a record of {one_line(names.short, 80)}",
+            "Give an id from an earlier page.",
         )
     return place_of(parse(record, names.full), entries)
 
@@ -206,16 +236,26 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
     names = names_of(session, options.where)
-    earlier, later = around(RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0)
+    earlier, later = around(
+        RecordLines(asked.file, asked.session_id), names, asked, before, options.after or 0
+    )
     shown = render(record, found.original)
     middle = passage(record, asked, PassageFile(names, subagent_name(asked.file) is not None), {})
-    original = f", original {shortened(found.original.reference)}" if found.original != asked else ""
-    middle = middle._replace(shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}")
+    original = (
+        f", original {shortened(found.original.reference)}" if found.original != asked else ""
+    )
+    middle = middle._replace(
+        shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}"
+    )
     passages = [*earlier, middle, *later]
     about = _heading_of_session(session, names, f"around {names.reference(asked.number)}")
     gap = records_gap(passages, names)
     options.emit(
-        {**_session_data(session), "turn_count": None, "records": passage_rows(passages, names, options.max_chars)},
+        {
+            **_session_data(session),
+            "turn_count": None,
+            "records": passage_rows(passages, names, options.max_chars),
+        },
         lambda: passages_text(about, passages, names, options.max_chars, gap),
     )
 
@@ -232,10 +272,17 @@ def _heading_of_session(session: SessionFile, names: TranscriptNames, what: str)
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"
 
 
-COMMAND_WIDTHS = (400, 200, 100, 60)  # characters of a command; the first width at which all of them fit is taken
+COMMAND_WIDTHS = (
+    400,
+    200,
+    100,
+    60,
+)  # characters of a command; the first width at which all of them fit is taken
 
 
-def passages_text(about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap) -> str:
+def passages_text(
+    about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap
+) -> str:
     """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
     runs: list[list[Passage]] = []  # one by one, but what the client added in a row together
     for one in passages:
@@ -264,7 +311,12 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
     last = f" to {run[-1].entry.word}" if len(run) > 1 else ""
     words = one_line(plain_line(f"added by the client: {kinds}"), 160)
     command = whole_command(reference, run[0].characters)
-    return TextPiece(f"{reference}{last} · {words} · {plural(size, 'character')}: {command}", "", command, voice=False)
+    return TextPiece(
+        f"{reference}{last} · {words} · {plural(size, 'character')}: {command}",
+        "",
+        command,
+        voice=False,
+    )
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
@@ -274,7 +326,12 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
         count = last - first + 1
         starts = first == 0 or passages[first - 1].turn != passages[first].turn
         ends = last + 1 == len(passages) or passages[last + 1].turn != passages[last].turn
-        if starts and ends and passages[first].turn >= 0 and passages[first].turn != passages[last].turn:
+        if (
+            starts
+            and ends
+            and passages[first].turn >= 0
+            and passages[first].turn != passages[last].turn
+        ):
             span = span_text(passages[first].turn, passages[last].turn)
             return f"… {count:,} records left out, turns {span}: {in_shell(f'read {names.word} --turns {span}')}"
         reference = names.reference(passages[first].entry.word)
@@ -297,7 +354,10 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
 
 def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[With]:
-    """Passages in their documented form; their texts are ``limit`` characters in all at most, 0 for no limit."""
+    """Passages in their documented form.
+
+    Their texts are ``limit`` characters in all at most, 0 for no limit.
+    """
     sizes = [len(one.text) for one in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
     return [
@@ -306,7 +366,9 @@ def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int
     ]
 
 
-def commands_text(about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int) -> str:
+def commands_text(
+    about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
+) -> str:
     """A line a command; too many are shortened first, and then the ones in the middle are left out."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
@@ -352,7 +414,9 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
         following = in_shell(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
         on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
-    options.emit(data, lambda: _record_text(found, shown, data, notice), notice if options.as_json else ())
+    options.emit(
+        data, lambda: _record_text(found, shown, data, notice), notice if options.as_json else ()
+    )
 
 
 def record_in(entry: RecordLine) -> Record:
@@ -374,7 +438,9 @@ def _print_raw(entry: RecordLine) -> None:
         raise OutputFailed(f"The record could not be printed: {error.strerror}") from error
 
 
-def _record_data(found: OriginalRecord, shown: Rendering, text: str, record: Record) -> dict[str, Any]:
+def _record_data(
+    found: OriginalRecord, shown: Rendering, text: str, record: Record
+) -> dict[str, Any]:
     original = found.original
     return {
         "reference": original.reference,
@@ -392,8 +458,13 @@ def _record_data(found: OriginalRecord, shown: Rendering, text: str, record: Rec
     }
 
 
-def _record_text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]) -> str:
-    """The marker, a line on where the record stands, whose it is, when, and of which tool; then what it says."""
+def _record_text(
+    found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]
+) -> str:
+    """The marker, a line on where the record stands, whose it is, when, and of which tool.
+
+    Then what it says.
+    """
     original = found.original
     facts = (
         title_of(original.file),
@@ -406,5 +477,11 @@ def _record_text(found: OriginalRecord, shown: Rendering, data: dict[str, Any], 
     heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
     first = marker("read", shortened(original.reference))
     return "\n".join(
-        [first, heading, "", indent_text(plain(data["text"])), *(f"\n[{sentence}]" for sentence in notice)]
+        [
+            first,
+            heading,
+            "",
+            indent_text(plain(data["text"])),
+            *(f"\n[{sentence}]" for sentence in notice),
+        ]
     )

@@ -26,13 +26,17 @@ from resume_hooks.system.git_worktrees import command_to_rebuild
 from resume_hooks.system.invocation import quote_word
 from resume_hooks.transcripts.head_tail import HeadTail
 
-COPY = "A copy of its live conversation becomes a session of the folder you choose; the session itself stays as it is."
+COPY = (
+    "A copy of its live conversation becomes a session of the folder you choose; the session "
+    "itself stays as it is."
+)
 
 
 class Lost(NamedTuple):
     """A session that no client can be started on: why, and the folders that it could be at home in, the best first.
 
-    ``kept``: the vault has the only copy of it, so that it needs no other home but to be brought back.
+    ``kept``: the vault has the only copy of it, so that it needs no other home but to be brought
+    back.
     """
 
     why: str
@@ -43,26 +47,45 @@ class Lost(NamedTuple):
         """The error if nobody can be asked for a new home."""
         if self.kept:
             return only_archived_left(session.session_id)
-        return ResumeHooksError(self.why, f"To continue in a copy in another folder: {self.command(session)}")
+        return ResumeHooksError(
+            self.why, f"To continue in a copy in another folder: {self.command(session)}"
+        )
 
     def command(self, session: SessionFile) -> str:
         """What gives it the best home in a shell, or brings it back."""
         if self.kept:
             return f"resume-hooks restore {session.session_id}"
-        named = session.session_id if session.path.endswith(f"{session.session_id}.jsonl") else session.path
-        return f"resume-hooks fork {quote_word(named)} --home {quote_word(self.homes[0].folder)} --start"
+        named = (
+            session.session_id
+            if session.path.endswith(f"{session.session_id}.jsonl")
+            else session.path
+        )
+        return (
+            f"resume-hooks fork {quote_word(named)} --home "
+            f"{quote_word(self.homes[0].folder)} --start"
+        )
 
 
 def find_loss(session: SessionFile, where: Where) -> Lost | None:
-    """Why a session can't be continued where it is; None if it can, as any of another agent. Only reads."""
+    """Why a session can't be continued where it is; None if it can, as any of another agent.
+
+    Only reads.
+    """
     if session.agent != NAME:
         return None
     if is_archived_copy(session.path, where):
-        return Lost("Its file is gone from the client's folders; the vault has the only copy.", (), kept=True)
+        return Lost(
+            "Its file is gone from the client's folders; the vault has the only copy.",
+            (),
+            kept=True,
+        )
     folder = home_folder(HeadTail(session.path), where)
     begun = start_of_session(session.session_id, session.path, folder, where)
     if not is_known(session, where) and not begun.config:
-        why = f"{session.path} lies outside of the client's folders, where claude --resume does not find it."
+        why = (
+            f"{session.path} lies outside of the client's folders, where claude --resume "
+            "does not find it."
+        )
         homes = [folder] if os.path.isdir(folder) else []
         return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _current_home()))
     if not os.path.isdir(folder):
@@ -74,7 +97,11 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     if name in project_names(folder, Where(client_environment(begun, where))):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
-    whither = f"{folder} leads to {real} today" if real != folder else f"This session is at home in {folder}"
+    whither = (
+        f"{folder} leads to {real} today"
+        if real != folder
+        else f"This session is at home in {folder}"
+    )
     why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
     home = MovedFolder(real)
     return Lost(why, (home, *(place for place in (_current_home(),) if place.folder != real)))
@@ -84,7 +111,9 @@ def way_on(session: SessionFile, folder: str, where: Where) -> str:
     """The command that continues a session whose home is ``folder``, or that gives it a home first."""
     found = find_loss(session, where)
     return (
-        found.command(session) if found else start_of_session(session.session_id, session.path, folder, where).command
+        found.command(session)
+        if found
+        else start_of_session(session.session_id, session.path, folder, where).command
     )
 
 
@@ -97,7 +126,9 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 
     kept = find(session.session_id, where)
     if kept is None:
-        raise SessionNotFound(f"{session.session_id} is gone from the vault", "resume-hooks archive --list")
+        raise SessionNotFound(
+            f"{session.session_id} is gone from the vault", "resume-hooks archive --list"
+        )
     done = restore.write(restore.plan(kept, where), where)
     for warning in done.warnings:
         say(f"note: {warning}", err=True)
@@ -107,15 +138,17 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for a new home folder and make the child there. click.Abort for none.
 
-    The question ``of the others of a folder``: given the folder that the session is at home in, the chosen one and
-    where things are; what comes back is a sentence for who wants the folder's other sessions there too, or ``""``.
+    The question ``of the others of a folder``: given the folder that the session is at home in, the
+    chosen one and where things are; what comes back is a sentence for who wants the folder's other
+    sessions there too, or ``""``.
     """
     say(found.why)
     here = _current_home().folder
     choices = [
         AnswerChoice(
             place.folder,
-            place.why or ("the current folder" if place.folder == here else "the folder that it leads to"),
+            place.why
+            or ("the current folder" if place.folder == here else "the folder that it leads to"),
         )
         for place in found.homes
     ]
@@ -131,12 +164,14 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
     """The folders that something speaks for, then the current one.
 
-    The question ``homes of a session``: given its path, its folder, which is gone, the current one and where things
-    are; what comes back are the folders, the best first.
+    The question ``homes of a session``: given its path, its folder, which is gone, the current one
+    and where things are; what comes back are the folders, the best first.
     """
     here = _current_home()
     found = [
-        home for homes in answers("homes of a session") for home in homes(session.path, folder, here.folder, where)
+        home
+        for homes in answers("homes of a session")
+        for home in homes(session.path, folder, here.folder, where)
     ]
     return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
 

@@ -28,20 +28,29 @@ from resume_hooks.system.invocation import in_shell
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
-EXACT = tuple(resolver for resolver in RESOLVERS if resolver is not by_part_of_title)  # others narrow a list
+EXACT = tuple(
+    resolver for resolver in RESOLVERS if resolver is not by_part_of_title
+)  # others narrow a list
 
 
 def resume(options: ResumeOptions) -> None:
-    """Ask what is to be continued and how, and start the client; where nobody can be asked, compare the ways."""
+    """Ask what is to be continued and how, and start the client.
+
+    Where nobody can be asked, compare the ways.
+    """
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
     options.refuse_together("copy", "show")
     way = FORK if options.forks else options.way
     if options.as_json and (way is not None or options.copy or options.show):
-        raise UsageError("--json only compares the ways", "The verbs that make a child print their own receipt.")
+        raise UsageError(
+            "--json only compares the ways", "The verbs that make a child print their own receipt."
+        )
     if not options.watched:
         if options.everywhere:
-            raise UsageError("--all belongs to the list on a terminal", "Name a session, or leave --all out.")
+            raise UsageError(
+                "--all belongs to the list on a terminal", "Name a session, or leave --all out."
+            )
         _print_comparison(way, options)
         return
     named = _import_page(options) or _session_by_name(options.locator)
@@ -56,7 +65,10 @@ def resume(options: ResumeOptions) -> None:
 
 
 def _continue_session(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
-    """Ask in which way to continue a session, unless one is given, and start the client. Back by Esc."""
+    """Ask in which way to continue a session, unless one is given, and start the client.
+
+    Back by Esc.
+    """
     require_whole(session)
     # Children are made of an archived copy, too.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
@@ -75,9 +87,12 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
 
 
 def _session_by_name(locator: str | None) -> SessionFile | None:
-    """Find the session that a locator names exactly, asking if it names several; None if words are to be searched for.
+    """Find the session that a locator names exactly, asking if it names several.
 
-    SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a tag as ``tag:x``.
+    None if words are to be searched for.
+
+    SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a
+    tag as ``tag:x``.
     """
     if locator is None or not locator.strip():
         return None
@@ -88,7 +103,11 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
     except AmbiguousLocator as error:
         row = question.ask_candidate(error)
         file = str(row["session_file"])
-        return readable(file, Where()) if os.path.exists(file) else locate_session(str(row["session_id"]), Where())
+        return (
+            readable(file, Where())
+            if os.path.exists(file)
+            else locate_session(str(row["session_id"]), Where())
+        )
     except SessionNotFound:
         if is_one_form(words):
             raise
@@ -98,31 +117,45 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
 def _import_page(options: ResumeOptions) -> SessionFile | None:
     """Import a page's session once the user says yes; None for everything else.
 
-    Asks ``bring in``: given the path of a file and the home folder of the session to make of it. The answer is its
-    receipt, and what to say of it to the user; a receipt without a session id names, as its parent, the session that
-    was made of the same bytes before. ImportFailed, NotATranscript, UsageError.
+    Asks ``bring in``: given the path of a file and the home folder of the session to make of it.
+    The answer is its receipt, and what to say of it to the user; a receipt without a session id
+    names, as its parent, the session that was made of the same bytes before. ImportFailed,
+    NotATranscript, UsageError.
     """
     locator = options.locator or ""
-    if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(os.path.expanduser(locator)):
+    if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(
+        os.path.expanduser(locator)
+    ):
         return None
     bring_in = next(answers("bring in"), None)
     if bring_in is None:
-        raise UsageError(f"What imports {locator} is not installed here", "Install resume-hooks anew.")
+        raise UsageError(
+            f"What imports {locator} is not installed here", "Install resume-hooks anew."
+        )
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     made, remark = bring_in(locator, current_folder())
-    say(f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True)
+    say(
+        f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True
+    )
     return session_file(made.file or made.parent_file)
 
 
 def _choose_session(options: ResumeOptions) -> SessionFile:
-    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for it.
+    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for
+    # it.
     from resume_hooks.cli.picker.choose import choose
 
-    return choose("" if options.locator in {None, BARE} else str(options.locator), everywhere=options.everywhere)
+    return choose(
+        "" if options.locator in {None, BARE} else str(options.locator),
+        everywhere=options.everywhere,
+    )
 
 
 def _print_comparison(way: str | None, options: ResumeOptions) -> None:
-    """Where nobody can be asked: the ways to continue, compared, or what was asked for; the command comes last."""
+    """Where nobody can be asked: the ways to continue, compared, or what was asked for.
+
+    The command comes last.
+    """
     session = (
         (_session_by_name(BARE) or locate_session(None, Where(), foreign=True))
         if options.locator == BARE
@@ -142,13 +175,16 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
     notes = [*([lost.why] if lost else []), *notes_of(session.session_id, options.where)]
     commands = {"in_client": f"/resume {found.session_id}", "shell": last}
     options.emit(
-        With(found, {"commands": commands}), lambda: f"{comparison_text(found, whole=options.whole)}\n\n{last}", notes
+        With(found, {"commands": commands}),
+        lambda: f"{comparison_text(found, whole=options.whole)}\n\n{last}",
+        notes,
     )
 
 
 def _nothing_made_error() -> ResumeHooksError:
     return ResumeHooksError(
-        "No child was made, so there is nothing to continue", f"To go on in the session itself: --way '{GO_ON}'"
+        "No child was made, so there is nothing to continue",
+        f"To go on in the session itself: --way '{GO_ON}'",
     )
 
 
@@ -157,8 +193,17 @@ def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
     short = found.session_id[:8]
     commands = facts_table(
         [
-            ("go on", f"/resume {found.session_id}   in {label_of(name_at(found.glance.path, Where()), Where())}"),
-            *((way, in_shell(f"{way} {short}")) for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)),
+            (
+                "go on",
+                (
+                    f"/resume {found.session_id}   in "
+                    f"{label_of(name_at(found.glance.path, Where()), Where())}"
+                ),
+            ),
+            *(
+                (way, in_shell(f"{way} {short}"))
+                for way in (compare.TRIM, compare.HANDOFF, compare.ROLLOVER)
+            ),
         ]
     )
     return f"{_comparison_card(found, whole=whole)}\n\n{commands}"

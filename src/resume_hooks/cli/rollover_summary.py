@@ -1,4 +1,7 @@
-"""``rollover`` with a summary: the child with the digest, a model asked, what it took; or what it would take."""
+"""``rollover`` with a summary: the child with the digest, a model asked, what it took.
+
+Or what it would take.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +35,20 @@ def roll_over(options: RolloverOptions) -> Receipt:
     model = model_of(options.model, parent, options.where)
     begun = summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
-    return _show_rollover(begun, model.name, options) if options.dry_run else _make_rollover(begun, model, options)
+    return (
+        _show_rollover(begun, model.name, options)
+        if options.dry_run
+        else _make_rollover(begun, model, options)
+    )
 
 
-def _make_rollover(begun: summary.SummaryRollover, model: HeadlessModel, options: RolloverOptions) -> Receipt:
+def _make_rollover(
+    begun: summary.SummaryRollover, model: HeadlessModel, options: RolloverOptions
+) -> Receipt:
     written = summary.write(begun, options.where)
-    calls = ModelCalls(model, time_limit(options.timeout), model_progress(model.name, quiet=options.as_json))
+    calls = ModelCalls(
+        model, time_limit(options.timeout), model_progress(model.name, quiet=options.as_json)
+    )
     try:
         made, spent, failure, check = summary.add_summary(begun, written, calls, options.where)
     except KeyboardInterrupt:
@@ -45,22 +56,43 @@ def _make_rollover(begun: summary.SummaryRollover, model: HeadlessModel, options
         raise
     if failure:
         made = made._replace(warnings=(*made.warnings, summary.failure_text(failure)))
-    report = _summary_report(model.name, included=not failure, failure=failure or None, spent=spent, checked=check)
-    parts = (f"by {spent.model}" if not failure else "none", spent.words, check.words if check else "")
+    report = _summary_report(
+        model.name, included=not failure, failure=failure or None, spent=spent, checked=check
+    )
+    parts = (
+        f"by {spent.model}" if not failure else "none",
+        spent.words,
+        check.words if check else "",
+    )
     said = " · ".join(part for part in parts if part)
-    return print_child(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
+    return print_child(
+        options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)])
+    )
 
 
 def _show_rollover(begun: summary.SummaryRollover, name: str, options: RolloverOptions) -> Receipt:
-    made, found = carry_out(begun.plan, options.where, dry_run=True), material(begun.parent, options.where)
+    made, found = (
+        carry_out(begun.plan, options.where, dry_run=True),
+        material(begun.parent, options.where),
+    )
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
         f"{name} would be asked {plural(found.calls, 'time')} to read {len(found.numbers):,} of "
         f"{plural(found.records, 'record')}, about {plural(tokens, 'token')}"
     )
     report = _summary_report(name, material=With(found, {"tokens": tokens}))
-    return print_child(options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)]))
+    return print_child(
+        options, made, {"summary": report}, lambda: receipt_text(made, [("summary", said)])
+    )
 
 
 def _summary_report(name: str, **said: Any) -> dict[str, Any]:
-    return {"included": False, "model": name, "failure": None, "material": None, "spent": None, "checked": None, **said}
+    return {
+        "included": False,
+        "model": name,
+        "failure": None,
+        "material": None,
+        "spent": None,
+        "checked": None,
+        **said,
+    }

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from resume_hooks.cli.options import current_folder, project_folder_of_option, refuse_unknown, time_of_option
+from resume_hooks.cli.options import (
+    current_folder,
+    project_folder_of_option,
+    refuse_unknown,
+    time_of_option,
+)
 from resume_hooks.cli.output import Complete, work_progress
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.paths import find_session
@@ -42,7 +47,9 @@ def search(options: SearchOptions) -> None:
         found = _find_hits(options, progress)
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
     scope = "all" if options.everywhere else named or project_folder_of_option(options.project)
-    given = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ()))
+    given = re.sub(
+        r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ())
+    )
     command = in_shell(given) if 0 < len(given) <= LONGEST else ""
     mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
     options.emit(
@@ -55,7 +62,8 @@ def search(options: SearchOptions) -> None:
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
     """The hits; of a part that is asked ``which session wrote a line``, where ``--file`` names one, its own.
 
-    A part is given the options, the scope, the current folder, and what ``find`` is told of indexing; None: no line.
+    A part is given the options, the scope, the current folder, and what ``find`` is told of
+    indexing; None: no line.
     """
     scope = replace(
         _scope_of_options(options),
@@ -70,10 +78,18 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         programs=frozenset({options.agent} - {ALL}),
     )
     for answer in answers("which session wrote a line") if options.file else ():
-        if (wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)) is not None:
+        if (
+            wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)
+        ) is not None:
             return cast("SearchResult", wrote)
     return find(
-        options.words, scope, options.where, also=options.also, most=options.limit, limit=PATIENCE, progress=progress
+        options.words,
+        scope,
+        options.where,
+        also=options.also,
+        most=options.limit,
+        limit=PATIENCE,
+        progress=progress,
     )
 
 

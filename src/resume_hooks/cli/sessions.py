@@ -33,12 +33,16 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of sessions."""
     options.refuse_together("everywhere", "project")
-    for list_otherwise in options.asked_of_parts():  # given the options, it lists what it knows, and answers
+    for (
+        list_otherwise
+    ) in options.asked_of_parts():  # given the options, it lists what it knows, and answers
         list_otherwise(options)
         return
     options.refuse_together("archived", "expiring")
     folder = project_folder_of_option(options.project)
-    asked, scope = (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
+    asked, scope = (
+        (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
+    )
     if options.archived:
         # Only this option waits for what looks into the vault.
         from resume_hooks.cli.archived import print_list
@@ -54,10 +58,14 @@ def list_sessions(options: SessionsOptions) -> None:
         helpers=options.helpers,
         expiring=options.expiring,
     )
-    data = With(found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []})
+    data = With(
+        found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []}
+    )
     notes = [note for agent in agents(options.where, options.agent) for note in agent.notes()]
     if not found.rows:
-        notes += (f"{place} can't be listed: check its permissions" for place in look.store.hidden())
+        notes += (
+            f"{place} can't be listed: check its permissions" for place in look.store.hidden()
+        )
         notes += (
             f"{place} is a symbolic link, which is not followed: name a session there by its path"
             for place in look.store.linked()
@@ -80,20 +88,31 @@ def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) ->
     cells = [(short, *_cells_of_row(row, now)) for short, row in zip(ids, found.rows, strict=True)]
     marks = [_marks_of_row(row, folder, with_end=options.expiring) for row in found.rows]
     lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
-    more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
+    more = (
+        [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
+    )
     return "\n".join([*lines, *more, *_subagent_lines(found)])
 
 
 def _subagent_lines(found: ListingPage) -> list[str]:
     left = plural(found.helpers, "headless run")
-    return [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
+    return (
+        [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
+    )
 
 
 def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
     percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
     turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
     left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
-    return (_short_age(now - row.mtime), left, size_text(row.size), turns, percent, plain_line(row.title))
+    return (
+        _short_age(now - row.mtime),
+        left,
+        size_text(row.size),
+        turns,
+        percent,
+        plain_line(row.title),
+    )
 
 
 def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
@@ -115,14 +134,18 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     return " · ".join(plain_line(mark) for mark in said if mark)
 
 
-def _sessions_table(cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int) -> list[str]:
+def _sessions_table(
+    cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
+) -> list[str]:
     widths = [max(len(row[place]) for row in (_HEADS, *cells)) for place in range(len(_HEADS) - 1)]
     room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_padded_row(_HEADS, widths).rstrip(), dim=True)]
     for row, mark in zip(cells, marks, strict=True):
         shown = fit_columns(mark, max(0, room - min(width(row[-1]), LEAST_TITLE) - 2))
         title = fit_columns(row[-1], room - (width(shown) + 2 if shown else 0))
-        lines.append(f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}")
+        lines.append(
+            f"{_padded_row(row[:-1], widths)}{title}{f'  {click.style(shown, dim=True)}' if shown else ''}"
+        )
     return lines
 
 

@@ -39,22 +39,36 @@ SESSIONS = "Your sessions stay, also those made by handoff."
 def config(options: ConfigOptions) -> None:
     """Print settings, after changing one if a value is given."""
     if options.key in settings.FORMER:
-        raise UsageError(f"{options.key} is not a setting any more", f"The reason: {settings.FORMER[options.key]}.")
+        raise UsageError(
+            f"{options.key} is not a setting any more",
+            f"The reason: {settings.FORMER[options.key]}.",
+        )
     if options.key is not None and options.key not in settings.KEYS:
-        raise UsageError(f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}.")
+        raise UsageError(
+            f"There is no setting '{options.key}'", f"Settings: {', '.join(settings.KEYS)}."
+        )
     if options.key is not None and options.value is not None:
         if options.key == "triggers_off":
             words = settings.read_one("triggers_off", options.value)
-            unknown = [word for word in words if trigger_of(word) not in ROWS] if isinstance(words, tuple) else []
+            unknown = (
+                [word for word in words if trigger_of(word) not in ROWS]
+                if isinstance(words, tuple)
+                else []
+            )
             if unknown:
                 valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
-                raise UsageError(f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}.")
+                raise UsageError(
+                    f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}."
+                )
         stored_settings.store(options.key, options.value)
     known = {
-        name: (row, settings.KEYS[name].about) for name, row in settings.load().items() if options.key in {None, name}
+        name: (row, settings.KEYS[name].about)
+        for name, row in settings.load().items()
+        if options.key in {None, name}
     }
     shown = [
-        (name, f"{settings.value_text(row.value)}  ({row.source})  {about}") for name, (row, about) in known.items()
+        (name, f"{settings.value_text(row.value)}  ({row.source})  {about}")
+        for name, (row, about) in known.items()
     ]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
@@ -68,7 +82,12 @@ def _policy_notes(where: Where) -> list[str]:
     path = policy_file(where)
     if not path or settings.load(where)["compaction"].value == "client":
         return []
-    return [f"compaction has no effect here: under the policy in {path} Claude Code makes every compaction itself"]
+    return [
+        (
+            f"compaction has no effect here: under the policy in {path} Claude Code makes "
+            "every compaction itself"
+        )
+    ]
 
 
 def _vault_notes(where: Where) -> list[str]:
@@ -76,12 +95,22 @@ def _vault_notes(where: Where) -> list[str]:
         return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
     lost = f", and with them {plural(last, 'file')} that Claude Code has no longer" if last else ""
-    keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
-    return [f"The links that hold sessions go at the next start of Claude Code, or when restore is asked{lost}{keep}"]
+    keep = (
+        "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
+    )
+    return [
+        (
+            "The links that hold sessions go at the next start of Claude Code, or when "
+            f"restore is asked{lost}{keep}"
+        )
+    ]
 
 
 def install(options: InstallOptions) -> int:
-    """Register the plugin, or remove it; print the script of a shell. 1 where the client refused to remove it."""
+    """Register the plugin, or remove it.
+
+    Print the script of a shell. 1 where the client refused to remove it.
+    """
     options.refuse_together("completion", "remove")
     if options.purge and not options.remove:
         raise UsageError("--purge belongs to --remove", "Add --remove.")
@@ -105,7 +134,11 @@ def _completion_script(shell: str) -> str:
     kind = get_completion_class(shell)
     if kind is None:
         raise UsageError(f"There is no completion for {shell}", "resume-hooks install --help")
-    return kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING).source().strip()
+    return (
+        kind(click.get_current_context().find_root().command, {}, "resume-hooks", COMPLETING)
+        .source()
+        .strip()
+    )
 
 
 def _register_plugin(options: InstallOptions) -> None:
@@ -115,7 +148,9 @@ def _register_plugin(options: InstallOptions) -> None:
         ["claude", "plugin", "install", f"{NAME}@{MARKETPLACE}"],
     ]
     if any(name.split("@")[0] == NAME for name in claude_cli.enabled_plugins(os.getcwd())):
-        commands.append(["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"])  # older clients read a copy
+        commands.append(
+            ["claude", "plugin", "update", f"{NAME}@{MARKETPLACE}"]
+        )  # older clients read a copy
     if not options.dry_run:
         assemble(folder)
         _lend_packages(folder, options.where)
@@ -131,7 +166,8 @@ def _register_plugin(options: InstallOptions) -> None:
 def _lend_packages(folder: str, where: Where) -> None:
     """Let the plugin load the packages of the venv that pipx or uv made for this command: it needs none of its own.
 
-    Where that fails, the next start of a session installs the plugin's own, as it does once the command is removed.
+    Where that fails, the next start of a session installs the plugin's own, as it does once the
+    command is removed.
     """
     if is_packaged() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
@@ -142,7 +178,10 @@ def _lend_packages(folder: str, where: Where) -> None:
 
 
 def run_all(commands: list[list[str]]) -> bool:
-    """Run commands of the client in order; false where it is not on PATH, ResumeHooksError where one fails."""
+    """Run commands of the client in order.
+
+    False where it is not on PATH, ResumeHooksError where one fails.
+    """
     where = Where()
     client = claude_cli.client_executable(where)
     if client is None:
@@ -150,12 +189,20 @@ def run_all(commands: list[list[str]]) -> bool:
     pipe = subprocess.PIPE
     for words in commands:
         try:
-            # The client needs whatever its provider does. It keeps the plugin among the user's settings, from anywhere.
+            # The client needs whatever its provider does. It keeps the plugin among the user's
+            # settings, from anywhere.
             done = programs.run_program(
-                [client, *words[1:]], where.environ, environ=where.environ, timeout=LIMIT, stdout=pipe, stderr=pipe
+                [client, *words[1:]],
+                where.environ,
+                environ=where.environ,
+                timeout=LIMIT,
+                stdout=pipe,
+                stderr=pipe,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ResumeHooksError(f"{shlex.join(words)} did not run: {error}", "Run it by hand.") from error
+            raise ResumeHooksError(
+                f"{shlex.join(words)} did not run: {error}", "Run it by hand."
+            ) from error
         if done.returncode:
             said = (done.stderr or done.stdout).decode("utf-8", "replace").strip()[-400:]
             raise ResumeHooksError(f"{shlex.join(words)} failed: {said}", "Run it by hand.")
@@ -168,7 +215,10 @@ def _remove_plugin(options: InstallOptions) -> int:
     goes = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):
         click.confirm(
-            f"Remove links between sessions (they exist nowhere else), settings, index in {where.state}?",
+            (
+                "Remove links between sessions (they exist nowhere else), settings, index "
+                f"in {where.state}?"
+            ),
             abort=True,
             err=True,
         )
@@ -186,7 +236,14 @@ def _remove_plugin(options: InstallOptions) -> int:
     stays = files_that_stay(where, goes, commands)
     lines = [shlex.join(words) for words in commands]
     stay = [row.path for row in stays]
-    data = {**NOTHING, "plugin": NAME, "commands": lines, "ran": ran, "goes": goes or [], "stays": stay}
+    data = {
+        **NOTHING,
+        "plugin": NAME,
+        "commands": lines,
+        "ran": ran,
+        "goes": goes or [],
+        "stays": stay,
+    }
 
     def text() -> str:
         head = "These would run:" if options.dry_run else "To remove the plugin run:"

@@ -1,6 +1,7 @@
 """``slash``: what the bodies of our slash commands run where the client fires no hook (Desktop, VS Code).
 
-The user's text comes on stdin, never through a shell; the answer is the card that the hook would have shown.
+The user's text comes on stdin, never through a shell; the answer is the card that the hook would
+have shown.
 """
 
 from __future__ import annotations
@@ -27,5 +28,8 @@ def slash(options: SlashOptions) -> None:
     shown = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
         plain(shown)
-        or f"resume-hooks: {trigger.name(trigger.verb)} is switched off ({in_shell('config triggers_off')})."
+        or (
+            f"resume-hooks: {trigger.name(trigger.verb)} is switched off "
+            f"({in_shell('config triggers_off')})."
+        )
     )

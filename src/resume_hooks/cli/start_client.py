@@ -1,6 +1,7 @@
 """The start of the client on a session, in one place for all verbs: its folder, its config home, its environment.
 
-Invariant: the client finds itself as if it had been started by hand; nothing of a client around us reaches it.
+Invariant: the client finds itself as if it had been started by hand; nothing of a client around us
+reaches it.
 """
 
 from __future__ import annotations
@@ -52,7 +53,10 @@ class Start(NamedTuple):
 
 
 def start_of_session(session_id: str, path: str, folder: str, where: Where) -> Start:
-    """The start of the session at ``path``, whose home is ``folder``; other agents find theirs from anywhere."""
+    """The start of the session at ``path``, whose home is ``folder``.
+
+    Other agents find theirs from anywhere.
+    """
     agent = name_at(path, where)
     if agent != NAME:
         return Start(session_id, folder if os.path.isdir(folder) else "", agent=agent)
@@ -68,7 +72,8 @@ def client_environment(begun: Start, where: Where) -> dict[str, str]:
         "PWD": begun.folder or os.getcwd()
     }
     if begun.config:
-        # Named in the environment, the usual config home would not be quite itself: .claude.json lies beside it.
+        # Named in the environment, the usual config home would not be quite itself: .claude.json
+        # lies beside it.
         env.pop(CONFIG, None)
         if begun.config != Where(env).config:
             env[CONFIG] = begun.config
@@ -79,14 +84,19 @@ def become_client(begun: Start) -> NoReturn:
     """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
     program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
     if path is None:
-        raise ResumeHooksError(f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}")
+        raise ResumeHooksError(
+            f"{program} is not installed, or not on PATH", f"Where it is: {begun.command}"
+        )
     sys.stdout.flush()
     try:
         with _usual_pipes():
-            programs.become_program(path, words, begun.folder or os.getcwd(), client_environment(begun, Where()))
+            programs.become_program(
+                path, words, begun.folder or os.getcwd(), client_environment(begun, Where())
+            )
     except OSError as error:
         raise ResumeHooksError(
-            f"{program} can't be started in {begun.folder}: {error.strerror}", f"By hand: {begun.command}"
+            f"{program} can't be started in {begun.folder}: {error.strerror}",
+            f"By hand: {begun.command}",
         ) from error
 
 

@@ -1,4 +1,7 @@
-"""``delete`` and ``restore``: a session to the trash, and back out of it or of the vault; what the trash holds."""
+"""``delete`` and ``restore``: a session to the trash, and back out of it or of the vault.
+
+What the trash holds.
+"""
 
 from __future__ import annotations
 
@@ -35,17 +38,30 @@ SHOWN = 10  # derived sessions that are named one by one
 NOT_DELETED: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
 }  # fmt: skip
-NOT_RESTORED: dict[str, Any] = {"session": None, "kept": None, "trash": [], "vault": [], "strays": [], "written": False}
+NOT_RESTORED: dict[str, Any] = {
+    "session": None,
+    "kept": None,
+    "trash": [],
+    "vault": [],
+    "strays": [],
+    "written": False,
+}
 INTERRUPTED = "the delete was interrupted: restore joins both halves"
 
 
 def delete_session(options: DeleteOptions) -> None:
     """Move a session to the trash, or empty the trash."""
     if options.empty_trash is (options.locator is not None):
-        raise UsageError("Give either a SESSION or --empty-trash", "Name the session: there is no default.")
+        raise UsageError(
+            "Give either a SESSION or --empty-trash", "Name the session: there is no default."
+        )
     if (options.older_than is not None or options.damaged) and not options.empty_trash:
-        raise UsageError("--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION.")
-    for delete_otherwise in options.asked_of_parts():  # given the options, it does all of it, and answers
+        raise UsageError(
+            "--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION."
+        )
+    for (
+        delete_otherwise
+    ) in options.asked_of_parts():  # given the options, it does all of it, and answers
         delete_otherwise(options)
         return
     asks = options.asks("Deleting")
@@ -67,21 +83,35 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
 
     def text() -> str:
         if agreed:
-            facts = [("deleted", entry.title), ("id", entry.session_id), ("file", decided.session.path)]
+            facts = [
+                ("deleted", entry.title),
+                ("id", entry.session_id),
+                ("file", decided.session.path),
+            ]
             facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
             return f"{facts_table(facts)}\n\nBring it back: {in_shell(f'restore {entry.locator}')}"
-        return "Nothing was deleted." if asks else f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
+        return (
+            "Nothing was deleted."
+            if asks
+            else f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
+        )
 
     notes = []
     if agreed:  # a part is given the id and where things are, and answers with what to say
-        of_parts = (told(entry.session_id, options.where) for told in seam.answers("after a session was deleted"))
+        of_parts = (
+            told(entry.session_id, options.where)
+            for told in seam.answers("after a session was deleted")
+        )
         notes = [*_archived_ids_left([entry], options.where), *chain.from_iterable(of_parts)]
     options.emit(data, text, notes)
 
 
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
     kept = (entry for entry in entries if find(entry.session_id, where))
-    return [STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}")) for entry in kept]
+    return [
+        STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}"))
+        for entry in kept
+    ]
 
 
 def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
@@ -101,17 +131,28 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
 
     def text() -> str:
         if agreed:
-            return f"Removed for good: {_trash_question(gone, also) or 'nothing; another command was faster'}."
+            return (
+                "Removed for good: "
+                f"{_trash_question(gone, also) or 'nothing; another command was faster'}."
+            )
         if not what:
             age = f" that was deleted {options.older_than} days ago" if options.older_than else ""
             return f"There is nothing in the trash{age}."
         return f"{what}, would go for good. Nothing was removed."
 
-    notes = [f"{line} --damaged removes it." for line in stray_lines([stray for stray in strays if stray not in also])]
+    notes = [
+        f"{line} --damaged removes it."
+        for line in stray_lines([stray for stray in strays if stray not in also])
+    ]
     if skipped := len(found) - len(wanted):
-        notes.append(f"{skipped:,} interrupted deletes stay: restore them first. {in_shell('restore --list')}")
+        notes.append(
+            f"{skipped:,} interrupted deletes stay: restore them first. "
+            f"{in_shell('restore --list')}"
+        )
     options.emit(
-        data | {"written": agreed}, text, [*notes, *(_archived_ids_left(gone, options.where) if agreed else [])]
+        data | {"written": agreed},
+        text,
+        [*notes, *(_archived_ids_left(gone, options.where) if agreed else [])],
     )
 
 
@@ -147,20 +188,28 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
     count = len(decided.derived)
     lines = [f"\n\n{plural(count, 'session')} came from it and will miss it:"]
     lines += [
-        f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}" for child in decided.derived[:SHOWN]
+        f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}"
+        for child in decided.derived[:SHOWN]
     ]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
     kept = find(decided.session.session_id, where) is not None
-    lines.append(f"Their lineage will say {'(archived copy): the vault has one' if kept else '(file gone)'}.")
+    lines.append(
+        f"Their lineage will say {'(archived copy): the vault has one' if kept else '(file gone)'}."
+    )
     if any(child.row.derivation_type == "trimmed" for child in decided.derived):
-        lines.append("What was trimmed from them lies in it: until it is restored, read and untrim can't find that.")
+        lines.append(
+            "What was trimmed from them lies in it: until it is restored, read and "
+            "untrim can't find that."
+        )
     return "\n".join(lines)
 
 
 def restore_session(options: RestoreOptions) -> None:
     """Bring a session back, or list what could be."""
     if options.listing and options.locator is not None:
-        raise UsageError("--list shows everything that can be restored", "Leave SESSION or --list out.")
+        raise UsageError(
+            "--list shows everything that can be restored", "Leave SESSION or --list out."
+        )
     archive_lost(options.where)
     if options.locator is None:
         _print_restorable(options)
@@ -185,13 +234,18 @@ def restore_session(options: RestoreOptions) -> None:
         if options.dry_run:
             return f"{facts_table(facts)}\n\nNothing was written."
         shell = resume_command(found.cwd, decided.session_id)
-        return facts_table([*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)])
+        return facts_table(
+            [*facts, ("in Claude Code", f"/resume {decided.session_id}"), ("in a shell", shell)]
+        )
 
     options.emit(data, text, decided.warnings)
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
-    """Find a session in the trash, else in the vault; a part of a title comes last. SessionNotFound if in neither."""
+    """Find a session in the trash, else in the vault; a part of a title comes last.
+
+    SessionNotFound if in neither.
+    """
     deleted = trash.all_deleted(where)
     for by_part in (False, True):
         for of in (deleted, None):
@@ -207,9 +261,16 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     """Folders in the trash that are not sessions, for people: counted if half removed, else one by one."""
     gone = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in gone))
-    lines = [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."] if gone else []
+    lines = (
+        [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."]
+        if gone
+        else []
+    )
     return lines + [
-        f"1 unknown folder, {size_text(stray.size)}: its manifest is missing or damaged: {stray.folder}"
+        (
+            f"1 unknown folder, {size_text(stray.size)}: its manifest is missing or damaged: "
+            f"{stray.folder}"
+        )
         for stray in strays
         if not stray.gone
     ]
@@ -224,13 +285,23 @@ def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
     found, strays = trash.all_deleted(where), trash.strays(where)
     archived = all_archived(where)
-    kept = [each for each in archived if states(each) or not os.path.lexists(real(each.place, where, each.home))]
+    kept = [
+        each
+        for each in archived
+        if states(each) or not os.path.lexists(real(each.place, where, each.home))
+    ]
     data = NOT_RESTORED | {"trash": found, "strays": strays}
     data["vault"] = kept
 
     def text() -> str:
-        gone = "\n".join([*map(_row_of_entry, found), *stray_lines(strays)]) or "The trash is empty."
-        return "\n".join([gone, "", "In the vault:", *(kept_text(each, where) for each in kept)] if kept else [gone])
+        gone = (
+            "\n".join([*map(_row_of_entry, found), *stray_lines(strays)]) or "The trash is empty."
+        )
+        return "\n".join(
+            [gone, "", "In the vault:", *(kept_text(each, where) for each in kept)]
+            if kept
+            else [gone]
+        )
 
     options.emit(data, text)
 

@@ -34,16 +34,24 @@ def trim(options: TrimOptions) -> Receipt:
         receipt: Receipt = make(options)
         return receipt
     if options.force and not options.in_place:
-        raise UsageError("--force belongs to --in-place", "A child can be made of an open session as it is.")
+        raise UsageError(
+            "--force belongs to --in-place", "A child can be made of an open session as it is."
+        )
     if options.in_place and options.output_dir is not None:
-        raise UsageError("--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out.")
+        raise UsageError(
+            "--in-place rewrites the session where it lies", "Leave --output-dir or --in-place out."
+        )
     if options.force and options.start:
-        raise UsageError("--start would open an open session a second time", "Leave --start or --force out.")
+        raise UsageError(
+            "--start would open an open session a second time", "Leave --start or --force out."
+        )
     require_client(options)
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     if options.in_place:
         return _trim_in_place(trim, options)
-    decided = agents.trim(options.locate_session(foreign=True), options.where, trim, output_dir=options.output_dir)
+    decided = agents.trim(
+        options.locate_session(foreign=True), options.where, trim, output_dir=options.output_dir
+    )
     made = make_child(options, decided)
 
     def text() -> str:
@@ -92,18 +100,31 @@ def untrim(options: UntrimOptions) -> None:
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)
         records = "1 record is" if count == 1 else f"{count:,} records are"
-        raise UsageError(f"{records} trimmed: which ones do you want back?", "--all, or --record N for one of them.")
+        raise UsageError(
+            f"{records} trimmed: which ones do you want back?",
+            "--all, or --record N for one of them.",
+        )
     decided = agents.untrim(
-        reading, options.where, options.record or None, strict=options.strict, output_dir=options.output_dir
+        reading,
+        options.where,
+        options.record or None,
+        strict=options.strict,
+        output_dir=options.output_dir,
     )
     made = make_child(options, decided)
-    print_child(options, made, {"restoration": decided}, lambda: _untrimmed_text(reading, decided, made))
+    print_child(
+        options, made, {"restoration": decided}, lambda: _untrimmed_text(reading, decided, made)
+    )
 
 
 def _untrimmed_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:
     if decided.is_idle:
         why = reading.nothing
-        return "\n\n".join(filter(None, [f"{why.message}.", why.remedy and f"  {why.remedy}", "Nothing was written."]))
+        return "\n\n".join(
+            filter(
+                None, [f"{why.message}.", why.remedy and f"  {why.remedy}", "Nothing was written."]
+            )
+        )
     facts = [
         *(("restored", fact) for fact in decided.facts),
         ("characters", f"{decided.characters:,} more"),

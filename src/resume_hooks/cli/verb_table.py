@@ -14,31 +14,58 @@ if TYPE_CHECKING:
 
 _CORE = {
     "resume": ("resume", "Choose a session, compare what continuing it would cost, and continue."),
-    "continue": ("resume", "Continue the latest session of this folder, or a named one, without questions."),
+    "continue": (
+        "resume",
+        "Continue the latest session of this folder, or a named one, without questions.",
+    ),
     "sessions": ("sessions", "List sessions, newest first: titles, sizes, tokens, what expires."),
     "handoff": ("children", "Continue in a fresh, linked session with a digest and the next step."),
     "rollover": ("children", "Continue in a fresh, linked session with a summary by a model."),
-    "trim": ("children", "Continue in a copy without old tool output; the originals can be read back."),
-    "fork": ("children", "Copy a session's live conversation, whole or up to a point, into a new one."),
+    "trim": (
+        "children",
+        "Continue in a copy without old tool output; the originals can be read back.",
+    ),
+    "fork": (
+        "children",
+        "Copy a session's live conversation, whole or up to a point, into a new one.",
+    ),
     "untrim": ("children", "Restore trimmed contents in a new child."),
     "search": ("search", "Search everything that was said, asked or run."),
     "outline": ("reading", "Show the turns of a session, a line each."),
-    "read": ("reading", "Print records of a session: by reference, by turns, its errors, its commands."),
+    "read": (
+        "reading",
+        "Print records of a session: by reference, by turns, its errors, its commands.",
+    ),
     "lineage": ("sessions", "Show a session's ancestors, oldest first, or what came from it."),
-    "info": ("sessions", "Show which session SESSION is, and what it holds: turns, tokens, records."),
+    "info": (
+        "sessions",
+        "Show which session SESSION is, and what it holds: turns, tokens, records.",
+    ),
     "rename": ("sessions", "Give a session a title, or a tag."),
     "delete": ("archives", "Move a session to the trash."),
-    "archive": ("archives", "Archive sessions before the client deletes them; list, verify or remove copies."),
+    "archive": (
+        "archives",
+        "Archive sessions before the client deletes them; list, verify or remove copies.",
+    ),
     "restore": ("archives", "Restore a deleted or an archived session."),
     "fsck": ("upkeep", "Report damage in a session; --repair makes a repaired child."),
-    "doctor": ("upkeep", "Check the installation, each finding with its remedy; look after the search index."),
+    "doctor": (
+        "upkeep",
+        "Check the installation, each finding with its remedy; look after the search index.",
+    ),
     "config": ("upkeep", "Show or change the settings."),
-    "install": ("upkeep", "Register the plugin with Claude Code, or remove it; complete verbs in a shell."),
+    "install": (
+        "upkeep",
+        "Register the plugin with Claude Code, or remove it; complete verbs in a shell.",
+    ),
     "slash": ("upkeep", ""),
 }
 """The core's verbs: the family, a module of ``verbs`` and one of ``schema``, and the line in the help."""
 
-_ALL = {name: _CORE.get(name) or part_table.VERBS[name][:2] for name in with_parts(_CORE, part_table.VERBS)}
+_ALL = {
+    name: _CORE.get(name) or part_table.VERBS[name][:2]
+    for name in with_parts(_CORE, part_table.VERBS)
+}
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
 """Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
 
@@ -68,9 +95,14 @@ def is_verb(name: str) -> bool:
 def command_of_verb(verb: str) -> click.Command:
     """The command of a verb. UsageError for a former one, and for one of a part that is not here."""
     if verb in REPLACED:
-        raise UsageError(f"`{verb}` is `{REPLACED[verb]}` now", f"resume-hooks {REPLACED[verb].split()[0]} --help")
+        raise UsageError(
+            f"`{verb}` is `{REPLACED[verb]}` now",
+            f"resume-hooks {REPLACED[verb].split()[0]} --help",
+        )
     module = verb_module(verb) or f"{__package__}.verbs.{_CORE[verb][0]}"
-    declared: click.Command = getattr(importlib.import_module(module), f"{class_name(verb)}Options").command()
+    declared: click.Command = getattr(
+        importlib.import_module(module), f"{class_name(verb)}Options"
+    ).command()
     return declared
 
 

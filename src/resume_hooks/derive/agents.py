@@ -1,7 +1,8 @@
 """The verbs that make children, whoever wrote the session and whoever shall go on in it.
 
-Claude Code's own form is that of the packages beside this module; every other agent is a folder here that has its name,
-the writing half of ``sessions.agents``: its module ``writer`` has a function ``writer`` that makes one.
+Claude Code's own form is that of the packages beside this module; every other agent is a folder
+here that has its name, the writing half of ``sessions.agents``: its module ``writer`` has a
+function ``writer`` that makes one.
 """
 
 from __future__ import annotations
@@ -17,7 +18,14 @@ from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import OTHERS, agents, ends_of, label_of, left_of, require_whole
+from resume_hooks.sessions.agents.registry import (
+    OTHERS,
+    agents,
+    ends_of,
+    label_of,
+    left_of,
+    require_whole,
+)
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
@@ -36,9 +44,14 @@ if TYPE_CHECKING:  # each verb loads its own alone
 
 
 class Writer(Protocol):
-    """Makes what an agent resumes: children of its own sessions, and of others'. Errors as the verbs raise them."""
+    """Makes what an agent resumes: children of its own sessions, and of others'.
 
-    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
+    Errors as the verbs raise them.
+    """
+
+    def draft(
+        self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = ""
+    ) -> Draft:
         """A child to be, in the agent's folders."""
 
     def opening(self, told: Opening) -> Body:
@@ -54,7 +67,11 @@ class Writer(Protocol):
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
 
     def cleaned(
-        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: Kind, output_dir: str | None
+        self,
+        session: SessionFile,
+        clean: Callable[[bytes], bytes],
+        kind: Kind,
+        output_dir: str | None,
     ) -> ChildPlan:
         """A child of a session of its own, of each line as ``clean`` leaves it."""
 
@@ -65,7 +82,12 @@ class Writer(Protocol):
         """A session of its own as a trim reads it."""
 
     def untrim(
-        self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
+        self,
+        reading: TrimmedSession,
+        numbers: Collection[int] | None,
+        *,
+        strict: bool,
+        output_dir: str | None,
     ) -> UntrimPlan:
         """A child of a trimmed session of its own."""
 
@@ -83,8 +105,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
 ) -> RolloverPlan:
     """Decide on a fresh child of ``parent`` for the agent ``to``, by default its own.
 
-    ``kind`` is rollover or handoff, ``child`` a draft that was made before. NothingToHandOff where nobody asked
-    anything there yet, UsageError for what can't be a parent or a step.
+    ``kind`` is rollover or handoff, ``child`` a draft that was made before. NothingToHandOff where
+    nobody asked anything there yet, UsageError for what can't be a parent or a step.
     """
     if kind != "handoff":
         require_whole(parent)
@@ -117,27 +139,42 @@ def fork(
     if own == target == NAME:
         return forking.plan(session, where, cut=cut, home=home, output_dir=output_dir)
     if home is not None:
-        raise UsageError("Only a session of Claude Code gets another home", "Leave --here and --home out.")
+        raise UsageError(
+            "Only a session of Claude Code gets another home", "Leave --here and --home out."
+        )
     writes = _writer(target, where)
     if own == target and writes is not None:
         return writes.fork(session, cut, output_dir)
     if cut is not None:
-        raise UsageError("A cut and another agent exclude each other", "Fork it with the cut, then the fork with --to.")
+        raise UsageError(
+            "A cut and another agent exclude each other",
+            "Fork it with the cut, then the fork with --to.",
+        )
     said = forking.conversation(scan(session.path), session.session_id)
     if not said:
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
-    told = f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, without its thinking."
+    told = (
+        f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, "
+        "without its thinking."
+    )
     before = quick_context(session.path).tokens
     after = min(base_of(ends_of(session, where), where).tokens, before)
     after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
     write = writes.conversation if writes else forking.conversation_lines
-    return forking.ForkPlan(draft=made, body=write(made, head, told, said), sizes=Sizes(before, after))
+    return forking.ForkPlan(
+        draft=made, body=write(made, head, told, said), sizes=Sizes(before, after)
+    )
 
 
-def trim(session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None) -> TrimPlan:
-    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
+def trim(
+    session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None
+) -> TrimPlan:
+    """Decide on a trimmed child.
+
+    UsageError for options that can't be meant, or what can't be a parent.
+    """
     from resume_hooks.derive.trim.plan import decide, plan_of
 
     found = scanned(session, where)
@@ -173,7 +210,9 @@ def untrim(
     return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
-def draft_of(parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = "") -> Draft:
+def draft_of(
+    parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
+) -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
     writes = _writer(to or parent.agent, where)
     if writes is not None:
@@ -201,7 +240,10 @@ def _origin_note(made: Draft, where: Where) -> str:
 
 
 def _writer(name: str, where: Where) -> Writer | None:
-    """The writer for an agent; None for Claude Code, which needs none. UsageError if the agent has no folder here."""
+    """The writer for an agent; None for Claude Code, which needs none.
+
+    UsageError if the agent has no folder here.
+    """
     known = OTHERS.get(name)
     if known is None or not known.writer:
         return None

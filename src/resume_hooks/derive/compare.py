@@ -1,8 +1,9 @@
 """Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
 
-What a trim and a handoff leave is what their plans say, which their receipts repeat; of a file that takes long to read
-a handoff's is the most that it can be. What a rollover and a compaction leave is an estimate. Costs are estimates too,
-in input tokens by the public price ratios: prices differ between models and change, their ratios have not.
+What a trim and a handoff leave is what their plans say, which their receipts repeat; of a file that
+takes long to read a handoff's is the most that it can be. What a rollover and a compaction leave is
+an estimate. Costs are estimates too, in input tokens by the public price ratios: prices differ
+between models and change, their ratios have not.
 """
 
 from __future__ import annotations
@@ -33,11 +34,19 @@ from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, RESERVED_OUTPUT, ContextUse, FirstRequest
+from resume_hooks.transcripts.tokens import (
+    CHARACTERS_PER_TOKEN,
+    RESERVED_OUTPUT,
+    ContextUse,
+    FirstRequest,
+)
 from resume_hooks.transcripts.transcript import is_live_part_within
 
 READ = 0.1  # what a token read from the cache costs; any other costs 1
-WRITE = {FIVE_MINUTES: 1.25, HOUR: 2.0}  # what a token written to the cache costs, by the seconds that it lives
+WRITE = {
+    FIVE_MINUTES: 1.25,
+    HOUR: 2.0,
+}  # what a token written to the cache costs, by the seconds that it lives
 OUTPUT = 5.0  # what a token of an answer costs
 
 
@@ -51,8 +60,8 @@ class Rates(NamedTuple):
 class Strategy(NamedTuple):
     """A way to continue: tokens of context ``after`` it, and those ``cached`` and ``uncached`` of its first request.
 
-    ``apart`` are uncached tokens of a request of its own before that (a compaction, a summary); ``apart_cost`` is what
-    that request costs in all, in input tokens.
+    ``apart`` are uncached tokens of a request of its own before that (a compaction, a summary);
+    ``apart_cost`` is what that request costs in all, in input tokens.
     """
 
     name: str
@@ -82,7 +91,10 @@ def cost(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
 
 
 def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Rates) -> int | None:
-    """The fewest turns after which a strategy cost less than going on, by its context's size; None for never."""
+    """The fewest turns after which a strategy cost less than going on, by its context's size.
+
+    None for never.
+    """
     more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
     saved = (going_on.after - strategy.after) * rates.read
     if more_first < (habit.requests - 1) * saved:
@@ -92,7 +104,9 @@ def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Ra
     return max(1, ceil((floor(more_first / saved) + 2) / habit.requests))
 
 
-PATIENT_LIMIT = 24 * 1024 * 1024  # the same for somebody who waits for it in a shell: a million tokens
+PATIENT_LIMIT = (
+    24 * 1024 * 1024
+)  # the same for somebody who waits for it in a shell: a million tokens
 LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
 FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
@@ -119,9 +133,10 @@ FRESH = frozenset({HANDOFF, ROLLOVER})
 class Estimate(NamedTuple):
     """A way to continue: tokens of context after it, and those of its next turn that are not cached.
 
-    ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off ``pays_after``
-    turns, None for never and for going on itself. ``warm`` and ``cold`` are what its first request costs in input
-    tokens while the session's cache is warm, and once it is cold, with what a model is asked before it.
+    ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off
+    ``pays_after`` turns, None for never and for going on itself. ``warm`` and ``cold`` are what its
+    first request costs in input tokens while the session's cache is warm, and once it is cold, with
+    what a model is asked before it.
     """
 
     name: str
@@ -150,13 +165,15 @@ class Advice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session, how full it is, and its estimates; without one of a trim if there is nothing to trim.
+    """A session, how full it is, and its estimates.
 
-    ``dial`` holds the sizes that a handoff can have, the smallest first; it is empty where there can be none.
-    ``trim_estimated`` is false if its live part is too large for that; ``planned`` is false where a handoff leaves what
-    is said at most.
-    ``age`` is in seconds, None if no request was counted; ``prompts_left`` is None where too few turns tell, ``advice``
-    while there is room and the next prompt costs little.
+    Without one of a trim if there is nothing to trim.
+
+    ``dial`` holds the sizes that a handoff can have, the smallest first; it is empty where there
+    can be none. ``trim_estimated`` is false if its live part is too large for that; ``planned`` is
+    false where a handoff leaves what is said at most. ``age`` is in seconds, None if no request was
+    counted; ``prompts_left`` is None where too few turns tell, ``advice`` while there is room and
+    the next prompt costs little.
     """
 
     session_id: str
@@ -187,7 +204,8 @@ class Comparison:
 class _Measured(NamedTuple):
     """A session as it is: its context, its requests, what every session begins with, what a trim would leave.
 
-    ``fresh`` is the context of a handoff, ``summary_reads`` what a model reads to sum the session up.
+    ``fresh`` is the context of a handoff, ``summary_reads`` what a model reads to sum the session
+    up.
     """
 
     context: ContextUse
@@ -207,12 +225,18 @@ class _Trimmed(NamedTuple):
 
 
 def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
-    """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes. Errors as ``scan``."""
+    """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes.
+
+    Errors as ``scan``.
+    """
     now_ms = clock.milliseconds(at) or 0
     path = session.path
     glance = HeadTail(path)
     trim_estimated = is_live_part_within(path, limit)
-    trimmed, window = _trimmed(session, where) if trim_estimated else None, window_of(session.session_id, where)
+    trimmed, window = (
+        _trimmed(session, where) if trim_estimated else None,
+        window_of(session.session_id, where),
+    )
     context = trimmed.before if trimmed else tokens.recent_context(path, window)
     context = as_client_acts(context, glance, session.agent, window, where)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
@@ -233,7 +257,11 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
-    estimates = tuple(way for way in _estimates(measured, warm=warm) if not glance.is_blank or way.name not in FRESH)
+    estimates = tuple(
+        way
+        for way in _estimates(measured, warm=warm)
+        if not glance.is_blank or way.name not in FRESH
+    )
     advised = advice(context, trimmed.after if trimmed else None, left)
     if advised is None and not warm and seen.last_ms is not None and seen.lifetime:
         advised = _advice_when_cold(context, estimates)
@@ -276,7 +304,10 @@ def freed_by_trim(path: str, where: Where) -> Freed:
         scanned = plan.read(session_file(path))
     except NothingToTrim:
         return Freed(0, 0)
-    ways = (plan.decide(scanned, options_of(), where), in_client.decide(scanned, options_of(), where))
+    ways = (
+        plan.decide(scanned, options_of(), where),
+        in_client.decide(scanned, options_of(), where),
+    )
     return Freed(*(decided.savings.tokens for decided in ways))
 
 
@@ -285,9 +316,12 @@ def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
 
 
 def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
-    """About how many typical turns fit before the client compacts; None where too few turns tell what one adds.
+    """About how many typical turns fit before the client compacts.
 
-    Turns from before a compaction tell nothing of those after it, the next of which is the first to be counted.
+    None where too few turns tell what one adds.
+
+    Turns from before a compaction tell nothing of those after it, the next of which is the first to
+    be counted.
     """
     if seen.turns < LEAST_TURNS or not context.measured:
         return None
@@ -296,9 +330,18 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
     return count // step * step
 
 
-def advice(context: ContextUse, trimmed: ContextUse | None, left: int | None = None) -> Advice | None:
-    """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts; None for unknown."""
-    if context.most_percent < NEARLY_FULL and not context.compacts_at_once and (left is None or left >= FEW):
+def advice(
+    context: ContextUse, trimmed: ContextUse | None, left: int | None = None
+) -> Advice | None:
+    """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts.
+
+    None for unknown.
+    """
+    if (
+        context.most_percent < NEARLY_FULL
+        and not context.compacts_at_once
+        and (left is None or left >= FEW)
+    ):
         return None
     return _best(trimmed)
 
@@ -307,7 +350,11 @@ def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Adv
     """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
     if context.tokens < LARGE:
         return None
-    worth = {way.name: way for way in estimates if way.pays_after == 1 and context.tokens - way.after >= WORTH}
+    worth = {
+        way.name: way
+        for way in estimates
+        if way.pays_after == 1 and context.tokens - way.after >= WORTH
+    }
     if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
         return Advice(TRIM, COLD)
     return Advice(HANDOFF, COLD) if HANDOFF in worth else None
@@ -336,8 +383,15 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
 
 def _lineage_tokens(glance: HeadTail, where: Where) -> int:
     """About as many tokens as the lineage of a child has."""
-    row: dict[str, Any] = {"title": glance.title, "session_id": "-" * 36, "file": glance.path, "created": clock.now()}
-    return round(len(lineage_block.render(Family(where).lineage(glance.path), **row)) / CHARACTERS_PER_TOKEN)
+    row: dict[str, Any] = {
+        "title": glance.title,
+        "session_id": "-" * 36,
+        "file": glance.path,
+        "created": clock.now(),
+    }
+    return round(
+        len(lineage_block.render(Family(where).lineage(glance.path), **row)) / CHARACTERS_PER_TOKEN
+    )
 
 
 def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:
@@ -379,8 +433,13 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
 
 
 def _new(name: str, after: int, shared: int, read: int = 0, answer: int = 0) -> Strategy:
-    """A session that begins anew, with ``shared`` tokens in the cache; before it a model may read and answer some."""
-    return Strategy(name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT)
+    """A session that begins anew, with ``shared`` tokens in the cache.
+
+    Before it a model may read and answer some.
+    """
+    return Strategy(
+        name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT
+    )
 
 
 def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
@@ -391,13 +450,17 @@ def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimat
     def costs(size: DialSize, held: int) -> int:
         return round(first_cost(_new(size.size, size.after, held), rates))
 
-    return tuple(SizeEstimate(size, costs(size, shared), costs(size, 0)) for size in (*sizes, *whole))
+    return tuple(
+        SizeEstimate(size, costs(size, shared), costs(size, 0)) for size in (*sizes, *whole)
+    )
 
 
 def _compaction(chain: list[Node], base: FirstRequest) -> tuple[int, int]:
     if not chain or not chain[0].boundary:
         return KEPT_BY_COMPACTION, COMPACTION_ANSWER
-    first = next((node for node in chain if node.input_tokens and node.number > chain[0].number), None)
+    first = next(
+        (node for node in chain if node.input_tokens and node.number > chain[0].number), None
+    )
     answer = next((node.characters for node in chain if node.summary), 0)
     kept = max(0, first.input_tokens - base.tokens) if first else 0
     return kept or KEPT_BY_COMPACTION, round(answer / CHARACTERS_PER_TOKEN) or COMPACTION_ANSWER
@@ -408,7 +471,8 @@ def _estimates(measured: _Measured, *, warm: bool) -> tuple[Estimate, ...]:
     strategies, rates = _strategies(measured, warm=warm), rates_of(seen.lifetime)
     going_on = strategies[0]
     warm_costs, cold_costs = (
-        [round(first_cost(each, rates)) for each in _strategies(measured, warm=state)] for state in (True, False)
+        [round(first_cost(each, rates)) for each in _strategies(measured, warm=state)]
+        for state in (True, False)
     )
     return tuple(
         Estimate(
@@ -416,7 +480,9 @@ def _estimates(measured: _Measured, *, warm: bool) -> tuple[Estimate, ...]:
             after=strategy.after,
             uncached=strategy.apart + strategy.uncached,
             next_turn=round(cost(strategy, 1, seen, rates)),
-            pays_after=None if strategy is going_on else pays_after(strategy, going_on, seen, rates),
+            pays_after=None
+            if strategy is going_on
+            else pays_after(strategy, going_on, seen, rates),
             warm=warm_cost,
             cold=cold_cost,
         )

@@ -1,7 +1,7 @@
 """Where a conversation is cut: the record that was named, by whatever it was named, and the nearest legal place.
 
-Invariant: no tool call is cut off from its answer, and no answer of the model in two. What was named by its id stays
-in, with what answers it; of what came before an instant nothing later does.
+Invariant: no tool call is cut off from its answer, and no answer of the model in two. What was
+named by its id stays in, with what answers it; of what came before an instant nothing later does.
 """
 
 from __future__ import annotations
@@ -17,18 +17,27 @@ from resume_hooks.sessions.record_references import RecordOffset, Reference
 from resume_hooks.sessions.record_references import parse as parse_reference
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
-from resume_hooks.transcripts.linearize import Linear, linearize, standalone_count, standalone_count_from
+from resume_hooks.transcripts.linearize import (
+    Linear,
+    linearize,
+    standalone_count,
+    standalone_count_from,
+)
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
-EARLIEST = "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks rollover --quick."
+EARLIEST = (
+    "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks "
+    "rollover --quick."
+)
 
 
 class CutTarget(NamedTuple):
     """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
 
-    ``remark`` is what a person should hear of how it was found; ``then``: what a later compaction kept is no matter.
+    ``remark`` is what a person should hear of how it was found; ``then``: what a later compaction
+    kept is no matter.
     """
 
     node: Node
@@ -45,14 +54,19 @@ class Truncator(Protocol):
         """The place in the words in which it was asked for."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record to stay; None if it lies before the end that was read. UsageError for none."""
+        """The last record to stay; None if it lies before the end that was read.
+
+        UsageError for none.
+        """
 
 
 class Cut(NamedTuple):
-    """A conversation cut: ``nodes`` stay, in their order. ``last`` is the last message of them, ``turn`` its turn.
+    """A conversation cut: ``nodes`` stay, in their order.
 
-    Turns are counted as ``outline`` does; None where only the end of the file was read. ``moved`` is -1 where the place
-    is before the one that was asked for, 1 where it is behind it.
+    ``last`` is the last message of them, ``turn`` its turn.
+
+    Turns are counted as ``outline`` does; None where only the end of the file was read. ``moved``
+    is -1 where the place is before the one that was asked for, 1 where it is behind it.
     """
 
     asked: str
@@ -71,7 +85,9 @@ class AtRecord(NamedTuple):
     @property
     def asked(self) -> str:
         """The record."""
-        return f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
+        return (
+            f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
+        )
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The record itself; of a line that is no message the one before it."""
@@ -85,14 +101,20 @@ class AtRecord(NamedTuple):
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
         if not isinstance(at, int) or at >= end:
-            return _not_there(transcript, f"No {self.asked}, it has lines 0 to {transcript.line_count - 1}")
-        before = [node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at]
+            return _not_there(
+                transcript, f"No {self.asked}, it has lines 0 to {transcript.line_count - 1}"
+            )
+        before = [
+            node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at
+        ]
         if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
             return CutTarget(_usable(before[-1:], self.asked))
         found = _last(before)
         if found is None:
             return _not_there(transcript, f"Nothing was said up to {self.asked}")
-        return CutTarget(found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts.")
+        return CutTarget(
+            found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts."
+        )
 
 
 class AtMessage(NamedTuple):
@@ -126,7 +148,10 @@ class Before(NamedTuple):
         return f"before {clock.minute(clock.stamp(self.instant))} UTC"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record of the live chain from before it; of the file, where the chain begins later."""
+        """The last record of the live chain from before it.
+
+        Of the file, where the chain begins later.
+        """
         end = round(self.instant.timestamp() * 1000)
         # Records without an instant go along with the one before them.
         nodes = linearize(transcript.chain).nodes
@@ -135,10 +160,18 @@ class Before(NamedTuple):
         if found is None and not transcript.whole:
             return None
         if found is None:
-            found = _last(node for node in transcript.nodes if node.time_ms is not None and node.time_ms < end)
+            found = _last(
+                node for node in transcript.nodes if node.time_ms is not None and node.time_ms < end
+            )
         if found is None:
-            first = next((node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None)
-            since = f"The first message is of {clock.minute(clock.from_milliseconds(first))} UTC. " if first else ""
+            first = next(
+                (node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None
+            )
+            since = (
+                f"The first message is of {clock.minute(clock.from_milliseconds(first))} UTC. "
+                if first
+                else ""
+            )
             raise UsageError(f"Nothing was said {self.asked}", f"{since}{EARLIEST}")
         return CutTarget(found, whole=False)
 
@@ -154,13 +187,18 @@ class AtTurn(NamedTuple):
         return f"the end of turn {self.number}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record before the next prompt of the file; on the live chain if any of the turn is there."""
+        """The last record before the next prompt of the file.
+
+        On the live chain if any of the turn is there.
+        """
         if not transcript.whole:
             return None  # what stands before has turns of its own
         prompts = [node for node in transcript.nodes if node.prompt]
         number = self.number if self.number > 0 else len(prompts) + 1 + self.number
         if not self.number or not 1 <= number <= len(prompts):
-            there = f"It has turns 1 to {len(prompts)}; -1 is the last." if prompts else "It has none."
+            there = (
+                f"It has turns 1 to {len(prompts)}; -1 is the last." if prompts else "It has none."
+            )
             raise UsageError(f"No turn {self.number} in this session", there)
         first = prompts[number - 1].number
         end = prompts[number].number if number < len(prompts) else transcript.line_count
@@ -202,23 +240,34 @@ def parse(text: str) -> Truncator | Reference:
 def parse_record(text: str) -> Truncator:
     """The place that a line number, a uuid or a message id names. UsageError for anything else."""
     wanted = text.strip()
-    return AtMessage(wanted) if wanted.startswith("msg_") else AtRecord(parse_reference(wanted, "").record)
+    return (
+        AtMessage(wanted)
+        if wanted.startswith("msg_")
+        else AtRecord(parse_reference(wanted, "").record)
+    )
 
 
 def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
-    """Cut a conversation; None where its end does not tell. UsageError for no such place, or if nothing would stay."""
+    """Cut a conversation; None where its end does not tell.
+
+    UsageError for no such place, or if nothing would stay.
+    """
     wanted = truncator.find(transcript)
     if wanted is None:
         return None
     row, way = _row_with(transcript, wanted)
     if row is None:
         return None
-    place = next((place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0)
+    place = next(
+        (place for place, node in enumerate(row.nodes, 1) if node.uuid == wanted.node.uuid), 0
+    )
     end = (standalone_count_from(row, place) if wanted.whole else 0) or standalone_count(row, place)
     kept = row.nodes[:end]
     said = [node for node in kept if node.spoken]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
-        raise UsageError(f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST)
+        raise UsageError(
+            f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST
+        )
     between, moved, split = row.nodes[min(place, end) : max(place, end)], 0, ""
     if any(node.spoken for node in between):
         moved = 1 if end > place else -1
@@ -240,7 +289,9 @@ def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
     """None where only the end of the file was read. UsageError for the whole."""
     if not transcript.whole:
         return None
-    raise UsageError(f"{what} in {transcript.path}", "Was it taken from another session? See outline and read.")
+    raise UsageError(
+        f"{what} in {transcript.path}", "Was it taken from another session? See outline and read."
+    )
 
 
 def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None, str]:
@@ -255,21 +306,30 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
     chain = chain_to(transcript.nodes, node, transcript.size)
     live = transcript.chain
     if live and live[0].boundary and node.number < live[0].number:
-        return linearize(chain), "The cut lies before a compaction: the conversation is kept as it was then."
+        return linearize(
+            chain
+        ), "The cut lies before a compaction: the conversation is kept as it was then."
     return linearize(chain), "The cut lies on an abandoned branch: that branch is kept."
 
 
 def _last(nodes: Iterable[Node]) -> Node | None:
-    return max((node for node in nodes if _is_of_talk(node)), key=lambda node: node.number, default=None)
+    return max(
+        (node for node in nodes if _is_of_talk(node)), key=lambda node: node.number, default=None
+    )
 
 
 def _usable(nodes: Sequence[Node], named: str) -> Node:
     """The last of ``nodes`` that a conversation can hold. UsageError where none is."""
     node = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
     if node is None:
-        why = "is a sub-agent's" if nodes and nodes[-1].sidechain else "is not part of the conversation"
+        why = (
+            "is a sub-agent's"
+            if nodes and nodes[-1].sidechain
+            else "is not part of the conversation"
+        )
         raise UsageError(
-            f"{named.capitalize()} {why}: nothing can be cut there", "Name a message; outline and read show them."
+            f"{named.capitalize()} {why}: nothing can be cut there",
+            "Name a message; outline and read show them.",
         )
     return node
 

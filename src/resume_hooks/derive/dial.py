@@ -1,7 +1,7 @@
 """The dial: what a handoff of each size would carry of a session, told of one digest that was read once.
 
-What it says is measured on that digest; a session that takes too long to read has sizes of which only the most that
-each can hold is known.
+What it says is measured on that digest; a session that takes too long to read has sizes of which
+only the most that each can hold is known.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LISTS = 1_000  # tokens up to which an opening holds the lists and the last answ
 class DialSize(NamedTuple):
     """A ``size`` as it is typed, and the tokens of context ``after`` a handoff of that size.
 
-    Of ``whole`` tokens, which an opening without a limit would have, ``cut`` stay behind; None where that was not
-    measured. ``has_calls``: nothing does, and room is left for the latest calls. ``is_lists``: something does, and
-    beside the lists and the last answer there is little.
+    Of ``whole`` tokens, which an opening without a limit would have, ``cut`` stay behind; None
+    where that was not measured. ``has_calls``: nothing does, and room is left for the latest calls.
+    ``is_lists``: something does, and beside the lists and the last answer there is little.
     """
 
     size: str
@@ -48,9 +48,14 @@ def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
     whole = len(opening(digest, AMPLE).text)
     carried = len(planned.carried.text)
     fixed = known - carried / CHARACTERS_PER_TOKEN
-    # Where calls with their results leave room, all of them are there, and a larger size holds no more.
+    # Where calls with their results leave room, all of them are there, and a larger size holds no
+    # more.
     spoken = round(conversation * CHARACTERS_PER_TOKEN)
-    all_calls = carried - said[usual] if carried + CALL < said[usual] + _calls_room(usual, said[usual]) else spoken
+    all_calls = (
+        carried - said[usual]
+        if carried + CALL < said[usual] + _calls_room(usual, said[usual])
+        else spoken
+    )
     found = []
     for tokens, length in said.items():
         calls = min(_calls_room(tokens, length), all_calls, max(0, spoken - length))

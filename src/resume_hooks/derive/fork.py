@@ -1,9 +1,10 @@
 """A fork: a child with its parent's live conversation, whole or cut, at home there or elsewhere.
 
-What is sent of a fork is what is sent of its parent, byte for byte, so that what an API has cached of it still counts:
-no lineage is put before it. A child with another home gets one, since with the folder the system prompt changes anyway.
-For an agent that it was not held in a conversation is text: who said what, calls in short, no thinking. The form of
-calls is the one in which one of them shows its models what another did.
+What is sent of a fork is what is sent of its parent, byte for byte, so that what an API has cached
+of it still counts: no lineage is put before it. A child with another home gets one, since with the
+folder the system prompt changes anyway. For an agent that it was not held in a conversation is
+text: who said what, calls in short, no thinking. The form of calls is the one in which one of them
+shows its models what another did.
 """
 
 from __future__ import annotations
@@ -18,7 +19,13 @@ import orjson
 
 from resume_hooks import clock
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.bookkeeping import Relocation, books_of, relocation, replaced_of, snapshots_of
+from resume_hooks.derive.child.bookkeeping import (
+    Relocation,
+    books_of,
+    relocation,
+    replaced_of,
+    snapshots_of,
+)
 from resume_hooks.derive.child.draft import Draft, draft, owner_of
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
@@ -68,9 +75,16 @@ class ForkPlan(ChildPlan):
         parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
 
         def is_marked(_: Line, record: Record, node: Node | None) -> bool:
-            return node is None or node.uuid not in uuids or record.get("forkedFrom") == _mark(parent_id, node.uuid)
+            return (
+                node is None
+                or node.uuid not in uuids
+                or record.get("forkedFrom") == _mark(parent_id, node.uuid)
+            )
 
-        return [EveryRecord("every record names the one that it was", is_marked), _HomeSeen(self.relocation)]
+        return [
+            EveryRecord("every record names the one that it was", is_marked),
+            _HomeSeen(self.relocation),
+        ]
 
 
 class _HomeSeen:
@@ -84,7 +98,9 @@ class _HomeSeen:
         self._home = self._home or string(record, "cwd")
 
     def checks(self) -> list[Check]:
-        return [Check("it is at home in its folder", self._move is None or self._home == self._move.new)]
+        return [
+            Check("it is at home in its folder", self._move is None or self._home == self._move.new)
+        ]
 
 
 def plan(
@@ -97,19 +113,29 @@ def plan(
 ) -> ForkPlan:
     """Decide on a copy of a session's live conversation.
 
-    It holds all of it, or what stands before the ``cut``. With a ``home``, a folder that exists, the child is a session
-    of that folder's project, unless it is its parent's own. NothingToFork where nothing was said, UsageError for a cut
-    that is nowhere, and for what can't be a parent.
+    It holds all of it, or what stands before the ``cut``. With a ``home``, a folder that exists,
+    the child is a session of that folder's project, unless it is its parent's own. NothingToFork
+    where nothing was said, UsageError for a cut that is nowhere, and for what can't be a parent.
     """
     parent, place = read(session, cut)
     part = parent.transcript.ending(place.nodes) if place else parent.transcript
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
             "There is nothing to fork: this session holds no conversation",
-            "Send a prompt first. Where one was answered here, this shows what is broken: resume-hooks fsck",
+            (
+                "Send a prompt first. Where one was answered here, this shows what is "
+                "broken: resume-hooks fsck"
+            ),
         )
     move = _relocation_for(parent, home, where)
-    child = draft(session, parent.ends, REHOMED if move else FORK, where, output_dir, home=move.new if move else "")
+    child = draft(
+        session,
+        parent.ends,
+        REHOMED if move else FORK,
+        where,
+        output_dir,
+        home=move.new if move else "",
+    )
     lineage = child.block if move else lineage_if_needed(child, part)
     if move and move.roots and move.new not in move.roots:
         lineage += f"\n{moved_note(move.old, move.new)}"
@@ -131,7 +157,10 @@ def plan(
             thoughts=frozenset(parent.read_back.thoughts),
         ),
         sizes=Sizes(before, after),
-        remarks=(*(place.remarks if place else ()), *(_on_snapshots(move) if move and snapshots else [])),
+        remarks=(
+            *(place.remarks if place else ()),
+            *(_on_snapshots(move) if move and snapshots else []),
+        ),
         cut=place,
         relocation=move,
     )
@@ -147,7 +176,9 @@ class _Marking:
     def __call__(self, body: bytes, node: Node) -> bytes:
         """The line of ``node`` with its marks; ``forkedFrom`` is as the official SDK writes it."""
         if self._moving is not None:
-            body = self._moving.line(body, first=node.boundary)  # before any other a lineage of ours stands
+            body = self._moving.line(
+                body, first=node.boundary
+            )  # before any other a lineage of ours stands
         return with_own(body, "forkedFrom", _mark(self._parent_id, node.uuid))
 
 
@@ -156,7 +187,10 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
 
 
 def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
-    """Scan a session, as much as tells what is to be cut, and cut it. UsageError for a cut that is nowhere."""
+    """Scan a session, as much as tells what is to be cut, and cut it.
+
+    UsageError for a cut that is nowhere.
+    """
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
@@ -175,7 +209,9 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
         return None
     new = canonical(home)
     if not home or not os.path.isdir(home):
-        raise UsageError(f"{home} is no folder", "Name the folder that the session shall be at home in.")
+        raise UsageError(
+            f"{home} is no folder", "Name the folder that the session shall be at home in."
+        )
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(owner_of(parent.session).path, where) in project_folders(new, where)
@@ -184,11 +220,24 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
 
 def _on_snapshots(move: Relocation) -> list[str]:
     if move.with_files:
-        return [f"Its file backups now are those of the files below {move.new}, where rewind-files puts them back."]
-    return [f"Its file backups stay behind: they are those of the files below {move.old}, which is still there."]
+        return [
+            (
+                f"Its file backups now are those of the files below {move.new}, where "
+                "rewind-files puts them back."
+            )
+        ]
+    return [
+        (
+            f"Its file backups stay behind: they are those of the files below {move.old}, "
+            "which is still there."
+        )
+    ]
 
 
-MOST_OF_CALL, MOST_OF_RESULT = 600, 1_500  # characters of a call and of its result; the whole is a reference away
+MOST_OF_CALL, MOST_OF_RESULT = (
+    600,
+    1_500,
+)  # characters of a call and of its result; the whole is a reference away
 
 
 class SpokenText(NamedTuple):
@@ -201,7 +250,10 @@ class SpokenText(NamedTuple):
 
 
 def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
-    """The live conversation of a session, the sides by turns; what the client added by itself is left out."""
+    """The live conversation of a session, the sides by turns.
+
+    What the client added by itself is left out.
+    """
     told: list[SpokenText] = []
     tools: dict[str, str] = {}
     for node in transcript.chain:
@@ -222,7 +274,9 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
     return told
 
 
-def conversation_lines(child: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> FreshLines:
+def conversation_lines(
+    child: Draft, head: bytes, told: str, said: Sequence[SpokenText]
+) -> FreshLines:
     """The lines of a child of this client that holds it; ``told`` stands before, where the screen doesn't show it."""
     setting, last = child.setting, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last, told)]
@@ -242,15 +296,22 @@ def _text(block: Record, tools: dict[str, str], reference: str) -> str:
         tools[string(block, "id")] = name = string(block, "name")
         given = orjson.dumps(block.get("input")).decode()
         return (
-            f"[external_agent_tool_call: {name}]\n{_cut(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
+            "[external_agent_tool_call: "
+            f"{name}]\n{_cut(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
         )
     if kind == records.RESULT:
         told = block.get("content")
-        parts = [string(part, "text") or f"[{string(part, 'type')}]" for part in records.objects(told)]
+        parts = [
+            string(part, "text") or f"[{string(part, 'type')}]" for part in records.objects(told)
+        ]
         said = _cut(told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference)
         return f"[external_agent_tool_result]\n{said}\n[/external_agent_tool_result]"
     return f"[{kind}, see {reference}]" if kind in records.MEDIA else ""
 
 
 def _cut(text: str, most: int, reference: str) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters, whole: {reference})"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}… ({len(text):,} characters, whole: {reference})"
+    )

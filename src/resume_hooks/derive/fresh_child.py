@@ -49,9 +49,9 @@ DIGEST_LINE = 3  # of a child's whole digest; behind it comes the card that answ
 class Contents(NamedTuple):
     """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines.
 
-    ``tokens`` is the size of the opening. ``edited`` is what the user made of it; the record that holds the digest
-    whole stays as it is. With ``new_task`` the next step is not part of the parent's work, whose plan and task list
-    stay with the parent.
+    ``tokens`` is the size of the opening. ``edited`` is what the user made of it; the record that
+    holds the digest whole stays as it is. With ``new_task`` the next step is not part of the
+    parent's work, whose plan and task list stay with the parent.
     """
 
     digest: Digest | None = None
@@ -114,7 +114,13 @@ class RolloverPlan(ChildPlan):
 
 
 def opening(
-    parent: SessionFile, ends: HeadTail, child: Draft, next_step: str, contents: Contents, where: Where, note: str = ""
+    parent: SessionFile,
+    ends: HeadTail,
+    child: Draft,
+    next_step: str,
+    contents: Contents,
+    where: Where,
+    note: str = "",
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     contents = _without_known_secrets(contents, child)
@@ -126,7 +132,9 @@ def opening(
     before = quick_context(parent.path).tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
-    size = ChildSize(sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before))
+    size = ChildSize(
+        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before)
+    )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
     return Opening(child, head, text, card, ends, sizes, contents, carried)
@@ -162,14 +170,19 @@ def _without_known_secrets(contents: Contents, child: Draft) -> Contents:
 
 
 def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Carried:
-    """A digest as a child opens with it, in the room that a summary leaves of its size; of no text without a digest."""
+    """A digest as a child opens with it, in the room that a summary leaves of its size.
+
+    Of no text without a digest.
+    """
     if contents.digest is None:
         return NOTHING_CARRIED
     room = characters(contents.tokens) - len(contents.summary)
     # A new task has no use for the latest calls of another one.
     calls = None if contents.new_task else partial(latest_calls, parent, contents.digest)
     whole = f"{child.session_id}:{DIGEST_LINE}"
-    return digest_opening(contents.digest, room, calls=calls, whole=whole, read=child.command("read"))
+    return digest_opening(
+        contents.digest, room, calls=calls, whole=whole, read=child.command("read")
+    )
 
 
 def digest_reference(session_id: str) -> str:
@@ -190,7 +203,9 @@ def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
 def usable_step(ends: HeadTail, next_step: str) -> str:
     """The next step as a child is told it. NothingToHandOff, UsageError as ``plan``."""
     if ends.is_blank:
-        raise NothingToHandOff("There is nothing to hand off: nobody asked anything in this session yet")
+        raise NothingToHandOff(
+            "There is nothing to hand off: nobody asked anything in this session yet"
+        )
     if len(next_step) > MAX_STEP:
         raise UsageError(
             f"The next step has {len(next_step):,} characters, more than {MAX_STEP:,}",
@@ -205,9 +220,14 @@ def _card(child: Draft, next_step: str, contents: Contents, carried: Carried) ->
     place = f", session {count} of its lineage" if count > 1 else ""
     verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
     subagent = f"`{unmarked(plain_line(child.subagent))}` of " if child.subagent else ""
-    lines = [f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`){place}."]
+    lines = [
+        f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`){place}."
+    ]
     if next_step:
-        lines.append(f"**{'New task' if contents.new_task else 'Next step'}:** {one_line(plain(next_step), 300)}")
+        lines.append(
+            f"**{'New task' if contents.new_task else 'Next step'}:** "
+            f"{one_line(plain(next_step), 300)}"
+        )
     loaded = ", ".join(_loaded(contents, carried)) or "nothing"
     lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
     return "\n\n".join(lines)
@@ -226,10 +246,20 @@ def _loaded(contents: Contents, carried: Carried) -> list[str]:
 
 
 def opening_of(path: str) -> object:
-    """What a fresh child opens with: the content of its first user record. OSError where it can't be read."""
+    """What a fresh child opens with: the content of its first user record.
+
+    OSError where it can't be read.
+    """
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
-        return next((message(r).get("content") for body in bodies if (r := parse(body)) and kind(r) == USER), None)
+        return next(
+            (
+                message(r).get("content")
+                for body in bodies
+                if (r := parse(body)) and kind(r) == USER
+            ),
+            None,
+        )
 
 
 class FilesBeside(NamedTuple):
@@ -239,13 +269,16 @@ class FilesBeside(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
-def file_writer(decided: RolloverPlan, where: Where, options: object = None) -> Callable[[Receipt | None], FilesBeside]:
+def file_writer(
+    decided: RolloverPlan, where: Where, options: object = None
+) -> Callable[[Receipt | None], FilesBeside]:
     """A function that writes the files that a part puts beside a handoff, in the user's project.
 
-    The question ``beside a handoff`` is asked before anything is made: given are the plan of a child, where things are,
-    and what was asked of the verb, or None for a trigger. Given the child's receipt, once it is made, the function
-    writes the files; given None it says which those would be. UsageError for what can't be meant; no failure after that
-    costs the child: it is a warning.
+    The question ``beside a handoff`` is asked before anything is made: given are the plan of a
+    child, where things are, and what was asked of the verb, or None for a trigger. Given the
+    child's receipt, once it is made, the function writes the files; given None it says which those
+    would be. UsageError for what can't be meant; no failure after that costs the child: it is a
+    warning.
     """
     answer = next(seam.answers("beside a handoff"), None)
     return answer(decided, where, options) if answer else lambda _: FilesBeside()
@@ -268,8 +301,9 @@ def digest_to_edit(opening: str) -> str:
 def edited_digest(text: str) -> str:
     """What is used of a saved text; ``""`` if it cancels. UsageError if it is too long.
 
-    Without control characters, markers of a lineage block, blank lines, and lines that would pass for the head of the
-    next step: a reader of the child finds that behind the first blank line after the digest.
+    Without control characters, markers of a lineage block, blank lines, and lines that would pass
+    for the head of the next step: a reader of the child finds that behind the first blank line
+    after the digest.
     """
     rows = [row.rstrip() for row in plain(text).split("\n")]
     first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
@@ -277,7 +311,10 @@ def edited_digest(text: str) -> str:
     edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
     if len(edited) > MAX_EDITED:
         raise UsageError(
-            f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no session was made",
+            (
+                f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no "
+                "session was made"
+            ),
             "Put what is long into a file and name the file.",
         )
     return edited
@@ -310,4 +347,7 @@ def plan_note(ends: HeadTail, where: Where) -> str:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})" if title else ""
-    return f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it before you go on."
+    return (
+        f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it "
+        "before you go on."
+    )

@@ -19,7 +19,9 @@ _SIZE = re.compile(rf"(?P<thousands>[0-9]{{1,6}})k(?!\S)|{ALL}\s*\Z", re.IGNOREC
 
 
 def split_size(text: str) -> tuple[str, str]:
-    """The size that a text begins with, ``""`` for none, and the rest of it. UsageError for a size out of bounds.
+    """The size that a text begins with, ``""`` for none, and the rest of it.
+
+    UsageError for a size out of bounds.
 
     A step that begins with such a word needs a size before it: ``12k 4k of memory are too little``.
     """

@@ -1,7 +1,8 @@
 """Find the originals that placeholders name, and put the contents back.
 
-What a placeholder names is untrusted: only sessions in a project folder or beside the trimmed one are opened, and their
-backups; never a link. A record counts only under the uuid that was named. Chains of trims are followed, cycles are cut.
+What a placeholder names is untrusted: only sessions in a project folder or beside the trimmed one
+are opened, and their backups; never a link. A record counts only under the uuid that was named.
+Chains of trims are followed, cycles are cut.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ _NOTICE = re.compile(
 """The end of a text that another tool of the field shortened; its lines count from 1."""
 
 _NOTICE_WORDS = ("original", "truncated", "full content")  # one of which such a text has
-_BACKUP = re.compile(r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak")  # that the same tool leaves
+_BACKUP = re.compile(
+    r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
+)  # that the same tool leaves
 
 
 class OriginalRecord(NamedTuple):
@@ -50,7 +53,10 @@ class OriginalRecord(NamedTuple):
 
 
 def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """The original of the record that a reference names, from a folder. UsageError for none; SessionNotFound."""
+    """The original of the record that a reference names, from a folder. UsageError for none.
+
+    SessionNotFound.
+    """
     originals = Originals(where)
     asked = _asked(reference, originals, cwd, where)
     record = asked.record()
@@ -94,7 +100,10 @@ class Originals:
         return self._follow(record, file, set())
 
     def named(self, session: str, number: int) -> RecordLine:
-        """The original of the record in line ``number`` of a session. SessionNotFound where nothing is left of it."""
+        """The original of the record in line ``number`` of a session.
+
+        SessionNotFound where nothing is left of it.
+        """
         if session not in self._named:
             try:
                 found = locate.resolve(session, "", self._where, foreign=True)
@@ -115,7 +124,9 @@ class Originals:
         session_id = origin.session_id or session_id_of(origin.file) or ""
         deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
         back = f"; bring it back: resume-hooks restore {session_id}" if deleted else ""
-        return f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
+        return (
+            f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
+        )
 
     def backups(self, session_id: str) -> list[str]:
         """The files that in-place trims of a session left in our state folder, oldest first."""
@@ -124,7 +135,11 @@ class Originals:
             return []
         try:
             with os.scandir(folder) as rows:
-                files = [row for row in rows if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)]
+                files = [
+                    row
+                    for row in rows
+                    if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)
+                ]
                 return sorted(row.path for row in files)  # named by their instants
         except OSError:
             return []
@@ -156,7 +171,11 @@ class Originals:
             for path, session_id in self._candidates[key]:
                 entry = self._entry(path, session_id, origin)
                 found = entry.record() if entry else None
-                if entry is not None and found is not None and records.kind(found) == records.kind(record):
+                if (
+                    entry is not None
+                    and found is not None
+                    and records.kind(found) == records.kind(record)
+                ):
                     yield entry, found
 
     def _entry(self, path: str, session_id: str, origin: Origin) -> RecordLine | None:
@@ -173,7 +192,12 @@ class Originals:
         """The files that may hold an original, each with its session's id: none that we may not open."""
         backup = _BACKUP.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
-        names = (origin.session_id, session_id_of(origin.file), backup.group(1) if backup else "", folder)
+        names = (
+            origin.session_id,
+            session_id_of(origin.file),
+            backup.group(1) if backup else "",
+            folder,
+        )
         session_id = next((name for name in names if name and is_session_id(name)), "")
         backups = self.backups(session_id)
         if origin.file in backups or self._may_open(origin.file, here):
@@ -181,7 +205,9 @@ class Originals:
         if not session_id:
             return
         for file in (origin.file, os.path.join(here, f"{session_id}.jsonl")):
-            path = self._family.locate(Parent(session_id, file, "", "", ""), os.path.join(here, "child"))
+            path = self._family.locate(
+                Parent(session_id, file, "", "", ""), os.path.join(here, "child")
+            )
             if path is not None:
                 yield path, session_id
         yield from ((copy.path, session_id) for copy in all_sessions(self._where, session_id))
@@ -190,14 +216,20 @@ class Originals:
     def _may_open(self, path: str, here: str) -> bool:
         """Whether a file that is not named as a session lies where sessions do, and is no link.
 
-        A transcript that was trimmed by its path may have any name, and another tool leaves backups beside a session.
+        A transcript that was trimmed by its path may have any name, and another tool leaves backups
+        beside a session.
         """
         if path != os.path.abspath(path):
             return False  # dots could lead out
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         fits = _BACKUP.fullmatch(name) or (name.endswith(".jsonl") and session_id_of(name) is None)
-        return bool(fits) and (folder == here or in_project) and os.path.isfile(path) and not os.path.islink(path)
+        return (
+            bool(fits)
+            and (folder == here or in_project)
+            and os.path.isfile(path)
+            and not os.path.islink(path)
+        )
 
 
 class Restoring:
@@ -207,21 +239,30 @@ class Restoring:
         self._original = original
 
     def __call__(self, record: Record) -> Record | None:
-        """The record with its contents back. SessionNotFound if the original is gone since it was found."""
+        """The record with its contents back.
+
+        SessionNotFound if the original is gone since it was found.
+        """
         original = self._original.record()
         if original is None:
-            raise SessionNotFound(f"{self._original.file} changed while it was read", "Run the command again.")
+            raise SessionNotFound(
+                f"{self._original.file} changed while it was read", "Run the command again."
+            )
         return restored(record, original)
 
 
 def restored(record: Record, original: Record) -> Record | None:
-    """A trimmed ``record`` with the contents of its ``original``; all else of it stays, its token counts too.
+    """A trimmed ``record`` with the contents of its ``original``.
 
-    What no API accepts stays out, as when the record was trimmed: calls and results that it no longer had, blank
-    texts, unsigned thinking. None if nothing is left.
+    All else of it stays, its token counts too.
+
+    What no API accepts stays out, as when the record was trimmed: calls and results that it no
+    longer had, blank texts, unsigned thinking. None if nothing is left.
     """
     whole = {key: value for key, value in record.items() if key not in MARKS}
-    whole |= {key: value for key, value in original.items() if key in MARKS}  # of what stays trimmed in it
+    whole |= {
+        key: value for key, value in original.items() if key in MARKS
+    }  # of what stays trimmed in it
     for key in CONTENTS:
         if key in original:
             whole[key] = original[key]
@@ -251,16 +292,24 @@ def origins_in(record: Record) -> list[Origin]:
         origin = origin_of(record)
         return [origin] if origin else []
     ends = (text[-NOTICE_REACH:] for text in _texts(record))
-    notices = (_NOTICE.search(end) for end in ends if "See line " in end and any(word in end for word in _NOTICE_WORDS))
+    notices = (
+        _NOTICE.search(end)
+        for end in ends
+        if "See line " in end and any(word in end for word in _NOTICE_WORDS)
+    )
     uuid = string(record, "uuid")
-    rows = (Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice)
+    rows = (
+        Origin("", notice.group(2), uuid, int(notice.group(1)) - 1) for notice in notices if notice
+    )
     return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))
 
 
 def _texts(record: Record) -> Iterator[str]:
     for block in records.blocks(record):
         yield string(block, "text")
-        yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))
+        yield from (
+            value for value in records.mapping(block, "input").values() if isinstance(value, str)
+        )
         yield from (string(part, "text") for part in records.result_blocks(block))
 
 

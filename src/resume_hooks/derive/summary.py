@@ -1,12 +1,13 @@
 """A model's summary of a session, in a fresh child that was written with lineage and digest.
 
-The session is given as text in few parts, each small enough for a model to read at once, with one more call that joins
-the answers. The whole history counts, the latest part most: if there is too much, the older parts are cut first.
+The session is given as text in few parts, each small enough for a model to read at once, with one
+more call that joins the answers. The whole history counts, the latest part most: if there is too
+much, the older parts are cut first.
 
-Invariants: whatever happens to the model or to us, the child stands with the digest, or with digest and summary; one
-that somebody opened meanwhile is left alone. What a model wrote, which may be what a transcript made it write, stands
-on one line each, behind a name or a dash of ours, without control characters or a block's marker. It refers only to
-records that it was shown.
+Invariants: whatever happens to the model or to us, the child stands with the digest, or with digest
+and summary; one that somebody opened meanwhile is left alone. What a model wrote, which may be what
+a transcript made it write, stands on one line each, behind a name or a dash of ours, without
+control characters or a block's marker. It refers only to records that it was shown.
 """
 
 from __future__ import annotations
@@ -27,7 +28,13 @@ from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.opening_size import tokens_of
-from resume_hooks.errors import HeadlessFailed, ResumeHooksError, SessionNotFound, SessionOpen, UsageError
+from resume_hooks.errors import (
+    HeadlessFailed,
+    ResumeHooksError,
+    SessionNotFound,
+    SessionOpen,
+    UsageError,
+)
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import TextPiece, cut_piece, fit
 from resume_hooks.reading.digest.build import ANCESTOR_BUDGET, digest_of
@@ -49,11 +56,16 @@ from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
 PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
-MAX_PARTS = 3  # of the longest session; each is a call that reads it, and one more call joins their answers
+MAX_PARTS = (
+    3  # of the longest session; each is a call that reads it, and one more call joins their answers
+)
 SLIGHT = 1.25  # parts of text that are still given as one: a call costs more than what is cut of the longest outputs
 VOICE, ASIDE = 6_000, 1_500  # characters of what a person or the model said, and of what a tool did
 
-HEADING = "Records of the session, oldest first. Each begins at the margin with its reference, <session>:<number>."
+HEADING = (
+    "Records of the session, oldest first. Each begins at the margin with its reference, "
+    "<session>:<number>."
+)
 
 
 class SummaryPart(NamedTuple):
@@ -98,13 +110,20 @@ class _Shown(NamedTuple):
 
 
 def material(session: SessionFile, where: Where) -> SummaryMaterial:
-    """A session in parts, without what the client added by itself. SessionNotFound if it can't be read."""
+    """A session in parts, without what the client added by itself.
+
+    SessionNotFound if it can't be read.
+    """
     reading, names = TurnReader(session), names_of(session, where)
     shown = list(_shown(reading, names))
     characters = sum(len(one.piece.body) for one in shown)
     size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
-    room = PART * characters // size if size else PART  # a character of several bytes is about a token
-    return SummaryMaterial(session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room)))
+    room = (
+        PART * characters // size if size else PART
+    )  # a character of several bytes is about a token
+    return SummaryMaterial(
+        session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room))
+    )
 
 
 def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
@@ -114,11 +133,16 @@ def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
             if not one.added:
                 room = VOICE if one.voice else ASIDE
                 piece = one.piece(names, room, with_turn=True)
-                yield _Shown(row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0))
+                yield _Shown(
+                    row.number, row.turn, piece._replace(body=cut_piece(piece, room), missing=0)
+                )
 
 
 def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
-    """The latest records in a part of their own, as many as it holds; the older ones in parts of equal length."""
+    """The latest records in a part of their own, as many as it holds.
+
+    The older ones in parts of equal length.
+    """
     if sum(one.piece.length for one in shown) <= SLIGHT * room:
         return [shown] if shown else []
     start, left = len(shown), room - len(HEADING) - 1
@@ -181,40 +205,68 @@ _NAMES = {
 class Point(BaseModel):
     """One thing worth knowing, on one line."""
 
-    text: str = Field(description="one concrete sentence, with the names, paths and values that it needs")
-    records: list[int | str] = Field(default=[], description="numbers of the records that show it, as they stand there")
+    text: str = Field(
+        description="one concrete sentence, with the names, paths and values that it needs"
+    )
+    records: list[int | str] = Field(
+        default=[], description="numbers of the records that show it, as they stand there"
+    )
 
 
 class Summary(BaseModel):
     """What an assistant needs to go on with the work without having read the session.
 
-    Loose on purpose: if an answer breaks a bound, clients ask again, at the price of reading all of it anew.
+    Loose on purpose: if an answer breaks a bound, clients ask again, at the price of reading all of
+    it anew.
     """
 
     goal: str = Field(description="what the user wants in the end, in one or two sentences")
-    state: str = Field(description="where the work stands at the end of the material, in one to three sentences")
-    constraints: list[Point] = Field(default=[], description="what the user demanded or ruled out, in their own words")
+    state: str = Field(
+        description="where the work stands at the end of the material, in one to three sentences"
+    )
+    constraints: list[Point] = Field(
+        default=[], description="what the user demanded or ruled out, in their own words"
+    )
     decisions: list[Point] = Field(default=[], description="what was decided, each with its reason")
-    done: list[Point] = Field(default=[], description="what was finished, with the files that it changed")
-    facts: list[Point] = Field(default=[], description="how things are here: commands that work, places, versions")
-    failed: list[Point] = Field(default=[], description="what was tried in vain, and why it did not work")
-    open: list[Point] = Field(default=[], description="errors that are not solved, questions that nobody answered")
-    next: list[Point] = Field(default=[], description="what remains to be done, the first thing first")
+    done: list[Point] = Field(
+        default=[], description="what was finished, with the files that it changed"
+    )
+    facts: list[Point] = Field(
+        default=[], description="how things are here: commands that work, places, versions"
+    )
+    failed: list[Point] = Field(
+        default=[], description="what was tried in vain, and why it did not work"
+    )
+    open: list[Point] = Field(
+        default=[], description="errors that are not solved, questions that nobody answered"
+    )
+    next: list[Point] = Field(
+        default=[], description="what remains to be done, the first thing first"
+    )
 
 
 def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
-    """The rows of a summary as they stand in a child; ``""`` for none. ``wish`` is what the user asked of it."""
+    """The rows of a summary as they stand in a child; ``""`` for none.
+
+    ``wish`` is what the user asked of it.
+    """
     if not rows:
         return ""
     asked = f', asked for "{_line(wish, 200)}"' if wish.strip() else ""
     key = f":N is record {session_id[:SHORT]}:N"
-    head = f"summary by {_line(model, 80)}, from the session's records{asked} (not instructions; {key})"
+    head = (
+        f"summary by {_line(model, 80)}, from the session's records{asked} (not "
+        f"instructions; {key})"
+    )
     return "\n".join(_within([head, *rows.split("\n")], MAX_SUMMARY))
 
 
 def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
     """The summaries of several parts, oldest first, for a model to join."""
-    parts = ([f"part {number}", *rows_of(part, session_id, shown)] for number, part in enumerate(summaries, 1))
+    parts = (
+        [f"part {number}", *rows_of(part, session_id, shown)]
+        for number, part in enumerate(summaries, 1)
+    )
     return "\n\n".join("\n".join(part) for part in parts)
 
 
@@ -224,7 +276,11 @@ def rows_of(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterato
         if line := _line(text, 2 * MAX_LINE):
             yield f"{name}: {line}"
     for field, name in _NAMES.items():
-        points = [row for point in getattr(summary, field)[:MAX_POINTS] if (row := _point(point, session_id, shown))]
+        points = [
+            row
+            for point in getattr(summary, field)[:MAX_POINTS]
+            if (row := _point(point, session_id, shown))
+        ]
         if points:
             yield f"{name}:"
             yield from (f"  - {row}" for row in points)
@@ -282,7 +338,9 @@ def fork_prompt(digest: str, wish: str) -> str:
     return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
 
 
-def _calls(material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]) -> Iterator[tuple[str, str]]:
+def _calls(
+    material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]
+) -> Iterator[tuple[str, str]]:
     parts = material.parts
     for number, part in enumerate(parts, 1):
         place = OF_PART.format(number=number, count=len(parts)) if len(parts) > 1 else ""
@@ -302,7 +360,10 @@ MAX_WISH = 4_000  # characters of what a summary is asked for
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
-    """A planned child with a digest, and the user's ``wish`` for its summary; an earlier try's is ``standing``."""
+    """A planned child with a digest, and the user's ``wish`` for its summary.
+
+    An earlier try's is ``standing``.
+    """
 
     parent: SessionFile
     digest: Digest
@@ -328,10 +389,14 @@ def plan(
     output_dir: str | None = None,
     standing: Receipt | None = None,
 ) -> SummaryRollover:
-    """Decide on the child with the digest; nothing is touched, no model asked. As ``agents.fresh`` raises."""
+    """Decide on the child with the digest; nothing is touched, no model asked.
+
+    As ``agents.fresh`` raises.
+    """
     if len(wish) > MAX_WISH:
         raise UsageError(
-            f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}", "Say it in fewer words."
+            f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}",
+            "Say it in fewer words.",
         )
     digest = digest_of(parent, where)
     child = agents.draft_of(parent, "rollover", where, output_dir)
@@ -358,17 +423,24 @@ def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
 
 
 def write(begun: SummaryRollover, where: Where) -> Receipt:
-    """Make the child with the digest, unless it stands. WriteFailed or CheckFailed leave nothing behind."""
+    """Make the child with the digest, unless it stands.
+
+    WriteFailed or CheckFailed leave nothing behind.
+    """
     return begun.standing or writing.write(begun.plan, where)
 
 
 def add_summary(
-    begun: SummaryRollover, written: Receipt, calls: ModelCalls, where: Where, given: SummaryMaterial | None = None
+    begun: SummaryRollover,
+    written: Receipt,
+    calls: ModelCalls,
+    where: Where,
+    given: SummaryMaterial | None = None,
 ) -> SummaryOutcome:
     """Ask a model by ``calls``, and put its summary into the child that was ``written``.
 
-    It reads what is ``given`` beside the digest, by default the session. Never raises for what fails there: then the
-    child with the digest stands.
+    It reads what is ``given`` beside the digest, by default the session. Never raises for what
+    fails there: then the child with the digest stands.
     """
     try:
         # The bytes of the child that the summary is for, before anybody goes on in it.
@@ -392,7 +464,9 @@ def failure_text(failure: str) -> str:
     return f"No summary: {failure}. The new session has only the digest."
 
 
-def _summary(begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where) -> CheckedSummary:
+def _summary(
+    begun: SummaryRollover, calls: ModelCalls, given: SummaryMaterial, where: Where
+) -> CheckedSummary:
     session_id = begun.parent.session_id
     summary = summarise(calls, given, prompt_digest(begun.digest), begun.wish)
     known = given.numbers | _numbers(begun.digest, session_id)
@@ -420,11 +494,16 @@ def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
     parts = (ref.rpartition(":") for ref in refs_of(digest))
-    return frozenset(int(number) for session, _, number in parts if session == session_id and number.isdigit())
+    return frozenset(
+        int(number) for session, _, number in parts if session == session_id and number.isdigit()
+    )
 
 
 def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
-    """Put a child in the place of the one that held ``before``. SessionOpen, WriteFailed, CheckFailed leave that."""
+    """Put a child in the place of the one that held ``before``.
+
+    SessionOpen, WriteFailed, CheckFailed leave that.
+    """
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
 
@@ -437,7 +516,8 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
             same = stream.read() == before
         if not same:
             raise SessionOpen(
-                "somebody went on in the new session meanwhile, so it was left as it is", "Run the command again."
+                "somebody went on in the new session meanwhile, so it was left as it is",
+                "Run the command again.",
             )
         release(path, where)
         replace_session(path, original, copy, writing.all_lines(after, title), check)

@@ -1,8 +1,9 @@
 """An untrim: which records of a session lack contents, and a child in which their originals stand again.
 
-Records that a client built anew in a trim in place have no mark that says so, their placeholders alone do. One such
-record may hold what were several, so each block comes back by itself. What a placeholder names is untrusted: it counts
-only where it leads to the same call, its result, or something that the model said.
+Records that a client built anew in a trim in place have no mark that says so, their placeholders
+alone do. One such record may hold what were several, so each block comes back by itself. What a
+placeholder names is untrusted: it counts only where it leads to the same call, its result, or
+something that the model said.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
 from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, opening_with
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
-from resume_hooks.derive.originals import CONTENTS, Originals, Restoring, is_marked, origins_in, pairs
+from resume_hooks.derive.originals import (
+    CONTENTS,
+    Originals,
+    Restoring,
+    is_marked,
+    origins_in,
+    pairs,
+)
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
@@ -45,8 +53,14 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 
-_PLACE = re.compile(r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z")  # the end of a placeholder of ours
-_WORDS = (b'"truncated"', b"See line ", b"; original: ")  # one of which stands in every record that lacks contents
+_PLACE = re.compile(
+    r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
+)  # the end of a placeholder of ours
+_WORDS = (
+    b'"truncated"',
+    b"See line ",
+    b"; original: ",
+)  # one of which stands in every record that lacks contents
 
 
 def lacking(record: Record) -> dict[int, tuple[str, int]]:
@@ -66,13 +80,18 @@ def _texts(block: Record) -> Iterator[str]:
         # What was several parts is one text, a line of which may stand for a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
-        yield from (value for value in records.mapping(block, "input").values() if isinstance(value, str))
+        yield from (
+            value for value in records.mapping(block, "input").values() if isinstance(value, str)
+        )
     elif stands_for_answer(string(block, "text")):
         yield string(block, "text")
 
 
 def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
-    """The records that hold what each block lacks; SessionNotFound where one is gone or holds something else."""
+    """The records that hold what each block lacks.
+
+    SessionNotFound where one is gone or holds something else.
+    """
     found = {place: originals.named(*reference) for place, reference in lacking(record).items()}
     for place, line in found.items():
         if _original(message(record)["content"][place], line.record() or {}) is None:
@@ -88,7 +107,10 @@ class Refilling:
         self._first = first
 
     def __call__(self, record: Record) -> Record | None:
-        """The record with its blocks back. SessionNotFound if an original is gone since it was found."""
+        """The record with its blocks back.
+
+        SessionNotFound if an original is gone since it was found.
+        """
         edited = self._first(record) if self._first else record
         if edited is None:
             return None
@@ -96,7 +118,9 @@ class Refilling:
         for place, line in self._found.items():
             block = _original(content[place], line.record() or {})
             if block is None:
-                raise SessionNotFound(f"{line.file} changed while it was read", "Run the command again.")
+                raise SessionNotFound(
+                    f"{line.file} changed while it was read", "Run the command again."
+                )
             content[place] = block
         return mend(with_content(edited, content))
 
@@ -107,7 +131,12 @@ def _original(block: Record, original: Record) -> Record | None:
         said = records.text(original) if records.kind(original) == records.ASSISTANT else ""
         return {**block, "text": said} if said else None
     return next(
-        (one for one in records.blocks(original) if (one.get("type"), records.call_id(one)) == (kind, call)), None
+        (
+            one
+            for one in records.blocks(original)
+            if (one.get("type"), records.call_id(one)) == (kind, call)
+        ),
+        None,
     )
 
 
@@ -115,9 +144,9 @@ def _original(block: Record, original: Record) -> Record | None:
 class TrimmedSession:
     """What one scan tells; ``trimmed`` are the records of the live chain that lack contents.
 
-    Where the running client was trimmed in place the chain is what it would be without that: ``undone`` times, which
-    brings ``back`` so many characters, and makes of the context ``whole_tokens`` (0 where nothing is undone).
-    ``earlier`` are those before the compaction.
+    Where the running client was trimmed in place the chain is what it would be without that:
+    ``undone`` times, which brings ``back`` so many characters, and makes of the context
+    ``whole_tokens`` (0 where nothing is undone). ``earlier`` are those before the compaction.
     """
 
     session: SessionFile
@@ -157,7 +186,9 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     if not undone:
         floor = live[0].number if live and live[0].boundary else 0
         earlier = sum(number < floor for number in marked.numbers)
-        return TrimmedSession(session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier)
+        return TrimmedSession(
+            session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier
+        )
     # Counts that the client wrote since are of what the trim left.
     counted, scale = weigh(session.path, before, pieces, window)
     added = sum(node.characters for node in since)
@@ -225,9 +256,9 @@ class Restoration(NamedTuple):
 class UntrimPlan(ChildPlan):
     """An untrim: the records that are ``restored`` and that can't be, of those that are ``trimmed``.
 
-    ``after`` is what the client would send of the child, ``characters`` how many of what is sent come back. ``undone``
-    are the trims of the running client that are taken back, ``digests`` are of restored contents as the child must hold
-    them, by uuid.
+    ``after`` is what the client would send of the child, ``characters`` how many of what is sent
+    come back. ``undone`` are the trims of the running client that are taken back, ``digests`` are
+    of restored contents as the child must hold them, by uuid.
     """
 
     restored: Sequence[object]
@@ -242,8 +273,16 @@ class UntrimPlan(ChildPlan):
     def facts(self) -> list[str]:
         """What comes back, in words."""
         return [
-            *(["the conversation is back as it was before it was trimmed in place"] if self.undone else []),
-            *([f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"] if self.trimmed else []),
+            *(
+                ["the conversation is back as it was before it was trimmed in place"]
+                if self.undone
+                else []
+            ),
+            *(
+                [f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"]
+                if self.trimmed
+                else []
+            ),
         ]
 
     @property
@@ -266,8 +305,8 @@ def plan(
 ) -> UntrimPlan:
     """Decide on a child in which the trimmed records ``numbers`` (all of them: None) are whole again.
 
-    UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with ``strict`` where
-    one is missing.
+    UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with
+    ``strict`` where one is missing.
     """
     wanted = wanted_of(reading, numbers)
     restored, missing = _originals(reading, wanted, Originals(where))
@@ -288,7 +327,11 @@ def plan(
         transcript,
         reading.survey,
         head=child.head(
-            ChildSize(after.tokens, round(_ratio(reading, after), 2), tokens.window_shown(session.path, before.tokens))
+            ChildSize(
+                after.tokens,
+                round(_ratio(reading, after), 2),
+                tokens.window_shown(session.path, before.tokens),
+            )
         ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
@@ -326,7 +369,10 @@ class _ContentsSeen:
 
 
 def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
-    """The trimmed records of these numbers, all for None. UsageError for a record that is not trimmed."""
+    """The trimmed records of these numbers, all for None.
+
+    UsageError for a record that is not trimmed.
+    """
     trimmed = {node.number for node in reading.trimmed}
     stray = sorted(set(numbers or ()) - trimmed)
     if stray:
@@ -357,12 +403,17 @@ def _originals(
         if whole is None or not pairs(record) <= pairs(whole):
             missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
-            restorations.append(_weighed(node, entry, edit, whole, reading.scale, media[node.number]))
+            restorations.append(
+                _weighed(node, entry, edit, whole, reading.scale, media[node.number])
+            )
     return tuple(restorations), tuple(missing)
 
 
 def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
-    """What brings the contents of a record back, and where they are. SessionNotFound where they are gone."""
+    """What brings the contents of a record back, and where they are.
+
+    SessionNotFound where they are gone.
+    """
     if not (is_marked(record) or origins_in(record)):
         found = originals_of(record, originals)
         return next(iter(found.values())), Refilling(found)
@@ -372,17 +423,23 @@ def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLin
     edit = Restoring(entry)
     whole = edit(record)
     if whole is not None and lacking(whole):
-        with contextlib.suppress(SessionNotFound):  # what was trimmed before may be gone: the rest comes back
+        with contextlib.suppress(
+            SessionNotFound
+        ):  # what was trimmed before may be gone: the rest comes back
             return entry, Refilling(originals_of(whole, originals), edit)
     return entry, edit
 
 
-def _weighed(node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Scale, media: int) -> Restoration:
+def _weighed(
+    node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Scale, media: int
+) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
     known = node_of({**whole, "uuid": node.uuid}, line)
     pieces(line, whole, known)
     characters = known.characters - node.characters
-    weight = characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
+    weight = (
+        characters / scale.ratio + sum(p.tokens for p in pieces.found if p.kind == MEDIA) - media
+    )
     thoughts = frozenset(piece.digest for piece in pieces.found if piece.kind == THINKING)
     return Restoration(node, entry, edit, characters, weight, thoughts)
 
@@ -392,7 +449,9 @@ def _digest(record: Record) -> bytes:
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
 
 
-def _sizes(reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool) -> tuple[ContextUse, ContextUse]:
+def _sizes(
+    reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool
+) -> tuple[ContextUse, ContextUse]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
@@ -420,9 +479,13 @@ def _ratio(reading: TrimmedSession, after: ContextUse) -> float:
 
 def _counted_before_trim(reading: TrimmedSession) -> bool:
     """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
-    instants = (clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values())
+    instants = (
+        clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values()
+    )
     trimmed = max((at for at in instants if at is not None), default=None)
-    counted = max((node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0)
+    counted = max(
+        (node.time_ms or 0 for node in reading.transcript.chain if node.context_tokens), default=0
+    )
     return trimmed is not None and counted < trimmed
 
 
@@ -434,10 +497,17 @@ def _without_legend(record: Record) -> Record:
 def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
     """What can't be restored, in a sentence."""
     first = missing[0]
-    return f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: {first.why}"
+    return (
+        f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: "
+        f"{first.why}"
+    )
 
 
 def sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
     sentences = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
-    return sentences if len(missing) <= NAMED else [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]
+    return (
+        sentences
+        if len(missing) <= NAMED
+        else [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]
+    )

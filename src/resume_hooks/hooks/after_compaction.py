@@ -1,7 +1,7 @@
 """Restore what a compaction removed: the lineage, and messages and actions that its summary leaves out.
 
-A compaction drops the first message, and with it the lineage; its summary keeps little of the rest. What the user
-cleared away is not restored.
+A compaction drops the first message, and with it the lineage; its summary keeps little of the rest.
+What the user cleared away is not restored.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ MOST = pending_handoff.MOST
 
 MOST_LINEAGE = 1_900
 NEAR = 12_000_000
-"""Bytes at the end of a session that are read at first: some eight compactions back. As a rule they fill the room."""
+"""Bytes at the end of a session that are read at first: some eight compactions back.
+
+As a rule they fill the room.
+"""
 
 _HEAD = "Facts about this session from before it was compacted:"
 _WORD = late(r"[^\W_][\w./-]{2,}")
 TOLD = 0.8  # part of the words of a message that a summary has where it need not be told again
 
 
-def text_after_compaction(session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT) -> str:
+def text_after_compaction(
+    session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT
+) -> str:
     """What a compaction removed and its summary leaves out, in ``most`` characters.
 
     ``""`` if that is nothing, or if finding it takes more than ``limit`` seconds.
@@ -62,7 +67,11 @@ def _facts_before_compaction(path: str, most: int) -> str:
         whole = digest_of(session, Where(), reach=reach)
         digest = without_summary(_without_sessions(whole, cleared))
         # Where the folder stands is of use beside what was said or done there, and nothing alone.
-        known = opening(digest, room) if digest.talk or digest.sections.keys() - {NOW.name} else Opening("")
+        known = (
+            opening(digest, room)
+            if digest.talk or digest.sections.keys() - {NOW.name}
+            else Opening("")
+        )
         if not whole.passed_over or known.left_out:
             break  # what stands farther back would not be shown
     return "\n\n".join([_HEAD, *filter(None, (block, known.text))]) if block or known.text else ""
@@ -70,7 +79,9 @@ def _facts_before_compaction(path: str, most: int) -> str:
 
 def without_summary(digest: Digest) -> Digest:
     """The digest without the client's latest summary and without what that says: the model has both already."""
-    summary = next((message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None)
+    summary = next(
+        (message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None
+    )
     if summary is None:
         return digest
     known = {word.lower() for word in _WORD.findall(summary.text)}
@@ -92,7 +103,9 @@ def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     glance = HeadTail(path)
     secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(glance.title), rows[-1].session_id
-    block = lineage_block.render(rows[:-1], title=title, session_id=session_id, file=path, created=glance.created)
+    block = lineage_block.render(
+        rows[:-1], title=title, session_id=session_id, file=path, created=glance.created
+    )
     return lineage_block.shortened(secrets.redact(block), MOST_LINEAGE)
 
 

@@ -1,7 +1,7 @@
 """The async hook after a session's start: archive what the start had no time for, apply the vault's limits, index.
 
-It is not a daemon: it ends with its work, when its time is over, or when the client has left. A headless client may
-leave before its sessions are archived, so its end is not waited for.
+It is not a daemon: it ends with its work, when its time is over, or when the client has left. A
+headless client may leave before its sessions are archived, so its end is not waited for.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ def main() -> None:
         os.nice(NICE)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
-    with contextlib.suppress(OSError, ResumeHooksError, ModuleNotFoundError):  # a venv from before an update
+    with contextlib.suppress(
+        OSError, ResumeHooksError, ModuleNotFoundError
+    ):  # a venv from before an update
         update_index()
     with contextlib.suppress(ModuleNotFoundError):
         run_parts_in_background()
@@ -58,14 +60,18 @@ def archive_in_background(event: dict[str, Any]) -> None:
     Raises OSError, ResumeHooksError.
     """
     headless = reply.is_headless()
-    is_over = _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
+    is_over = (
+        _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
+    )
     expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     claims.sweep(Where())
     with contextlib.suppress(OSError):
         held.look(Where(), is_over)
     last, now = hook_state.read_note(_STAMP), time.time()
-    look, made, seen = (last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen"))
+    look, made, seen = (
+        last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen")
+    )
     if headless or made <= now < look or not hook_state.claim_note(_STAMP):
         return
     try:
@@ -73,20 +79,26 @@ def archive_in_background(event: dict[str, Any]) -> None:
         policy.apply(Where())
         trash.pack(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
-        hook_state.write_note(_STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)})
+        hook_state.write_note(
+            _STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)}
+        )
     finally:
         hook_state.release_note(_STAMP)
 
 
 def update_index() -> None:
-    """Bring the search index up to date, unless another command is at it. OSError, ResumeHooksError.
+    """Bring the search index up to date, unless another command is at it.
 
-    The stamp names the time up to which everything is indexed; with ``wait`` nothing is done before ``look``, since
-    the index could not be written.
+    OSError, ResumeHooksError.
+
+    The stamp names the time up to which everything is indexed; with ``wait`` nothing is done before
+    ``look``, since the index could not be written.
     """
     if reply.is_headless():
         return
-    from resume_hooks.search.index.connect import bring_up_to_date  # what keeps sessions must do without
+    from resume_hooks.search.index.connect import (
+        bring_up_to_date,
+    )  # what keeps sessions must do without
 
     begun, pause, wait = int(time.time()), DAY, False
     try:

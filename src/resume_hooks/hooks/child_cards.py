@@ -1,7 +1,9 @@
-"""The card of any child that was made: its frame, and how to open it; a verb's own lines are in the verb's module.
+"""The card of any child that was made: its frame, and how to open it.
 
-Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a working model none says
-Ctrl+C, the key that would end the turn.
+A verb's own lines are in the verb's module.
+
+Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a
+working model none says Ctrl+C, the key that would end the turn.
 """
 
 from __future__ import annotations
@@ -23,10 +25,13 @@ INTERRUPTED = "[Request interrupted by user"
 """How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
 
 
-def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool) -> str:
+def child_card(
+    done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool
+) -> str:
     """The card of a new session: ``done`` says how it was made, ``facts`` are lines on what it holds."""
     busy = not slash and is_busy(receipt.parent_file)
-    # Beside a working model the client shows 40 columns of the last line, and nothing where one line is wide (2.1.330).
+    # Beside a working model the client shows 40 columns of the last line, and nothing where one
+    # line is wide (2.1.330).
     keys = " · paste when done" if busy and copied.how != "not copied" else ""
     again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
     lines = [
@@ -36,7 +41,11 @@ def child_card(done: str, receipt: Receipt, copied: Copied, facts: Sequence[str]
         f"  {receipt.sizes}",
         *(f"  {fact}" for fact in facts),
         *(f"  note: {with_shell_commands(warning)}" for warning in receipt.warnings),
-        *([] if os.path.isdir(receipt.folder) else [f"  note: {receipt.folder} is gone: use the first of these"]),
+        *(
+            []
+            if os.path.isdir(receipt.folder)
+            else [f"  note: {receipt.folder} is gone: use the first of these"]
+        ),
         f"  in Claude Code   {receipt.in_client}",
         *([] if busy else [f"  in a shell       {receipt.shell}"]),
         *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
@@ -52,7 +61,10 @@ def opened_child_text(receipt: Receipt) -> str:
 
 
 def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """The last line, on how to open the child; most clients put a ``>`` prompt back into the box, 2.1.112 does not."""
+    """The last line, on how to open the child.
+
+    Most clients put a ``>`` prompt back into the box, 2.1.112 does not.
+    """
     if copied.how != "not copied":
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
@@ -65,7 +77,11 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return "Sent to the clipboard: paste it, check." if slash else "Text in box? Ctrl+C once, then paste."
+        return (
+            "Sent to the clipboard: paste it, check."
+            if slash
+            else "Text in box? Ctrl+C once, then paste."
+        )
     if busy:
         return "Copied: paste it once the answer ends."
     return "Copied: paste it, press Enter." if slash else "Copied. Text in box? Ctrl+C once, paste."
@@ -81,7 +97,9 @@ def is_busy(path: str) -> bool:
         if record.get("isSidechain") is True:
             continue
         if records.kind(record) == records.ASSISTANT:
-            unfinished = records.message(record).get("stop_reason") == records.CALL or not records.text(record)
+            unfinished = records.message(record).get(
+                "stop_reason"
+            ) == records.CALL or not records.text(record)
             return unfinished or bool(records.calls(record))
         if records.is_prompt(record) or records.results(record):
             return True

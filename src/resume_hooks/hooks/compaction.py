@@ -1,7 +1,7 @@
 """The client's compaction, answered by a trim of the conversation, or by a digest with the last turns.
 
-Invariant: whatever goes wrong, the conversation stays as it is where the user asked for a trim, and the client's own
-compaction goes on where it wanted one.
+Invariant: whatever goes wrong, the conversation stays as it is where the user asked for a trim, and
+the client's own compaction goes on where it wanted one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ LIMIT = 10.0  # seconds that deciding may take: the client waits, and nobody's p
 
 SETTING = "compaction"
 TRIM, CLIENT = "trim", "client"
-"""What the setting says the client does when a session is full; any other value is the size of a handoff."""
+"""What the setting says the client does when a session is full.
+
+Any other value is the size of a handoff.
+"""
 
 PAUSES = (0.2, 0.4)
 """Seconds after which the file is read again: the client may not have written yet what it shows."""
@@ -71,10 +74,14 @@ AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind t
 def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
     """The module's instructions for ``here``: run the client's compaction, which asks us again.
 
-    UsageError for options; NothingToTrim where the client would not ask back, and send a request of its own.
+    UsageError for options; NothingToTrim where the client would not ask back, and send a request of
+    its own.
     """
     if why := why_not_asked(event):
-        raise NothingToTrim(f"Nothing was trimmed here: {why}", f"A trimmed copy: {in_shell('trim')}, or type /trim.")
+        raise NothingToTrim(
+            f"Nothing was trimmed here: {why}",
+            f"A trimmed copy: {in_shell('trim')}, or type /trim.",
+        )
     options = text.removeprefix(HERE).strip()
     parse(options)
     return {"compact": TITLE, "options": options}
@@ -83,23 +90,35 @@ def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
 def why_not_asked(event: dict[str, Any]) -> str:
     """Why the client does not ask the module when it compacts, in half a sentence; ``""`` where it does.
 
-    The policy's file tells it, and, where that is not to be seen, that the client never called the module for the
-    start of a session or the end of a turn.
+    The policy's file tells it, and, where that is not to be seen, that the client never called the
+    module for the start of a session or the end of a turn.
     """
     if path := policy_file(Where()):
-        return f"under your organization's policy ({path}) Claude Code makes every compaction itself"
+        return (
+            f"under your organization's policy ({path}) Claude Code makes every compaction itself"
+        )
     if event.get("heard") is False:
-        return "Claude Code has not called this plugin's module yet: after the next answer, or never under a policy"
+        return (
+            "Claude Code has not called this plugin's module yet: after the next answer, or "
+            "never under a policy"
+        )
     return ""
 
 
 def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    """The module's answer to the client's compaction; ``{}`` leaves it to the client. Raises ResumeHooksError."""
+    """The module's answer to the client's compaction; ``{}`` leaves it to the client.
+
+    Raises ResumeHooksError.
+    """
     session_id, where = reply.field(event, "session_id"), Where()
     path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
     if path is None:
-        raise NothingToTrim("There is nothing to trim: this session has no transcript yet", "Send a prompt first.")
-    work = {AUTO: _compact_when_full, LINE: _compact_at_line}.get(reply.field(event, "trigger"), _trim_asked_for)
+        raise NothingToTrim(
+            "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
+        )
+    work = {AUTO: _compact_when_full, LINE: _compact_at_line}.get(
+        reply.field(event, "trigger"), _trim_asked_for
+    )
     for pause in PAUSES:
         with contextlib.suppress(PlanOutdated):
             return work(locate.session_file(path), event, where)
@@ -113,36 +132,58 @@ def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -
         options = parse(reply.field(event, "options"))
         decided = in_client.plan(scanned, _shown_messages(event), options, where)
     if not in_client.pays(decided.decision, options):
-        raise NothingToTrim(f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few")
+        raise NothingToTrim(
+            f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few"
+        )
     return _compaction_reply(session.session_id, decided, decided.decision.after.tokens, "")
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """A function that makes an answer from the reason why there is no plan; it is empty if nobody asked for one."""
+    """A function that makes an answer from the reason why there is no plan.
+
+    It is empty if nobody asked for one.
+    """
     asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
 def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
-    """Name the alternatives to the client's compaction, once, when ``args`` per cent are used. Raises OSError."""
+    """Name the alternatives to the client's compaction, once, when ``args`` per cent are used.
+
+    Raises OSError.
+    """
     percent = reply.field(event, "args")
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
         return {}
     hook_state.write_note(TOLD, {"at": time.time()})
-    return {"text": CHOICE.format(percent=percent, trim=in_shell(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE)}
+    return {
+        "text": CHOICE.format(
+            percent=percent, trim=in_shell(f"config {SETTING} {TRIM}"), size=settings.USUAL_SIZE
+        )
+    }
 
 
 def choice_percent() -> dict[str, Any]:
-    """The percentage of the context at which to name them; nothing if that was done, or the user has chosen."""
+    """The percentage of the context at which to name them.
+
+    Nothing if that was done, or the user has chosen.
+    """
     percent = settings.number("notice_percent")
     is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
     return {} if not percent or is_known else {"tells": percent}
 
 
 def compaction_line() -> dict[str, Any]:
-    """The compaction that the module runs at a turn's end above ``from`` tokens; nothing without such a setting."""
+    """The compaction that the module runs at a turn's end above ``from`` tokens.
+
+    Nothing without such a setting.
+    """
     chosen, _, tokens = _compaction_setting()
-    return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}} if tokens else {}
+    return (
+        {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}}
+        if tokens
+        else {}
+    )
 
 
 def _compaction_setting() -> tuple[str, str, int]:
@@ -153,7 +194,10 @@ def _compaction_setting() -> tuple[str, str, int]:
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The conversation for a client that compacts by itself; without messages the client makes its own summary."""
+    """The conversation for a client that compacts by itself.
+
+    Without messages the client makes its own summary.
+    """
     chosen, way, _ = _compaction_setting()
     if way == CLIENT:
         return {}
@@ -164,16 +208,23 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
 
 def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The conversation between two turns, once the line is passed. NothingToTrim leaves it as it is."""
+    """The conversation between two turns, once the line is passed.
+
+    NothingToTrim leaves it as it is.
+    """
     chosen, way, tokens = _compaction_setting()
     given = _make_smaller(session, event, where, way, tokens) if tokens else {}
     if not given:
-        raise NothingToTrim(FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}")
+        raise NothingToTrim(
+            FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}"
+        )
     before, after = (round(given[name] / 1_000) for name in ("before", "after"))
     return {**given, "remark": PASSED.format(chosen=chosen, before=before, after=after)}
 
 
-def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0) -> dict[str, Any]:
+def _make_smaller(
+    session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0
+) -> dict[str, Any]:
     """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full."""
     started = time.monotonic()
     is_handoff = way != TRIM
@@ -184,7 +235,11 @@ def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
         scanned, shown = plan.read(session), _shown_messages(event)
         chain = scanned.transcript.chain
-        if most and chain[0].boundary and sum(node.prompt and not node.copied for node in chain) < REST:
+        if (
+            most
+            and chain[0].boundary
+            and sum(node.prompt and not node.copied for node in chain) < REST
+        ):
             # A client that started anew knows of none.
             raise NothingToTrim(f"Fewer than {REST} turns since the last time")
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
@@ -192,12 +247,17 @@ def _make_smaller(session: SessionFile, event: dict[str, Any], where: Where, way
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
     dropped = _tokens_of_messages(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
-    if after > scanned.context.tokens * FITS or scanned.context._replace(tokens=after).compacts_at_once:
+    if (
+        after > scanned.context.tokens * FITS
+        or scanned.context._replace(tokens=after).compacts_at_once
+    ):
         return {}
     return _compaction_reply(session.session_id, decided, after, facts)
 
 
-def _rebuilt_range(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool) -> Reach:
+def _rebuilt_range(
+    scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
+) -> Reach:
     """The range of messages to rebuild: all, or those before the last prompt, whose turn runs.
 
     With an ``aim`` in tokens only the last turns that fit; between turns always the last one.
@@ -205,7 +265,9 @@ def _rebuilt_range(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int
     prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
     known = {node.uuid for node in scanned.transcript.chain}
     starts = [
-        place for place, one in enumerate(shown) if one.stays and (one.handle in prompts or one.handle not in known)
+        place
+        for place, one in enumerate(shown)
+        if one.stays and (one.handle in prompts or one.handle not in known)
     ] or [len(shown)]
     end = len(shown) if is_between else starts[-1]
     if not aim:
@@ -217,7 +279,10 @@ def _rebuilt_range(scanned: SessionScan, shown: Sequence[ShownMessage], aim: int
 
 def _tokens_of_messages(scanned: SessionScan, shown: Sequence[ShownMessage]) -> float:
     handles = {one.handle for one in shown}
-    return sum(node.characters for node in scanned.transcript.chain if node.uuid in handles) / scanned.scale.ratio
+    return (
+        sum(node.characters for node in scanned.transcript.chain if node.uuid in handles)
+        / scanned.scale.ratio
+    )
 
 
 def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
@@ -241,13 +306,21 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
     return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else ()
 
 
-def _compaction_reply(session_id: str, decided: InClient, after: int, opening: str) -> dict[str, Any]:
-    """The answer in the module's form; it notes that this compaction was ours, so that nothing is restored later."""
+def _compaction_reply(
+    session_id: str, decided: InClient, after: int, opening: str
+) -> dict[str, Any]:
+    """The answer in the module's form.
+
+    It notes that this compaction was ours, so that nothing is restored later.
+    """
     before = decided.decision.before.tokens
     hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})
     return {
         "opening": [opening] if opening else [],
-        **{name: getattr(decided, name) for name in ("messages", "texts", "results", "inputs", "gone")},
+        **{
+            name: getattr(decided, name)
+            for name in ("messages", "texts", "results", "inputs", "gone")
+        },
         "before": before,
         "after": after,
         "remark": f"{before:,} tokens before, about {after:,} now. What was taken out can be read: each placeholder "

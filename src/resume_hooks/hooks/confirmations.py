@@ -1,7 +1,9 @@
-"""The open questions of a session, one of each kind: what was asked, and when; a small private file each.
+"""The open questions of a session, one of each kind: what was asked, and when.
 
-Invariant: a question counts only if this user's own engine wrote it, for this very session, within ``OPEN`` seconds;
-anything else in its place is ignored.
+A small private file each.
+
+Invariant: a question counts only if this user's own engine wrote it, for this very session, within
+``OPEN`` seconds; anything else in its place is ignored.
 """
 
 from __future__ import annotations
@@ -19,9 +21,12 @@ TRIM = "trim"
 
 
 class Question(NamedTuple):
-    """What was asked: a trim that was previewed, with its ``options`` as typed; in another ``kind`` a part's own words.
+    """What was asked: a trim that was previewed, with its ``options`` as typed.
 
-    ``asked`` is when, in seconds since the epoch; ``child`` the session that came of it, ``""`` while it is unanswered.
+    In another ``kind`` a part's own words.
+
+    ``asked`` is when, in seconds since the epoch; ``child`` the session that came of it, ``""``
+    while it is unanswered.
     """
 
     session_id: str
@@ -37,22 +42,33 @@ class Question(NamedTuple):
 
 
 def store_question(question: Question) -> None:
-    """Store a question in place of the session's last one; sweeps old ones. OSError where that can't be done."""
+    """Store a question in place of the session's last one; sweeps old ones.
+
+    OSError where that can't be done.
+    """
     hook_state.sweep_notes(f"{question.kind}-")
-    hook_state.write_note(_question_note_name(question.session_id, question.kind), question._asdict())
+    hook_state.write_note(
+        _question_note_name(question.session_id, question.kind), question._asdict()
+    )
 
 
 def find_question(session_id: str, kind: str = TRIM) -> Question | None:
     """The last question of a session, open or not; None without one that can be trusted."""
-    return _parse_question_note(hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind)
+    return _parse_question_note(
+        hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
+    )
 
 
 def wait_for_question(session_id: str, kind: str = TRIM) -> Question | None:
-    """The last question of a session; if another prompt is acting on it, wait until it has its child.
+    """The last question of a session.
+
+    If another prompt is acting on it, wait until it has its child.
 
     None if that takes longer than ``hook_state.WAIT``.
     """
-    hook_state.wait_for_note(_question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None)
+    hook_state.wait_for_note(
+        _question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None
+    )
     return find_question(session_id, kind)
 
 
@@ -62,14 +78,18 @@ def consume_question(session_id: str, kind: str = TRIM) -> bool:
 
 
 def claim_question(question: Question) -> bool:
-    """Consume a question to act on it. Of several callers one succeeds, and the others can see that.
+    """Consume a question to act on it.
+
+    Of several callers one succeeds, and the others can see that.
 
     False also if the session's question has been answered, or replaced.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
         return False
-    if find_question(question.session_id, question.kind) == question and hook_state.consume_note(name):
+    if find_question(question.session_id, question.kind) == question and hook_state.consume_note(
+        name
+    ):
         return True
     hook_state.release_note(name)
     return False

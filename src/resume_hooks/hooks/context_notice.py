@@ -1,10 +1,11 @@
 """When a session's context first passes ``notice_percent`` of ``settings``: one line says so and what fits best.
 
-The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as it holds, instead.
+The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as
+it holds, instead.
 
-Once a session; where its window proves larger than it was taken for, once more of that one. A note keeps what was said,
-the window that the module told, and the count of tokens at which ``hooks/notice`` asks again. Sub-agents have an event
-of their own, which is not asked.
+Once a session; where its window proves larger than it was taken for, once more of that one. A note
+keeps what was said, the window that the module told, and the count of tokens at which
+``hooks/notice`` asks again. Sub-agents have an event of their own, which is not asked.
 """
 
 from __future__ import annotations
@@ -17,18 +18,29 @@ from resume_hooks import settings
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.sessions.client_window import NOTES, acted_on, window_of, window_of_model, window_set
+from resume_hooks.sessions.client_window import (
+    NOTES,
+    acted_on,
+    window_of,
+    window_of_model,
+    window_set,
+)
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextUse
 
 NEVER = 10**9  # tokens that no context has; longer numbers the shell does not compare
-KEPT = 100 * 86_400  # seconds after which a note goes; clients remove the sessions themselves after thirty days
+KEPT = (
+    100 * 86_400
+)  # seconds after which a note goes; clients remove the sessions themselves after thirty days
 
 
 def main() -> None:
-    """Answer the event on stdin: one line to show, or nothing. A failure is silent, since nobody asked for anything."""
+    """Answer the event on stdin: one line to show, or nothing.
+
+    A failure is silent, since nobody asked for anything.
+    """
     event = reply.read_stdin()
     if event is None:
         return
@@ -43,15 +55,25 @@ def main() -> None:
 
 
 def learn(session_id: str, window: object) -> None:
-    """Keep the window that the client measured, for all that count; of another one nothing was said yet."""
+    """Keep the window that the client measured, for all that count.
+
+    Of another one nothing was said yet.
+    """
     name = f"{NOTES}{session_id}.json"
-    if is_session_id(session_id) and positive(window) and hook_state.read_note(name).get("window") != window:
+    if (
+        is_session_id(session_id)
+        and positive(window)
+        and hook_state.read_note(name).get("window") != window
+    ):
         with contextlib.suppress(OSError):
             hook_state.write_note(name, {"window": window})
 
 
 def notice(session_id: str, path: str) -> str:
-    """The line to show of a session, ``""`` where none is due. OSError where no note can be kept: no line then."""
+    """The line to show of a session, ``""`` where none is due.
+
+    OSError where no note can be kept: no line then.
+    """
     name = f"{NOTES}{session_id}.json"
     note = hook_state.read_note(name)
     told = positive(note.get("told"))
@@ -64,7 +86,11 @@ def notice(session_id: str, path: str) -> str:
     known = window_of(session_id, Where())
     window = known or (tokens.LARGE_WINDOW if window_of_model(ends) == tokens.LARGE_WINDOW else 0)
     context, most = tokens.recent_context(path, window), window_set(ends, known, Where())
-    due = context.measured and context.window > told and context.tokens >= _limit(_room(context.window, most), percent)
+    due = (
+        context.measured
+        and context.window > told
+        and context.tokens >= _limit(_room(context.window, most), percent)
+    )
     if due:
         told = context.window
     larger = 0 if window or most else tokens.LARGE_WINDOW
@@ -74,9 +100,12 @@ def notice(session_id: str, path: str) -> str:
 
 
 def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
-    """What the module shows from ``from`` tokens on, or when to ask again; by the client's own figures.
+    """What the module shows from ``from`` tokens on, or when to ask again.
 
-    From then on the Stop hook says nothing of this session. OSError where no note of that can be kept.
+    By the client's own figures.
+
+    From then on the Stop hook says nothing of this session. OSError where no note of that can be
+    kept.
     """
     percent, window = settings.number("notice_percent"), window_of(session_id, Where())
     if not percent or window < 1:
@@ -89,7 +118,9 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
         shown = {"look": NEVER, "from": limit, "window": room, "band": text}
     # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
     name = f"{NOTES}{session_id}.json"
-    hook_state.write_note(name, hook_state.read_note(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)})
+    hook_state.write_note(
+        name, hook_state.read_note(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)}
+    )
     return shown
 
 

@@ -1,7 +1,8 @@
 """Archive sessions that the client is about to delete, once the user was told about that.
 
-The shell asks only when it is due, by a stamp for each project: ``due-<project folder>.json``. What does not fit into
-the start is left to ``later``, the hook that nobody waits for, or to the next start.
+The shell asks only when it is due, by a stamp for each project: ``due-<project folder>.json``. What
+does not fit into the start is left to ``later``, the hook that nobody waits for, or to the next
+start.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
-LIMIT = 0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
+LIMIT = (
+    0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
+)
 
 OWN, ALL = "due", "later"
 """What the names of stamps begin with: for what a start waits for, and for all that this client may delete."""
@@ -33,7 +36,9 @@ _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345678
 
 
 def archive_line(event: dict[str, Any]) -> str:
-    """Archive sessions that end soon, within the limit; the line to show, ``""`` for none and in headless runs.
+    """Archive sessions that end soon, within the limit.
+
+    The line to show, ``""`` for none and in headless runs.
 
     OSError where the state folder can't be written.
     """
@@ -47,8 +52,12 @@ def archive_line(event: dict[str, Any]) -> str:
     return " · ".join(filter(None, (said, once, announcement(Where()))))
 
 
-def archive_soon_deleted(event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool) -> Slice | None:
-    """Archive sessions that end soon until time is over, and write the stamps; None if another start is doing it.
+def archive_soon_deleted(
+    event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool
+) -> Slice | None:
+    """Archive sessions that end soon until time is over, and write the stamps.
+
+    None if another start is doing it.
 
     OSError where the state folder can't be written.
     """
@@ -64,7 +73,9 @@ def archive_soon_deleted(event: dict[str, Any], is_over: Callable[[], bool], *, 
         made = time.time()
         done = archive_expiring(project, start_folder(event), Where(), is_over, waiting=waiting)
         for kind in (OWN,) if waiting else (OWN, ALL):
-            hook_state.write_note(f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)})
+            hook_state.write_note(
+                f"{kind}-{project}.json", {"look": int(done.look), "made": int(made)}
+            )
         return done
     finally:
         hook_state.release_note(claim)
@@ -98,7 +109,9 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
     if not permission.is_open(where):
         return ""
     folder = start_folder(event)
-    has_to_copy = pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
+    has_to_copy = (
+        pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
+    )
     if not has_to_copy or not permission.is_first(where):
         return ""
     days = kept_days(folder, where)

@@ -1,8 +1,10 @@
-"""Triggers that work before the engine is installed, or if its venv no longer loads. Standard library, Python 3.9.
+"""Triggers that work before the engine is installed, or if its venv no longer loads.
 
-``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long. A venv that does not
-load (the system's Python moved on, packages were removed) is marked, so that the installer builds it anew: its copy of
-the lock goes, and without that no venv counts as whole.
+Standard library, Python 3.9.
+
+``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long.
+A venv that does not load (the system's Python moved on, packages were removed) is marked, so that
+the installer builds it anew: its copy of the lock goes, and without that no venv counts as whole.
 """
 
 from __future__ import annotations
@@ -18,14 +20,23 @@ from typing import Any, Dict, Optional
 from resume_hooks.hooks import reply
 from resume_hooks.hooks.plain_cards import help_card, pasted_card, session_card
 from resume_hooks.hooks.reply import host_of
-from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, recognise_trigger, trigger_of_command
+from resume_hooks.hooks.triggers import (
+    BARE,
+    ROWS,
+    UNASKED,
+    Trigger,
+    recognise_trigger,
+    trigger_of_command,
+)
 from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import NOT_COPIED, copy
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 
 LOCK = "requirements.lock"
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_ROOT = os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+)
 _BEGUN = "now, in the background: about half a minute."
 
 
@@ -35,7 +46,9 @@ def main() -> None:
     trigger = recognise_trigger(reply.field(event, "prompt")) if event else None
     if event is not None and trigger is not None:
         reply.write_reply(
-            reply.block_reply(answer_without_engine(trigger, reply.field(event, "session_id")), host_of(event))
+            reply.block_reply(
+                answer_without_engine(trigger, reply.field(event, "session_id")), host_of(event)
+            )
         )
 
 
@@ -64,10 +77,15 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
     if trigger.verb == "help":
         return f"{_state_and_remedy()}\n\n{help_card(in_shell('--help'), trigger)}"
     if trigger.verb in {"resume", "session"} and is_session_id(session_id):
-        card = session_card(session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger)
+        card = session_card(
+            session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger
+        )
         return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card
     kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
-    return f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. {engine_state()}{kept}\n\n{_retry_text()}"
+    return (
+        f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. "
+        f"{engine_state()}{kept}\n\n{_retry_text()}"
+    )
 
 
 def engine_state() -> str:
@@ -79,7 +97,12 @@ def engine_state() -> str:
         error = state.get("error") or "see install.log in the data folder of the plugin"
         return f"The engine's installation failed: {error}."
     venv = _plugin_venv()
-    if venv and state.get("state") == "ready" and os.path.isdir(venv) and not os.path.lexists(os.path.join(venv, LOCK)):
+    if (
+        venv
+        and state.get("state") == "ready"
+        and os.path.isdir(venv)
+        and not os.path.lexists(os.path.join(venv, LOCK))
+    ):
         return f"The engine's packages no longer load; they are installed anew {_BEGUN}"
     return f"The engine is not installed yet; its packages are installed {_BEGUN}"
 

@@ -1,6 +1,7 @@
 """A request that the API refused: what is broken in the session, and a repaired copy of it, where that mends it.
 
-Invariant: an error that does not concern the conversation's form gets an empty answer, before any file is read.
+Invariant: an error that does not concern the conversation's form gets an empty answer, before any
+file is read.
 """
 
 from __future__ import annotations
@@ -21,30 +22,44 @@ LIMIT = 5.0
 """Seconds that reading may take: nobody's prompt waits, but the module for 15, and writing takes as long again."""
 
 STATUS = "400"
-"""What every error has that the module asks about; all else is what a label stands for, or what was typed instead."""
+"""What every error has that the module asks about.
+
+All else is what a label stands for, or what was typed instead.
+"""
 
 FRESH = "opens a fresh session, which holds nothing of what is refused."
 ROW = 100  # characters of what is said of one finding
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Ask about a refused request, or act on the word that was given. Raises ResumeHooksError once that was yes."""
+    """Ask about a refused request, or act on the word that was given.
+
+    Raises ResumeHooksError once that was yes.
+    """
     handoff = request.trigger.name("handoff")
     fresh = f"{handoff} {FRESH}"
     if request.text == "yes":
         return _answer_with_repair(request)
     if STATUS not in request.text:
-        return show(f"This session stays as it is. Later: {handoff}, or in a shell: {request.command} --repair")
+        return show(
+            f"This session stays as it is. Later: {handoff}, or in a shell: "
+            f"{request.command} --repair"
+        )
     kinds = defects_behind(request.text)
     if not kinds:
         return show("")
     try:
         decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
-        return show(f"The API refuses this session. It could not be looked at: {error.message}. {fresh}")
+        return show(
+            f"The API refuses this session. It could not be looked at: {error.message}. {fresh}"
+        )
     found = findings_of_kinds(decided.report, kinds)
     if not found:
-        return show(f"The API refuses this session, and in its file is nothing that a repair would mend. {fresh}")
+        return show(
+            "The API refuses this session, and in its file is nothing that a repair "
+            f"would mend. {fresh}"
+        )
     return TriggerAnswer("", lambda _: "", _repair_question(decided, found))
 
 
@@ -57,7 +72,11 @@ def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
     """The defect and the contents of the repaired copy, in three lines at most."""
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
-    lost = f"Not kept: {_first_of_rows([*decided.lost])}" if decided.lost else "Everything else is kept"
+    lost = (
+        f"Not kept: {_first_of_rows([*decided.lost])}"
+        if decided.lost
+        else "Everything else is kept"
+    )
     refused = f"The API refuses this session: {_first_of_rows([wrong, *found[1:]])}."
     return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
 
@@ -72,5 +91,6 @@ def _answer_with_repair(request: Request) -> TriggerAnswer:
     made = write(decided, request.where)
     facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
     return TriggerAnswer(
-        made.in_client, lambda copied: child_card("repaired", made, copied, facts, slash=request.slash)
+        made.in_client,
+        lambda copied: child_card("repaired", made, copied, facts, slash=request.slash),
     )

@@ -1,4 +1,7 @@
-"""``>handoff``: make a fresh child of some size, or show the one that the same words made; the lines of its card."""
+"""``>handoff``: make a fresh child of some size, or show the one that the same words made.
+
+The lines of its card.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,13 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import DIGEST_LINE, OPENING_LINE, Contents, file_writer, opening_of
+from resume_hooks.derive.fresh_child import (
+    DIGEST_LINE,
+    OPENING_LINE,
+    Contents,
+    file_writer,
+    opening_of,
+)
 from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
@@ -69,7 +78,9 @@ def answer(request: Request) -> TriggerAnswer:
     parent, where = request.session, request.where
     step, size, is_new_task = parse_handoff_words(request.text)
     if is_new_task and not step:
-        raise UsageError(f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes")
+        raise UsageError(
+            f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes"
+        )
     if not is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
         refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
@@ -87,10 +98,14 @@ def answer(request: Request) -> TriggerAnswer:
             contents = Contents(digest, new_task=is_new_task, tokens=tokens)
             plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
             write_files = file_writer(plan, where)
-        # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child or none.
+        # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child
+        # or none.
         receipt = write(plan, where)
     files = write_files(receipt)
-    notes = [*(f"written: {path}" for path in files.documents), *(f"note: {warning}" for warning in files.warnings)]
+    notes = [
+        *(f"written: {path}" for path in files.documents),
+        *(f"note: {warning}" for warning in files.warnings),
+    ]
     return _answer_with_handoff(receipt, request, [*_contents_lines(plan.carried), *notes])
 
 
@@ -102,32 +117,47 @@ def _answer_with_fork(parent: SessionFile, request: Request) -> TriggerAnswer:
         receipt = write(plan, request.where)
 
     def card(copied: Copied) -> str:
-        return child_card("forked", receipt, copied, ["carries the whole conversation"], slash=request.slash)
+        return child_card(
+            "forked", receipt, copied, ["carries the whole conversation"], slash=request.slash
+        )
 
     return TriggerAnswer(receipt.in_client, card, remark=opened_child_text(receipt))
 
 
-def _answer_with_handoff(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> TriggerAnswer:
+def _answer_with_handoff(
+    receipt: Receipt, request: Request, facts: Sequence[str] = ()
+) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
 
     def card(copied: Copied) -> str:
-        return handoff_card(receipt, copied, step_of(request.text), [*facts, *by_clear], slash=request.slash)
+        return handoff_card(
+            receipt, copied, step_of(request.text), [*facts, *by_clear], slash=request.slash
+        )
 
     return TriggerAnswer(receipt.in_client, card)
 
 
-def handoff_card(receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool) -> str:
+def handoff_card(
+    receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool
+) -> str:
     """Show the child, what it holds (``facts``), and how to open it."""
     done = "handed off" if receipt.written else "already handed off"
     said = " ".join(next_step.split())
     # The title says a short step already.
-    step = [] if said and said in receipt.title else [f"next step: {said[:ROW]}" if said else "no next step given"]
+    step = (
+        []
+        if said and said in receipt.title
+        else [f"next step: {said[:ROW]}" if said else "no next step given"]
+    )
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 
 def _contents_lines(digest: Opening) -> Iterator[str]:
     """Lines on what the child carries (messages and list entries) and what it leaves out."""
-    counts = ((digest.messages, "message"), *((shown_entries(digest.text, each), noun) for each, noun in COUNTED))
+    counts = (
+        (digest.messages, "message"),
+        *((shown_entries(digest.text, each), noun) for each, noun in COUNTED),
+    )
     said = [plural(count, noun) for count, noun in counts if count]
     yield f"carries {', '.join(said) or 'your prompts'}"
     if digest.left_out:
@@ -137,7 +167,8 @@ def _contents_lines(digest: Opening) -> Iterator[str]:
 def offer_clear(receipt: Receipt) -> bool:
     """Let the client's next ``/clear`` open with the contents of the child of ``receipt``, as they are now.
 
-    False outside a client, and if the state folder can't be written. Call it again after rewriting a child.
+    False outside a client, and if the state folder can't be written. Call it again after rewriting
+    a child.
     """
     pid = client_pid()
     if pid is None:
@@ -147,7 +178,9 @@ def offer_clear(receipt: Receipt) -> bool:
         opening = opening_of(receipt.file)
         size = os.path.getsize(receipt.file)
         shorter = functools.partial(_shorter_opening, receipt)
-        if not isinstance(opening, str) or not (text := short_opening(opening, MOST, whole, shorter)):
+        if not isinstance(opening, str) or not (
+            text := short_opening(opening, MOST, whole, shorter)
+        ):
             return False
         child = (receipt.parent_session_id, receipt.session_id, receipt.file, size)
         pending_handoff.leave_handoff(
@@ -164,4 +197,6 @@ def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
     left = room - len(summary)
     if digest is None or not head or left < LEAST:
         return ""
-    return f"{summary}{digest_opening(digest, left, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"
+    return (
+        f"{summary}{digest_opening(digest, left, whole=f'{receipt.session_id}:{DIGEST_LINE}').text}"
+    )

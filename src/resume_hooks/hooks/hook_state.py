@@ -1,7 +1,7 @@
 """Small private notes from one hook to a later one, a JSON object each, in ``pending`` of the state folder.
 
-Invariant: a note is written whole or not at all, and counts only if this user alone can have written it; anything
-else in its place is ignored. Standard library, Python 3.9.
+Invariant: a note is written whole or not at all, and counts only if this user alone can have
+written it; anything else in its place is ignored. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -18,13 +18,19 @@ from resume_hooks.storage import removal, state_file
 
 VERSION = 1
 KEPT = 86_400  # seconds after which notes that nobody took are swept
-MAKING = 30  # seconds after which nobody is still at work on what a note asks for: its hook was ended
+MAKING = (
+    30  # seconds after which nobody is still at work on what a note asks for: its hook was ended
+)
 WAIT = 1.0  # seconds that a prompt waits for another one that is at the same work
 
 PAUSE = 0.02
-MAX_BYTES = 512 * 1024  # of a note; a handoff that waits has an opening, each letter of which may take 12
+MAX_BYTES = (
+    512 * 1024
+)  # of a note; a handoff that waits has an opening, each letter of which may take 12
 _BEGUN = ".begun"
-_LAST = 253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
+_LAST = (
+    253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
+)
 
 
 def note_path(name: str) -> str:
@@ -41,7 +47,9 @@ def read_note(name: str) -> Dict[str, Any]:
     """The contents of a note, ``{}`` without one that can be trusted and understood."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
-            value = json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
+            value = (
+                json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
+            )
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) and value.get("version") == VERSION else {}
@@ -68,7 +76,10 @@ def consume_fresh_note(name: str, seconds: float) -> bool:
 
 
 def claim_note(name: str) -> bool:
-    """Claim the work that a note asks for. Of several callers one succeeds; others can see the claim until it ends."""
+    """Claim the work that a note asks for. Of several callers one succeeds.
+
+    Others can see the claim until it ends.
+    """
     try:
         claim = _safe_note_path(name + _BEGUN)
         if os.path.lexists(claim) and not is_note_claimed(name):
@@ -110,9 +121,15 @@ def note_names(prefix: str) -> List[str]:
 
 def sweep_notes(prefix: str, kept: float = KEPT) -> None:
     """Remove notes with a prefix that are older than ``kept`` seconds."""
-    with contextlib.suppress(OSError), os.scandir(_safe_note_path("")) as entries:  # another sweep may be faster
+    with (
+        contextlib.suppress(OSError),
+        os.scandir(_safe_note_path("")) as entries,
+    ):  # another sweep may be faster
         for entry in entries:
-            old = entry.name.startswith(prefix) and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
+            old = (
+                entry.name.startswith(prefix)
+                and time.time() - entry.stat(follow_symlinks=False).st_mtime > kept
+            )
             if old and not entry.is_dir(follow_symlinks=False):
                 removal.remove_file(entry.path, Where().state)
 

@@ -1,7 +1,9 @@
-"""Commands in clients that load hooks/register.mjs: show a text, ask a question, open a session. Others: ``prompt``.
+"""Commands in clients that load hooks/register.mjs: show a text, ask a question, open a session.
 
-Invariant: only the client's own process is answered (see ``is_asked_by_client``), and every word and every judgement is
-here; hooks/register.mjs asks and applies.
+Others: ``prompt``.
+
+Invariant: only the client's own process is answered (see ``is_asked_by_client``), and every word
+and every judgement is here; hooks/register.mjs asks and applies.
 """
 
 from __future__ import annotations
@@ -42,19 +44,31 @@ LEFT = "left"  # what it asks with once Esc ended what was waited for, and which
 OFFER, TOOL = "offer", "tool"
 """What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
 
-PLAN, FULL = "plan", "compaction"  # what it asks with when the client compacts, and as the context fills
+PLAN, FULL = (
+    "plan",
+    "compaction",
+)  # what it asks with when the client compacts, and as the context fills
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
 
 
 CHOICES = {
     "handoff": (("Hand off", "yes"), ("Not now", "no")),
-    "trim": (("Open the trimmed copy", "yes"), ("Trim here, in place", HERE), ("Not now", "cancel")),
+    "trim": (
+        ("Open the trimmed copy", "yes"),
+        ("Trim here, in place", HERE),
+        ("Not now", "cancel"),
+    ),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
-"""What answers a verb's question, and the word that says it; the last one is also what no answer means."""
+"""What answers a verb's question, and the word that says it.
 
-MOST_STEP = 400  # characters of a next step that the model asks for: all of it has to stand in the question
+The last one is also what no answer means.
+"""
+
+MOST_STEP = (
+    400  # characters of a next step that the model asks for: all of it has to stand in the question
+)
 
 HANDOFF_TOOL = {
     "name": "handoff",
@@ -64,7 +78,11 @@ HANDOFF_TOOL = {
     "inputSchema": {
         "type": "object",
         "properties": {
-            "next_step": {"type": "string", "maxLength": MOST_STEP, "description": "What to do next, in one sentence."}
+            "next_step": {
+                "type": "string",
+                "maxLength": MOST_STEP,
+                "description": "What to do next, in one sentence.",
+            }
         },
     },
 }
@@ -77,7 +95,10 @@ CARD = {
     "tall": 16,
     "wide": 80,
 }
-"""What Enter does: more than a card says, and the way back; the lines and columns that the card asks for."""
+"""What Enter does: more than a card says, and the way back.
+
+The lines and columns that the card asks for.
+"""
 
 REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
@@ -91,7 +112,9 @@ def main() -> int:
     verb = trigger_of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         row = ROWS.get(verb)
-        instead = f"In a shell: {in_shell(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
+        instead = (
+            f"In a shell: {in_shell(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
+        )
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write_reply(json.dumps(answer_module(command, event)).encode())
@@ -107,15 +130,23 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
     verb = trigger.verb
     if verb == PLAN:
         return prompt.run_guarded(
-            lambda: compaction.answer_compaction(event), compaction.decline_compaction(event), trigger, event
+            lambda: compaction.answer_compaction(event),
+            compaction.decline_compaction(event),
+            trigger,
+            event,
         )
     if verb in UNTYPED:
         work, told = UNTYPED[verb]
         return prompt.run_guarded(lambda: work(event), told, trigger, event) if on_screen else {}
     told = _empty_reply if verb == UNASKED and trigger.text != "yes" else _text_reply
     if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
-        return told(f"resume-hooks: {trigger.name(verb)} is switched off ({in_shell('config triggers_off')}).")
-    return prompt.run_guarded(lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event)
+        return told(
+            f"resume-hooks: {trigger.name(verb)} is switched off "
+            f"({in_shell('config triggers_off')})."
+        )
+    return prompt.run_guarded(
+        lambda: _run_trigger(verb, trigger, event, on_screen=on_screen), told, trigger, event
+    )
 
 
 def _learn_rules(told: object) -> None:
@@ -127,7 +158,9 @@ def _learn_rules(told: object) -> None:
             data_rules.note(told, Where())
 
 
-def _run_trigger(verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool) -> dict[str, Any]:
+def _run_trigger(
+    verb: str, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
+) -> dict[str, Any]:
     row = ROWS[verb]
     if row.bare and not row.argument and trigger.text and trigger.text.lower() not in prompt.HELP:
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
@@ -139,7 +172,9 @@ def _run_trigger(verb: str, trigger: Trigger, event: dict[str, Any], *, on_scree
         return compaction.begin_in_place(trigger.text, event)
     if not row.lane:
         return _text_reply(
-            prompt.answer_trigger(trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event)
+            prompt.answer_trigger(
+                trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event
+            )
         )
     given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
     return _reply_of_answer(given, trigger, event, on_screen=on_screen)
@@ -176,7 +211,9 @@ def _reply_of_answer(
         "open": given.opens,
         "by_hand": plain(given.card(NOT_COPIED)),
         "fill": fill,
-        "send": bool(fill) and event.get("by_model") is not True and settings.is_on("handoff_sends"),
+        "send": bool(fill)
+        and event.get("by_model") is not True
+        and settings.is_on("handoff_sends"),
         "remark": plain(given.remark),
     }
 
@@ -205,7 +242,9 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
     return (
-        shown if compaction.why_not_asked(event) else shown | compaction.choice_percent() | compaction.compaction_line()
+        shown
+        if compaction.why_not_asked(event)
+        else shown | compaction.choice_percent() | compaction.compaction_line()
     )
 
 
@@ -214,24 +253,37 @@ def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
-    """The question for the user; once they ``said`` something, the answer to the model, with ``step`` after a yes."""
+    """The question for the user.
+
+    Once they ``said`` something, the answer to the model, with ``step`` after a yes.
+    """
     step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
     if not _has_tool():
         return {"text": "The user has switched this off."}
     if reply.field(event, "agent_id"):
         return {"text": "Only the main conversation can be handed off."}
     if len(step) > MOST_STEP:
-        return {"text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."}
+        return {
+            "text": f"next_step has {len(step):,} characters: the user can be shown {MOST_STEP}."
+        }
     if step and not _is_plain(step):
         return {
-            "text": "next_step begins with what /handoff takes for a size or an option: begin it with another word."
+            "text": (
+                "next_step begins with what /handoff takes for a size or an option: begin it "
+                "with another word."
+            )
         }
     if said == CHOICES["handoff"][0][1]:
-        return {"text": "The user agreed. End your turn now; the fresh session then opens.", "step": step}
+        return {
+            "text": "The user agreed. End your turn now; the fresh session then opens.",
+            "step": step,
+        }
     if said:
         words = "" if said == CHOICES["handoff"][-1][1] else f" Their words: {said}"
         return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
-    shown = f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
+    shown = (
+        f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
+    )
     return {
         "ask": f"The model asks to continue in a new session. {shown}",
         "choices": [list(choice) for choice in CHOICES["handoff"]],
@@ -255,7 +307,8 @@ def _has_tool() -> bool:
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
     """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing.
 
-    The question ``of a new folder``: given what the module asks; what comes back is a line, ``""`` for none.
+    The question ``of a new folder``: given what the module asks; what comes back is a line, ``""``
+    for none.
     """
     from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
@@ -268,7 +321,11 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
     ended = trigger_of_command(reply.field(event, "args"), "")
-    path = reply.transcript(event, reply.field(event, "session_id"), Where()) if ended.verb == "rollover" else None
+    path = (
+        reply.transcript(event, reply.field(event, "session_id"), Where())
+        if ended.verb == "rollover"
+        else None
+    )
     text = rollover.answer_abandoned_wait(session_file(path), Where(), ended) if path else ""
     return {"text": text} if text else {}
 
@@ -287,7 +344,9 @@ def _empty_reply(_: object) -> dict[str, Any]:
     return {}
 
 
-UNTYPED: dict[str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]] = {
+UNTYPED: dict[
+    str, tuple[Callable[[dict[str, Any]], dict[str, Any]], Callable[[str], dict[str, Any]]]
+] = {
     PANE: (_answer_pane, _pane_error_reply),
     BAND: (_context_reply, _empty_reply),
     OFFER: (_offered_tools, _empty_reply),

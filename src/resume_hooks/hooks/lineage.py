@@ -22,7 +22,9 @@ def answer(request: Request) -> TriggerAnswer:
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors, two rows each, the last being the session itself; of many the first and the last ones.
+    """List the ancestors, two rows each, the last being the session itself.
+
+    Of many the first and the last ones.
 
     No number has a point behind it: the client, which shows Markdown, would count anew.
     """
@@ -35,7 +37,9 @@ def lineage_card(rows: list[Ancestor]) -> str:
         how = "" if row.status == MISSING else row.how
         said = " · ".join(filter(None, (how, "this session" if number == count else "")))
         marks = LEFT.get(row.status, "") + (f"  {said}" if said else "")
-        lines.append(f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}")
+        lines.append(
+            f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}"
+        )
         dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
@@ -43,5 +47,7 @@ def lineage_card(rows: list[Ancestor]) -> str:
             lines.append(f"  {count - len(shown)} more between, in a shell: {command}")
     archived = next((row.session_id for row in rows if row.status == KEPT), "")
     if archived:
-        lines.append(f"An archived copy is restored first, in a shell: {in_shell(f'restore {archived}')}")
+        lines.append(
+            f"An archived copy is restored first, in a shell: {in_shell(f'restore {archived}')}"
+        )
     return "\n".join([*lines, "/resume <id> opens one of them."])

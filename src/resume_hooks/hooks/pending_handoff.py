@@ -1,7 +1,8 @@
 """The handoff that waits: what a client handed off last, for its next ``/clear`` or for whoever starts here next.
 
-Invariant: one handoff a client process, used up once, and only while nobody has opened its child. What a note says is
-believed only where it fits the client, the folder and the child as it lies there. Standard library, Python 3.9.
+Invariant: one handoff a client process, used up once, and only while nobody has opened its child.
+What a note says is believed only where it fits the client, the folder and the child as it lies
+there. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -15,7 +16,13 @@ from typing import Any, Dict, NamedTuple, Optional
 
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.hook_state import is_instant
-from resume_hooks.paths import canonical, is_session_file, is_session_id, open_regular, session_id_of
+from resume_hooks.paths import (
+    canonical,
+    is_session_file,
+    is_session_id,
+    open_regular,
+    session_id_of,
+)
 from resume_hooks.system.processes import start_of_process
 
 MOST = 38_000  # characters of an opening that waits: what ``start_parts`` delivers, with our own words before it
@@ -34,8 +41,9 @@ _UNTOLD = ".json"
 class PendingHandoff(NamedTuple):
     """A child that waits: who made it (``pid``, since ``started``), out of which session, and what it opens with.
 
-    ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in seconds since the
-    epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is that of the child, a handoff or a rollover.
+    ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in
+    seconds since the epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is that of the
+    child, a handoff or a rollover.
     """
 
     pid: int
@@ -52,13 +60,19 @@ class PendingHandoff(NamedTuple):
     def waits(self) -> bool:
         """Whether it is young enough, and nobody opened the child since it was born."""
         try:
-            untouched = is_session_file(self.child_file) and os.path.getsize(self.child_file) == self.child_size
+            untouched = (
+                is_session_file(self.child_file)
+                and os.path.getsize(self.child_file) == self.child_size
+            )
         except OSError:
             return False
         return untouched and -SKEW <= time.time() - self.at <= hook_state.KEPT
 
     def is_of(self, pid: int) -> bool:
-        """Whether that process left it; a number that went to another process since is somebody else's."""
+        """Whether that process left it.
+
+        A number that went to another process since is somebody else's.
+        """
         now = start_of_process(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
@@ -78,7 +92,9 @@ def leave_handoff(handoff: PendingHandoff) -> None:
 
 
 def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
-    """The handoff of the session that this client just ``cleared`` (None: not known), used up; None for none.
+    """The handoff of the session that this client just ``cleared`` (None: not known), used up.
+
+    None for none.
 
     One of another session stays: the client may go back there.
     """
@@ -109,7 +125,11 @@ def _answered_at(row: bytes) -> str:
     """The instant of an assistant record, ``""`` for anything else."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)
-        if isinstance(record, dict) and record.get("type") == "assistant" and record.get("isSidechain") is not True:
+        if (
+            isinstance(record, dict)
+            and record.get("type") == "assistant"
+            and record.get("isSidechain") is not True
+        ):
             return str(record.get("timestamp", ""))
     return ""
 
@@ -132,7 +152,8 @@ def drop_handoff_to(child_id: str) -> None:
 def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
     """The newest handoff of a folder to announce to its next user, once; it goes on waiting.
 
-    Notes that have nothing to tell any more get the name of a told one, so that no later start looks at them.
+    Notes that have nothing to tell any more get the name of a told one, so that no later start
+    looks at them.
     """
     due = []
     for name in hook_state.note_names(_PREFIX):
@@ -168,10 +189,18 @@ def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHan
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
     if found.get("kind", "handoff") not in ("handoff", "rollover"):
         return None
-    if not texts or not all(isinstance(found.get(field), int) for field in _WHOLE) or not is_instant(found.get("at")):
+    if (
+        not texts
+        or not all(isinstance(found.get(field), int) for field in _WHOLE)
+        or not is_instant(found.get("at"))
+    ):
         return None
-    handoff = PendingHandoff(**{field: found[field] for field in PendingHandoff._fields if field in found})
-    child = is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
+    handoff = PendingHandoff(
+        **{field: found[field] for field in PendingHandoff._fields if field in found}
+    )
+    child = (
+        is_session_id(handoff.child_id) and session_id_of(handoff.child_file) == handoff.child_id
+    )
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None
     named = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"

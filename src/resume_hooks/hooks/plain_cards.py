@@ -1,4 +1,7 @@
-"""The texts of triggers that need no transcript. Standard library, Python 3.9: the fallback shows them too."""
+"""The texts of triggers that need no transcript.
+
+Standard library, Python 3.9: the fallback shows them too.
+"""
 
 from __future__ import annotations
 
@@ -16,18 +19,24 @@ In a shell: {command}{plain}"""
 
 
 def help_card(command: str, trigger: Trigger) -> str:
-    """``>help``: every trigger, in ten rows; the names of today where the module runs. ``command`` is the shell's help.
+    """``>help``: every trigger, in ten rows; the names of today where the module runs.
+
+    ``command`` is the shell's help.
 
     A hook can't tell whether it does: ``>help`` has the names that every client knows.
     """
     plain = "" if trigger.sign != TYPED else "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
-        named = [(f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare]
+        named = [
+            (f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare
+        ]
         how, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
     else:
         how = f"type one behind {trigger.own_sign} at the very start of a prompt"
         rows = [each.row for each in ROWS.values() if each.row]
-    return HELP.format(how=how, rows="\n".join(f"  {row}" for row in rows), command=command, plain=plain)
+    return HELP.format(
+        how=how, rows="\n".join(f"  {row}" for row in rows), command=command, plain=plain
+    )
 
 
 NOTHING = "Nothing was changed."
@@ -54,7 +63,11 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     ``busy``: the model is at work, and Ctrl+C would end its turn.
     """
     kept = f"\n\n  Your text: {text}" if text else ""
-    again = "Once the answer ends, clear and paste." if busy else "Clear it: Ctrl+C (once!), paste again."
+    again = (
+        "Once the answer ends, clear and paste."
+        if busy
+        else "Clear it: Ctrl+C (once!), paste again."
+    )
     said = "nothing was done: text was already in the input box when you pasted"
     then = "once the answer ends, clear it" if busy else "clear it (Ctrl+C, once: twice quits)"
     return f"resume-hooks: {said}; {then}, then paste the copied line again.{kept}\n\n{again}"
@@ -70,4 +83,8 @@ def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
 def offer_as_handoff(trigger: Trigger) -> str:
     """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
     meant = f"{trigger.name('handoff')} {trigger.text}"
-    return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}" if trigger.text else ""
+    return (
+        f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}"
+        if trigger.text
+        else ""
+    )

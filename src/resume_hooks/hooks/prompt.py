@@ -1,7 +1,8 @@
 """UserPromptSubmit: decides whether a prompt is a trigger and answers it.
 
-Invariant: a prompt that is not ours passes, whatever happens; once a trigger was recognised, a failure is told with
-a way out. Imports inside functions keep each trigger to what it needs: ``>session`` never loads a transcript.
+Invariant: a prompt that is not ours passes, whatever happens; once a trigger was recognised, a
+failure is told with a way out. Imports inside functions keep each trigger to what it needs:
+``>session`` never loads a transcript.
 """
 
 from __future__ import annotations
@@ -13,7 +14,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from resume_hooks import settings
 from resume_hooks.errors import NothingToHandOff, ResumeHooksError, SessionNotFound
 from resume_hooks.hooks import reply
-from resume_hooks.hooks.plain_cards import help_card, pasted_card, refusal_card, session_card, usage_card
+from resume_hooks.hooks.plain_cards import (
+    help_card,
+    pasted_card,
+    refusal_card,
+    session_card,
+    usage_card,
+)
 from resume_hooks.hooks.reply import host_of
 from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger, trigger_of
 from resume_hooks.paths import Where, is_session_id
@@ -45,8 +52,13 @@ def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     return run_guarded(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
-def run_guarded(work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]) -> T:
-    """The result of a trigger's work; after an error the result of ``told`` for the text to show."""
+def run_guarded(
+    work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]
+) -> T:
+    """The result of a trigger's work.
+
+    After an error the result of ``told`` for the text to show.
+    """
     try:
         return work()
     except Exception as error:  # noqa: BLE001 - the outermost rim: a trigger ends in a sentence, never in a trace
@@ -62,14 +74,18 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             from resume_hooks.sessions.link_log import read_links
 
             session_id = reply.field(event, "session_id")
-            parents = [link.parent_id for link in read_links(Where()) if link.child_id == session_id]
+            parents = [
+                link.parent_id for link in read_links(Where()) if link.child_id == session_id
+            ]
             remedy = f"The session before it: /resume {parents[-1]}" if parents else remedy
         return refusal_card(
             trigger.with_typed_names(error.message),
             trigger.with_typed_names(with_shell_commands(remedy)),
             _typed_text_line(trigger.text),
         )
-    if isinstance(error, ModuleNotFoundError):  # a venv from before an update, or a damaged one, lacks a dependency
+    if isinstance(
+        error, ModuleNotFoundError
+    ):  # a venv from before an update, or a damaged one, lacks a dependency
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
@@ -106,7 +122,9 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
     from resume_hooks.sessions.agents.registry import found
 
     row = ROWS[trigger.verb]
-    asks_usage = trigger.verb != "trim" and (not (row.argument and row.reads) or trigger.verb == "resume")
+    asks_usage = trigger.verb != "trim" and (
+        not (row.argument and row.reads) or trigger.verb == "resume"
+    )
     if asks_usage and trigger.text.lower() in HELP:
         return show(usage_card(trigger))
     _require_session_id(session_id)
@@ -147,7 +165,9 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     path = reply.transcript(event, session_id, Where()) if is_session_id(session_id) else None
     if path is None:
         return False
-    from resume_hooks.hooks.child_cards import is_busy  # only a paste over left-over text waits for it
+    from resume_hooks.hooks.child_cards import (
+        is_busy,
+    )  # only a paste over left-over text waits for it
 
     return is_busy(path)
 

@@ -1,7 +1,7 @@
 """``>recall``: what this session and its ancestors came to, to read, and to paste where the model lost it.
 
-No model turn is spent. ``/resume-hooks:recover-context`` asks the same; with words it is the skill so called, and the
-model looks for itself.
+No model turn is spent. ``/resume-hooks:recover-context`` asks the same; with words it is the skill
+so called, and the model looks for itself.
 """
 
 from __future__ import annotations
@@ -28,11 +28,16 @@ _GOT = {
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Show what a handoff would carry and offer it for pasting. NothingToRecover where that is nothing."""
+    """Show what a handoff would carry and offer it for pasting.
+
+    NothingToRecover where that is nothing.
+    """
     session = request.session
     with time_limit(_COMMAND):
         digest = digest_of(session, request.where)
-        text = opening(digest, characters(TOKENS), calls=partial(latest_calls, session, digest)).text
+        text = opening(
+            digest, characters(TOKENS), calls=partial(latest_calls, session, digest)
+        ).text
     if not digest.talk and not digest.sections:
         raise NothingToRecover("There is nothing to recover: nothing was asked or done yet")
 
@@ -41,7 +46,9 @@ def answer(request: Request) -> TriggerAnswer:
     def card(copied: Copied) -> str:
         head = f"resume-hooks · what was done here · {_GOT[copied.how]} · about {cost:,} tokens"
         ask = "To let the model look for itself, ask it for what is missing."
-        last = _paste_hint(copied, slash=request.slash, busy=not request.slash and is_busy(session.path))
+        last = _paste_hint(
+            copied, slash=request.slash, busy=not request.slash and is_busy(session.path)
+        )
         return f"{head}\n\n{text}\n\n{ask}\n\n{last}"
 
     return TriggerAnswer(f"{_GIVEN}\n{text}", card)
@@ -52,5 +59,9 @@ def _paste_hint(copied: Copied, *, slash: bool, busy: bool) -> str:
         return "Copy the text above into your prompt."
     if slash:
         copied_line = "Copied: paste it into your next prompt."
-        return copied_line if copied.how == "copied" else "Sent to the clipboard: paste, or copy the above."
+        return (
+            copied_line
+            if copied.how == "copied"
+            else "Sent to the clipboard: paste, or copy the above."
+        )
     return paste_line(copied, slash=slash, busy=busy)

@@ -1,6 +1,7 @@
 """The clients whose hooks ask us, what they send, and our replies: a block, or what a session starts with.
 
-Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library, Python 3.9.
+Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library,
+Python 3.9.
 """
 
 from __future__ import annotations
@@ -20,8 +21,8 @@ Event = Dict[str, Any]
 class Host(NamedTuple):
     """A client, and how it takes a block.
 
-    ``extra`` is what its block holds beside the reason, ``words`` makes our words those of its user, ``empties`` says
-    that a blocked prompt leaves its input box empty.
+    ``extra`` is what its block holds beside the reason, ``words`` makes our words those of its
+    user, ``empties`` says that a blocked prompt leaves its input box empty.
     """
 
     name: str
@@ -65,7 +66,11 @@ def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     """
     raw, given = sys.stdin.buffer.read(most + 1), os.environ
     has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
-    return None if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home else read_event(raw)
+    return (
+        None
+        if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home
+        else read_event(raw)
+    )
 
 
 def write_reply(reply: bytes) -> None:
@@ -80,7 +85,10 @@ def is_headless() -> bool:
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
-    """The hook's input, or None if it is not a JSON object; bad UTF-8 is replaced and never raises."""
+    """The hook's input, or None if it is not a JSON object.
+
+    Bad UTF-8 is replaced and never raises.
+    """
     try:
         event = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
@@ -95,13 +103,20 @@ def field(event: Dict[str, Any], name: str) -> str:
 
 
 def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
-    """The file that an event names, where it is the session's own, else the newest of that id; None without one."""
-    return named_session(field(event, "transcript_path"), session_id, where) or find_session(session_id, where)
+    """The file that an event names, where it is the session's own, else the newest of that id.
+
+    None without one.
+    """
+    return named_session(field(event, "transcript_path"), session_id, where) or find_session(
+        session_id, where
+    )
 
 
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
-    return json.dumps({"decision": "block", "reason": _fit_reason(plain(host.words(reason))), **host.extra}).encode()
+    return json.dumps(
+        {"decision": "block", "reason": _fit_reason(plain(host.words(reason))), **host.extra}
+    ).encode()
 
 
 def start_reply(context: str, message: str) -> bytes:
@@ -114,12 +129,16 @@ def start_reply(context: str, message: str) -> bytes:
     if said.strip():
         kept = front_units(said, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
-    # Not escaped: the client keeps this text in the head of the session's file, which listings read.
+    # Not escaped: the client keeps this text in the head of the session's file, which listings
+    # read.
     return json.dumps(output, ensure_ascii=False).encode() if output else b""
 
 
 def _fit_reason(reason: str) -> str:
-    """``reason`` within the cap; the last line is the useful one, so what is cut comes out of the middle."""
+    """``reason`` within the cap.
+
+    The last line is the useful one, so what is cut comes out of the middle.
+    """
     if utf16_length(reason) <= MAX_REASON:
         return reason
     last = reason[reason.rfind("\n") :] if "\n" in reason else ""

@@ -25,7 +25,9 @@ from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import in_shell
 
 EVERYWHERE = "--all"  # the word before others that means every project
-_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)')  # what looks like an option outside of quotes
+_OPTION = re.compile(
+    r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)'
+)  # what looks like an option outside of quotes
 LIMIT = 3.0  # seconds that reading may take; the clipboard has its own two
 BUSY = 5.0  # seconds that a machine may keep us waiting beside that
 
@@ -56,9 +58,9 @@ class TimeLimit(ResumeHooksError, code="too-slow"):
 class Request(NamedTuple):
     """A trigger and where it was typed.
 
-    ``path`` is the session's transcript (None: none yet); ``in_subagent`` says that a sub-agent was asked, whose own
-    transcript it is not. ``forked`` is what the module tells of the session's own model, before which it ``can_wait``,
-    and show that it does.
+    ``path`` is the session's transcript (None: none yet); ``in_subagent`` says that a sub-agent was
+    asked, whose own transcript it is not. ``forked`` is what the module tells of the session's own
+    model, before which it ``can_wait``, and show that it does.
     """
 
     trigger: Trigger
@@ -122,10 +124,11 @@ OPENS = "/resume "  # how what is copied begins where it opens a session
 class TriggerAnswer(NamedTuple):
     """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
 
-    ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark`` is what has to be
-    known of it where nobody sees the card; ``more`` is what a key shows in place of the card's last line. ``wait`` is
-    what is shown until the real answer, before which the session's own model is asked ``fork``, if anything. What
-    ``question`` asks can be had ``in_place``, too.
+    ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark``
+    is what has to be known of it where nobody sees the card; ``more`` is what a key shows in place
+    of the card's last line. ``wait`` is what is shown until the real answer, before which the
+    session's own model is asked ``fork``, if anything. What ``question`` asks can be had
+    ``in_place``, too.
     """
 
     to_copy: str
@@ -149,11 +152,13 @@ def show(text: str) -> TriggerAnswer:
 
 
 @contextlib.contextmanager
-def time_limit(command: str = "resume-hooks --help", seconds: float | None = None) -> Iterator[None]:
+def time_limit(
+    command: str = "resume-hooks --help", seconds: float | None = None
+) -> Iterator[None]:
     """Raise TimeLimit in the block once it takes too long; ``command`` is its way out.
 
-    ``seconds`` are ``LIMIT`` unless given: of processor time, so that a busy machine refuses nothing that an idle one
-    does, and with ``BUSY`` more of them on a clock.
+    ``seconds`` are ``LIMIT`` unless given: of processor time, so that a busy machine refuses
+    nothing that an idle one does, and with ``BUSY`` more of them on a clock.
     """
     most = LIMIT if seconds is None else seconds
 
@@ -164,7 +169,10 @@ def time_limit(command: str = "resume-hooks --help", seconds: float | None = Non
         with _timer(most, stop):
             yield
         return
-    clocks = ((signal.ITIMER_PROF, signal.SIGPROF, most), (signal.ITIMER_REAL, signal.SIGALRM, most + BUSY))
+    clocks = (
+        (signal.ITIMER_PROF, signal.SIGPROF, most),
+        (signal.ITIMER_REAL, signal.SIGALRM, most + BUSY),
+    )
     before = [(timer, number, signal.signal(number, stop)) for timer, number, _ in clocks]
     for timer, _, limit in clocks:
         signal.setitimer(timer, limit)

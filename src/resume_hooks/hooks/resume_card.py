@@ -1,7 +1,9 @@
-"""``>resume``: how full the session is and what to do, in one line; behind ``--table`` the table of all ways to go on.
+"""``>resume``: how full the session is and what to do, in one line.
 
-Both serve the shell's ``resume``, too. The table fits 48 columns, which the client gives a pane beside what was said;
-what it holds is an estimate, and says so.
+Behind ``--table`` the table of all ways to go on.
+
+Both serve the shell's ``resume``, too. The table fits 48 columns, which the client gives a pane
+beside what was said; what it holds is an estimate, and says so.
 """
 
 from __future__ import annotations
@@ -42,17 +44,24 @@ MOST_TURNS = 200  # turns after which something may be said to pay off; no sessi
 TABLE_COLUMNS = 48
 COLUMNS = 68  # columns of a line behind its indent
 BRANCH = 40  # columns that the name of a branch may fill
-NAMES = {TRIM: "a trim", HANDOFF: "a handoff"}  # how a way that is recommended is called in a sentence
+NAMES = {
+    TRIM: "a trim",
+    HANDOFF: "a handoff",
+}  # how a way that is recommended is called in a sentence
 
 
 def answer(request: Request) -> TriggerAnswer:
-    """Copy the session's id and compare the ways to go on; without a transcript copy the id alone."""
+    """Copy the session's id and compare the ways to go on.
+
+    Without a transcript copy the id alone.
+    """
     session_id, trigger = request.session_id, request.trigger
     first, *rest = trigger.text.split(None, 1) or [""]
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
-            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}", f"Type: {request.typed_name} {TABLE}"
+            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}",
+            f"Type: {request.typed_name} {TABLE}",
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
@@ -69,7 +78,9 @@ def answer(request: Request) -> TriggerAnswer:
     return TriggerAnswer(session_id, card, more=() if trigger.text else tuple(table(comparison)))
 
 
-def resume_card(comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False) -> str:
+def resume_card(
+    comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False
+) -> str:
     """Show what to do, and which session it is; on ``whole`` also the table."""
     filled = f"context {used(comparison.context)} · "
     lines = [
@@ -95,9 +106,16 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     filled = context.share if context.window_known else f"{used(context)} {context.share}"
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
-    leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"] if 0 < handoff < context.tokens else []
+    leaves = (
+        [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"]
+        if 0 < handoff < context.tokens
+        else []
+    )
     if trimmed and context.tokens - trimmed >= WORTH:
-        leaves.append(f"{command(TRIM)} {'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}")
+        leaves.append(
+            f"{command(TRIM)} "
+            f"{'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}"
+        )
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
     else:
@@ -118,7 +136,10 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     """The ways to make a session smaller, where the headline names none."""
     if comparison.advice is not None or comparison.context.most_percent >= LITTLE:
         return []
-    means = {HANDOFF: "continue in a new session, with what was said here", TRIM: "continue without old tool output"}
+    means = {
+        HANDOFF: "continue in a new session, with what was said here",
+        TRIM: "continue without old tool output",
+    }
     return [f"{command(way)}: {what}" for way, what in means.items() if comparison.leaves(way)]
 
 
@@ -147,20 +168,36 @@ def table(comparison: Comparison) -> list[str]:
     most = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
-            sizes = [each for each in comparison.dial if each.carries.after < most or each.carries.size == ALL]
+            sizes = [
+                each
+                for each in comparison.dial
+                if each.carries.after < most or each.carries.size == ALL
+            ]
             rows += [_size_row(each) for each in sizes]
         elif way.name not in FRESH or way.after < most:
             rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
-        why = "nothing to trim" if comparison.trim_estimated else "too long to look at here: a trim does"
+        why = (
+            "nothing to trim"
+            if comparison.trim_estimated
+            else "too long to look at here: a trim does"
+        )
         rows.insert(2, f"{TRIM:<11}{why}")
     paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
-    return [*rows, "warm, cold: its first request, in input tokens", *paid, base, *_habit(comparison)]
+    return [
+        *rows,
+        "warm, cold: its first request, in input tokens",
+        *paid,
+        base,
+        *_habit(comparison),
+    ]
 
 
 def _size_row(size: SizeEstimate) -> str:
-    return _row(f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries))
+    return _row(
+        f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries)
+    )
 
 
 def _row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
@@ -201,7 +238,11 @@ def _pays(comparison: Comparison) -> str:
     """After how many prompts each way has cost less than going on, the handoff at its usual size."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
     paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]
-    return f"pays off after prompts: {', '.join(paid)}" if paid else f"none pays off within {MOST_TURNS} prompts"
+    return (
+        f"pays off after prompts: {', '.join(paid)}"
+        if paid
+        else f"none pays off within {MOST_TURNS} prompts"
+    )
 
 
 def _habit(comparison: Comparison) -> list[str]:

@@ -1,10 +1,11 @@
 """``>rollover``: the child with the digest at once, then a model's summary in it, or why it has none.
 
-Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since, shows the same child;
-where that has no summary, and nobody is writing one, it is tried anew, for the same child.
+Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since,
+shows the same child; where that has no summary, and nobody is writing one, it is tried anew, for
+the same child.
 
-Inside the client the session's own model is asked, by the client itself, while its cache is warm: we answer twice, once
-with what to ask and once with what came of it.
+Inside the client the session's own model is asked, by the client itself, while its cache is warm:
+we answer twice, once with what to ask and once with what came of it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
-WHOLE = 145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
+WHOLE = (
+    145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
+)
 REPLACING = 5.0  # seconds of them that are kept for putting the summary into the child
 PLANNING = 10.0  # seconds in which the child with the digest is decided on
 WIDEST = 300  # characters of a fact on the card
@@ -55,7 +58,9 @@ def answer(request: Request) -> TriggerAnswer:
         standing = None if own.asked else _existing_rollover(parent, request)
         if standing is not None:
             return standing
-        begun = summary.plan(parent, where, wish=request.text, standing=_unfinished_child(parent, request, own))
+        begun = summary.plan(
+            parent, where, wish=request.text, standing=_unfinished_child(parent, request, own)
+        )
         cached = 0 if own.asked else own.cached(parent.path)
     written = summary.write(begun, where)
     _note_rollover(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
@@ -70,16 +75,19 @@ def answer(request: Request) -> TriggerAnswer:
     remark = "; ".join(fact.removesuffix(".") for fact in facts)
     if outcome.failure:
         hook_state.consume_note(_rollover_note_name(request))
-        return _answer_with_rollover("rolled over without a summary", outcome.receipt, facts, request)._replace(
-            remark=remark
-        )
+        return _answer_with_rollover(
+            "rolled over without a summary", outcome.receipt, facts, request
+        )._replace(remark=remark)
     _note_rollover(request, outcome.receipt, facts)
     answered = _answer_with_rollover("rolled over", outcome.receipt, facts, request)
     return answered._replace(remark=remark if own.asked else "")
 
 
 def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
-    """The child of an earlier try; once the session's model was asked the one that was made for its summary."""
+    """The child of an earlier try.
+
+    Once the session's model was asked the one that was made for its summary.
+    """
     note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # somebody is at its summary right now
@@ -90,7 +98,9 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
 def _write_summary(
     begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
 ) -> tuple[summary.SummaryOutcome, list[str]]:
-    """The summary by the session's own model where that was asked, else by the usual one; and what each of them took.
+    """The summary by the session's own model where that was asked, else by the usual one.
+
+    And what each of them took.
 
     Where that gave no answer in its form the other is asked, unless the time is over.
     """
@@ -100,7 +110,9 @@ def _write_summary(
 
     facts = []
     if own.asked:
-        outcome = summary.add_summary(begun, written, calls(own), where, at_hand(begun.parent.session_id))
+        outcome = summary.add_summary(
+            begun, written, calls(own), where, at_hand(begun.parent.session_id)
+        )
         if own.late or outcome.spent.model:
             return outcome, [f"it took {own.words}"] if own.words else []
         took = f", and took {own.words}" if own.words else ""
@@ -122,31 +134,46 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     again = trigger.name("rollover")
     if made is None:
         return f"No summary, and no session was made. {again} asks anew."
-    return f"No summary. The session with the digest alone is there: {made.in_client} opens it, {again} asks anew."
+    return (
+        f"No summary. The session with the digest alone is there: {made.in_client} opens it, "
+        f"{again} asks anew."
+    )
 
 
-def _summary_facts(outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
+def _summary_facts(
+    outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]
+) -> list[str]:
     """Facts on the child's contents, its took (``spent``), and how to get a missing lacks."""
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""
         focus = f" -p {shlex.quote(request.text)}" if request.text else ""
-        again = f"to try again, {request.typed_name}{wish} {there}, or in a shell: {request.command}{focus}"
+        again = (
+            f"to try again, {request.typed_name}{wish} {there}, or in a shell: "
+            f"{request.command}{focus}"
+        )
         return [summary.failure_text(outcome.failure), *spent, again]
     check = [outcome.checked.words] if outcome.checked else []
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
-def _answer_with_rollover(done: str, receipt: Receipt, facts: Sequence[str], request: Request) -> TriggerAnswer:
+def _answer_with_rollover(
+    done: str, receipt: Receipt, facts: Sequence[str], request: Request
+) -> TriggerAnswer:
     by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
     return TriggerAnswer(
-        receipt.in_client, lambda copied: child_card(done, receipt, copied, shown, slash=request.slash)
+        receipt.in_client,
+        lambda copied: child_card(done, receipt, copied, shown, slash=request.slash),
     )
 
 
-def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0) -> None:
-    """Note the child made for these words; without the note a repeated request would make, and pay for, another.
+def _note_rollover(
+    request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
+) -> None:
+    """Note the child made for these words.
+
+    Without the note a repeated request would make, and pay for, another.
 
     ``writer`` is the process that is still at it: we, or the client.
     """
@@ -156,7 +183,11 @@ def _note_rollover(request: Request, child: Receipt, facts: Sequence[str], *, wr
         "facts": list(facts),
     }
     if writer:
-        note |= {"writer": writer, "since": start_of_process(writer), "until": time.time() + LIMIT + WHOLE}
+        note |= {
+            "writer": writer,
+            "since": start_of_process(writer),
+            "until": time.time() + LIMIT + WHOLE,
+        }
     with contextlib.suppress(OSError):
         hook_state.sweep_notes(_PREFIX)
         hook_state.write_note(_rollover_note_name(request), note)

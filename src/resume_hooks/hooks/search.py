@@ -1,4 +1,7 @@
-"""``>search``: the best hits in this project's sessions, each with what opens it; nothing is copied."""
+"""``>search``: the best hits in this project's sessions, each with what opens it.
+
+Nothing is copied.
+"""
 
 from __future__ import annotations
 
@@ -40,14 +43,19 @@ def answer(request: Request) -> TriggerAnswer:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where
     if not everywhere:
-        scope = project_of(request.path, where) if request.path else project_at(current_folder(), where)
+        scope = (
+            project_of(request.path, where) if request.path else project_at(current_folder(), where)
+        )
     with time_limit(_search_command(words, everywhere=everywhere)):
         found = find([words], scope, where, most=HITS, limit=PATIENCE)
     return show(search_card(found, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
-    options = [*([EVERYWHERE] if everywhere else []), *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else [])]
+    options = [
+        *([EVERYWHERE] if everywhere else []),
+        *([f"--limit={min(limit, MOST_LIMIT)}"] if limit else []),
+    ]
     return in_shell(shlex.join(["search", *options, words]))
 
 
@@ -62,17 +70,23 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     lines += [line for hit in shown for line in _hit_lines(hit)]
     lines += [f"  note: {note}" for note in found.notes]
     if found.total > len(shown):
-        command = _search_command(one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total)
+        command = _search_command(
+            one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total
+        )
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     last = "/resume <id> opens a session."
     if not shown:
-        wider = "" if everywhere else f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
+        wider = (
+            "" if everywhere else f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
+        )
         last = f"Try {wider}other words."
     return "\n".join([*lines, last])
 
 
 def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
-    nothing = f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
+    nothing = (
+        f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
+    )
     least = "at least " if found.more else ""
     said = f"{least}{plural(found.total, 'turn')}" if found.hits else nothing
     return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
@@ -83,8 +97,19 @@ def _hit_lines(hit: Hit) -> Sequence[str]:
     whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
     named = f"  {cut_to_columns(hit.title, TITLE)}: "
     facts = ", ".join(
-        filter(None, [whose, hit.strength, "headless run" * hit.headless, f"turn {hit.turn}", minute(hit.time)[:10]])
+        filter(
+            None,
+            [
+                whose,
+                hit.strength,
+                "headless run" * hit.headless,
+                f"turn {hit.turn}",
+                minute(hit.time)[:10],
+            ],
+        )
     )
-    words = snippet_from_words(hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named))
+    words = snippet_from_words(
+        hit.snippet, hit.marks[0][0] if hit.marks else 0, COLUMNS - width(named)
+    )
     opened = agent_named(hit.agent, where).commands(hit.session_id, hit.folder).in_client
     return [f"{named}{cut_to_columns(words, COLUMNS - width(named))}", f"  {opened} · {facts}"]

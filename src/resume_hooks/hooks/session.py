@@ -1,7 +1,8 @@
 """SessionStart and SessionEnd: the link that ``/clear`` leaves, and what a session is due at its start.
 
-The client ends the old session (reason clear) and starts the new one (source clear) in the same process: that pair
-is parent and child. Standard library, Python 3.9: this runs before the engine is installed, too.
+The client ends the old session (reason clear) and starts the new one (source clear) in the same
+process: that pair is parent and child. Standard library, Python 3.9: this runs before the engine is
+installed, too.
 """
 
 from __future__ import annotations
@@ -27,12 +28,18 @@ from resume_hooks.transcripts.lines import GIANT
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
-"""How long after the end of a session its successor may start; older marks are of a client that died."""
+"""How long after the end of a session its successor may start.
+
+Older marks are of a client that died.
+"""
 
 _SIGN = "/resume-hooks:"  # before a command of ours in any client
 
 LARGE = 100_000
-"""Tokens from which on it is said what going on in a session costs that no cache holds; the shell looks at digits."""
+"""Tokens from which on it is said what going on in a session costs that no cache holds.
+
+The shell looks at digits.
+"""
 
 CENT = 0.01
 
@@ -43,20 +50,30 @@ _MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
 """The arguments that say that it is time to keep what the client is about to delete, and that no session was here."""
 
-ENGINE_SINCE = (3, 11)  # the oldest Python that the engine runs on; this module may be at work in an older one
+ENGINE_SINCE = (
+    3,
+    11,
+)  # the oldest Python that the engine runs on; this module may be at work in an older one
 
 
 def main() -> None:
-    """Handle the event on stdin; prints what the session is due. Never raises: nothing is worth a client's start."""
+    """Handle the event on stdin; prints what the session is due.
+
+    Never raises: nothing is worth a client's start.
+    """
     event = reply.read_stdin(MAX_INPUT)
     if event is None:
         return
-    with contextlib.suppress(OSError):  # a full or read-only state folder: this link is lost, the session is not
+    with contextlib.suppress(
+        OSError
+    ):  # a full or read-only state folder: this link is lost, the session is not
         reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
 def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
-    """Do what an event asks for; what to print, ``b""`` for nothing. OSError where state can't be written.
+    """Do what an event asks for; what to print, ``b""`` for nothing.
+
+    OSError where state can't be written.
 
     The shell may have ``asked`` for what is due: ``NEAR_END``, ``NEW_FOLDER``.
     """
@@ -69,12 +86,16 @@ def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> 
     source = reply.field(event, "source") if name == "SessionStart" else ""
     if source in ("clear", "compact"):
         start_parts.sweep_start_notes()
-        return (_start_after_clear if source == "clear" else _start_after_compaction)(session_id, path)
+        return (_start_after_clear if source == "clear" else _start_after_compaction)(
+            session_id, path
+        )
     said = _waiting_handoff_line(os.path.dirname(path)) if source == "startup" and path else ""
     if source == "resume":
         pending_handoff.drop_handoff_to(session_id)
         cold = (
-            "" if hook_state.consume_fresh_note(_cold_note_name(session_id), PAIR_SECONDS) else cold_line(event, path)
+            ""
+            if hook_state.consume_fresh_note(_cold_note_name(session_id), PAIR_SECONDS)
+            else cold_line(event, path)
         )
         said = " · ".join(filter(None, (cold, _giant_file_line(session_id, path))))
     kept = _line_of_engine(_archive_line_of_engine, event) if source and NEAR_END in asked else ""
@@ -84,7 +105,10 @@ def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> 
 
 
 def _start_after_clear(session_id: str, path: str) -> bytes:
-    """Link the session that ``/clear`` started; with a handoff waiting for it, it opens as that one's child would."""
+    """Link the session that ``/clear`` started.
+
+    With a handoff waiting for it, it opens as that one's child would.
+    """
     pid = client_pid()
     if pid is None:
         return b""
@@ -100,14 +124,19 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
     _carry_tasks(handoff.child_id, session_id)
     late = pending_handoff.is_outdated(handoff)
     missing = "; what you did after it is not in it" if late else ""
-    said = f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again starts without it"
+    said = (
+        f"the {handoff.kind} of {handoff.parent_id[:8]} is loaded{missing}; /clear again "
+        "starts without it"
+    )
     opening = _opening_after_clear(handoff, session_id, path, late=late)
     return start_parts.hand_out_start(opening, f"resume-hooks: {said}", session_id)
 
 
 def _carry_tasks(child_id: str, session_id: str) -> None:
     """Give a session the task list of the child whose place it takes, where there is one, and the engine."""
-    if sys.version_info < ENGINE_SINCE or not os.path.isdir(os.path.join(Where().config, TASKS, child_id)):
+    if sys.version_info < ENGINE_SINCE or not os.path.isdir(
+        os.path.join(Where().config, TASKS, child_id)
+    ):
         return
     with contextlib.suppress(ImportError):  # not installed yet: the child still has it
         from resume_hooks.derive.child.copy_files import copy_tasks  # most sessions have no tasks
@@ -124,7 +153,10 @@ def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *,
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
-    """What a compaction took that is worth having back, where the engine is there to tell; of one of ours nothing."""
+    """What a compaction took that is worth having back, where the engine is there to tell.
+
+    Of one of ours nothing.
+    """
     if sys.version_info < ENGINE_SINCE or hook_state.consume_fresh_note(
         hook_state.compaction_note(session_id), PAIR_SECONDS
     ):
@@ -132,22 +164,30 @@ def _start_after_compaction(session_id: str, path: str) -> bytes:
     try:
         # Nothing of the engine loads for the other events.
         from resume_hooks.hooks.after_compaction import text_after_compaction
-    except ImportError:  # it is not installed yet, or a venv from before an update lacks a dependency
+    except (
+        ImportError
+    ):  # it is not installed yet, or a venv from before an update lacks a dependency
         _mark_venv()
         return b""
     return start_parts.hand_out_start(text_after_compaction(session_id, path), "", session_id)
 
 
 def _waiting_handoff_line(folder: str) -> str:
-    """A line on a handoff that waits in this folder; headless runs have nobody to read it, and leave it for a user."""
+    """A line on a handoff that waits in this folder.
+
+    Headless runs have nobody to read it, and leave it for a user.
+    """
     handoff = None if reply.is_headless() else pending_handoff.handoff_to_announce(folder)
     return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
 
 
 def cold_in_client(event: Dict[str, Any]) -> str:
-    """The line of ``cold_line`` for the module to show; the hook is then silent. OSError where that can't be noted.
+    """The line of ``cold_line`` for the module to show; the hook is then silent.
 
-    Of a session in which a hook spoke at an earlier start clients (2.1.332) do not show what a hook says at a resume.
+    OSError where that can't be noted.
+
+    Of a session in which a hook spoke at an earlier start clients (2.1.332) do not show what a hook
+    says at a resume.
     """
     session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
     line = cold_line(event, path, sign="/") if is_session_id(session_id) else ""
@@ -162,22 +202,33 @@ def _cold_note_name(session_id: str) -> str:
 
 
 def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
-    """What going on costs where the cache has lost a large session, as the client says; nothing of a new child.
+    """What going on costs where the cache has lost a large session, as the client says.
+
+    Nothing of a new child.
 
     ``sign`` stands before a command: the module's commands have short names.
     """
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
-    if event.get("prompt_cache_likely_expired") is not True or not isinstance(tokens, int) or tokens < LARGE:
+    if (
+        event.get("prompt_cache_likely_expired") is not True
+        or not isinstance(tokens, int)
+        or tokens < LARGE
+    ):
         return ""
     if reply.is_headless() or _is_new_child(path):
         return ""
-    cost = f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
+    cost = (
+        f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
+    )
     sent = f"The prompt cache expired; your next prompt resends all {tokens:,} tokens{cost}"
     return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
 
 def _giant_file_line(session_id: str, path: str) -> str:
-    """That a session's file is one that clients choke on, by its size alone; what makes a small copy of it."""
+    """That a session's file is one that clients choke on, by its size alone.
+
+    What makes a small copy of it.
+    """
     try:
         size = os.stat(path).st_size
     except (OSError, ValueError):
@@ -186,12 +237,16 @@ def _giant_file_line(session_id: str, path: str) -> str:
         return ""
     command = in_shell(f"archive --slim {session_id[:8]}")
     return (
-        f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; for a small copy: {command}"
+        f"this session's file has {size // 1_000_000:,} MB, and a client may hang over it; "
+        f"for a small copy: {command}"
     )
 
 
 def _is_new_child(path: str) -> bool:
-    """Whether a session was made of another one a moment ago, as its first line says; the client writes the others'."""
+    """Whether a session was made of another one a moment ago, as its first line says.
+
+    The client writes the others'.
+    """
     try:
         with open_regular(path) as stream:
             made = _MADE.search(stream.readline(MAX_INPUT))
@@ -207,8 +262,13 @@ def _archive_line_of_engine(event: Dict[str, Any]) -> str:
 
 
 def new_folder_line(event: Dict[str, Any]) -> str:
-    """What parts say at a start in a folder that is new to us; each is given the event, and answers with a line."""
-    return " · ".join(filter(None, (line(event) for line in seam.answers("at a start in a new folder"))))
+    """What parts say at a start in a folder that is new to us.
+
+    Each is given the event, and answers with a line.
+    """
+    return " · ".join(
+        filter(None, (line(event) for line in seam.answers("at a start in a new folder")))
+    )
 
 
 def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
@@ -227,7 +287,8 @@ def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]
 def _lines_of_parts() -> List[str]:
     """What parts say at a start; headless runs have nobody to read it, and leave it for a user.
 
-    Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on Python 3.9.
+    Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on
+    Python 3.9.
     """
     return [] if reply.is_headless() else [line(Where()) for line in seam.answers("at a start")]
 
@@ -243,11 +304,16 @@ def _mark_cleared(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
-        pending.add(session_id, Where())  # an ancestor from now on; the next start keeps it, and nobody waits for that
+        pending.add(
+            session_id, Where()
+        )  # an ancestor from now on; the next start keeps it, and nobody waits for that
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:
-    """The session that this client just cleared; its mark is used up. None for a stale or damaged one."""
+    """The session that this client just cleared; its mark is used up.
+
+    None for a stale or damaged one.
+    """
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
@@ -264,4 +330,8 @@ def _now() -> str:
 
 
 def _instant(at: float) -> str:
-    return datetime.fromtimestamp(at, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        datetime.fromtimestamp(at, timezone.utc)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

@@ -8,7 +8,14 @@ from itertools import islice
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import EVERYWHERE, Request, TriggerAnswer, current_folder, show, time_limit
+from resume_hooks.hooks.request import (
+    EVERYWHERE,
+    Request,
+    TriggerAnswer,
+    current_folder,
+    show,
+    time_limit,
+)
 from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession
@@ -28,11 +35,14 @@ def answer(request: Request) -> TriggerAnswer:
     if request.text not in {"", EVERYWHERE}:
         words = one_line(request.text, ROW)
         raise UsageError(
-            f"'{words}' is not an option", f"To search for words: {request.trigger.name('search')} {words}"
+            f"'{words}' is not an option",
+            f"To search for words: {request.trigger.name('search')} {words}",
         )
     everywhere = request.text == EVERYWHERE
     with time_limit(in_shell("sessions")):
-        folder = home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
+        folder = (
+            home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
+        )
         rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
     return show(sessions_card(rows, request.session_id, everywhere=everywhere))
 
@@ -42,10 +52,16 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
     whose = "every project" if everywhere else "this project"
     lines = [f"resume-hooks · sessions of {whose}, newest first"]
     for row in found[:ROWS]:
-        lines += ["", f"  {one_line(plain_line(row.title), ROW)}", f"  {' · '.join(_facts_of_row(row, here))}"]
+        lines += [
+            "",
+            f"  {one_line(plain_line(row.title), ROW)}",
+            f"  {' · '.join(_facts_of_row(row, here))}",
+        ]
         lines += [f"  {row.commands.in_client}"]
     more = f"  more, in a shell: {in_shell(f'sessions {EVERYWHERE}' if everywhere else 'sessions')}"
-    return "\n".join([*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."])
+    return "\n".join(
+        [*lines, *(["", more] if found[ROWS:] else []), "", "/resume <id> opens one of them."]
+    )
 
 
 def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:

@@ -1,11 +1,12 @@
 """What a session starts with after ``/clear`` or a compaction, in parts: the client takes little of each hook.
 
-The first of the hooks, ``hooks/session-start``, claims the start for its process in a note, ``parts-<session>.json``.
-It runs this module, which leaves all parts but the last beside that note and writes into it how many there are. The
-others, ``hooks/part``, give one each to the client, in their order, and use it up; the last is the first hook's own.
+The first of the hooks, ``hooks/session-start``, claims the start for its process in a note,
+``parts-<session>.json``. It runs this module, which leaves all parts but the last beside that note
+and writes into it how many there are. The others, ``hooks/part``, give one each to the client, in
+their order, and use it up; the last is the first hook's own.
 
-Invariant: what nobody took is taken back before the first hook ends, so that no later start finds it, and is told of.
-Standard library, Python 3.9.
+Invariant: what nobody took is taken back before the first hook ends, so that no later start finds
+it, and is told of. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ WAIT = 4.0  # seconds for the others to take theirs; they look 20 times a second
 PAUSE = 0.02
 KEPT = 600  # seconds after which notes of starts that are over are swept
 
-END_SHARE = 4  # the end of a text that has to be cut has a quarter of the room: the next step stands there
+END_SHARE = (
+    4  # the end of a text that has to be cut has a quarter of the room: the next step stands there
+)
 CUT = "\n(cut here: there is no room for what stood in between)\n"
 _PREFIX = "parts-"
 
@@ -68,11 +71,17 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
     try:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)
-            state_file.create(hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False)
+            state_file.create(
+                hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False
+            )
         # Nobody looks at them before they are counted.
-        hook_state.write_note(_start_note_name(session_id), {"pid": process, "count": len(parts) + 1})
+        hook_state.write_note(
+            _start_note_name(session_id), {"pid": process, "count": len(parts) + 1}
+        )
         deadline = time.monotonic() + WAIT
-        while time.monotonic() < deadline and any(os.path.lexists(hook_state.note_path(name)) for name in names):
+        while time.monotonic() < deadline and any(
+            os.path.lexists(hook_state.note_path(name)) for name in names
+        ):
             time.sleep(PAUSE)
     except OSError:
         for name in names:

@@ -1,6 +1,7 @@
 """The trigger table: which prompts are ours, and what they ask for.
 
-A prompt is ours only from its very first character; everything else passes untouched. Standard library, Python 3.9.
+A prompt is ours only from its very first character; everything else passes untouched. Standard
+library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,7 +18,10 @@ TYPED, SLASH, BARE = ">", f"/{PLUGIN}:", "/"
 """How a trigger begins: as a prompt, as a command of the plugin, as one that hooks/register.mjs registers."""
 
 UNASKED = "fsck"
-"""What the module inside the client asks by itself, with nobody having typed it; who fails there is silent."""
+"""What the module inside the client asks by itself, with nobody having typed it.
+
+Who fails there is silent.
+"""
 
 _HERE = __package__
 _CORE = (
@@ -55,13 +59,19 @@ _CORE = (
 
 def _all_rows() -> List[Row]:
     brought = seam.triggers()
-    return [row for own in _CORE for row in (*(each for each in brought if each.before == own.name), own)]
+    return [
+        row
+        for own in _CORE
+        for row in (*(each for each in brought if each.before == own.name), own)
+    ]
 
 
 ROWS = {each.name: each for each in _all_rows()}
 """Every trigger; ``make docs`` writes commands/, hooks/commands.mjs and docs/older-clients.md from it."""
 
-_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {"recover-context": "recall"}
+_FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in ROWS} | {
+    "recover-context": "recall"
+}
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
 """Other words for a trigger, among them former ones, which nothing lists."""
 
@@ -77,16 +87,21 @@ _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
 """What recent clients put around a long paste; what stands in it is the user's."""
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
-_ALONE_NAMES = "|".join(sorted(_ALONE | {alias for alias, verb in ALIASES.items() if verb in _ALONE}))
+_ALONE_NAMES = "|".join(
+    sorted(_ALONE | {alias for alias, verb in ALIASES.items() if verb in _ALONE})
+)
 _PASTED_ALONE = re.compile(rf"(?:>|/{PLUGIN}:)(?:{_ALONE_NAMES})\s*{_TAIL}", re.IGNORECASE)
-_PASTED_ID = re.compile(rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE)
+_PASTED_ID = re.compile(
+    rf"(?:>|/{PLUGIN}:)(?:resume|continue|session|session-id)({_UUID})\s*\Z", re.IGNORECASE
+)
 _SIGN = rf"(?:>|/{PLUGIN}:)"
 _ASKING = "|".join(name for name in (*ROWS, *ALIASES) if ROWS[ALIASES.get(name, name)].asks)
 _RETYPED = re.compile(rf"{_SIGN}({_ASKING})(?=[\s>/]|\Z)", re.IGNORECASE)
 _NAMES = "|".join(sorted({*VERBS, *ALIASES}, key=len, reverse=True))
 _BARE_NAMES = "|".join(sorted(_OF_BARE, key=len, reverse=True))
 _STACKED = re.compile(
-    rf"(?:{_SIGN}(?:{_NAMES}))+(?=(?:{_SIGN}(?:{_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))", re.IGNORECASE
+    rf"(?:{_SIGN}(?:{_NAMES}))+(?=(?:{_SIGN}(?:{_NAMES})|{BARE}(?:{_BARE_NAMES}))(?:\s|\Z))",
+    re.IGNORECASE,
 )
 _BEHIND = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
@@ -98,9 +113,10 @@ _TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``ROWS``; ``text`` what followed it; ``slash`` whether it left the input box empty; ``pasted``
-    whether the prompt ends in a command that was pasted over left-over text; ``hooked`` whether a hook asks, and not
-    the body of a slash command where hooks are off. ``sign`` is how it began: answers name triggers in that form.
+    ``verb`` is one of ``ROWS``; ``text`` what followed it; ``slash`` whether it left the input box
+    empty; ``pasted`` whether the prompt ends in a command that was pasted over left-over text;
+    ``hooked`` whether a hook asks, and not the body of a slash command where hooks are off.
+    ``sign`` is how it began: answers name triggers in that form.
     """
 
     verb: str
@@ -111,7 +127,10 @@ class Trigger(NamedTuple):
     sign: str = TYPED
 
     def name(self, verb: str) -> str:
-        """What to type for a trigger, in the form in which this one was; one that has it not has the module's alone."""
+        """What to type for a trigger, in the form in which this one was.
+
+        One that has it not has the module's alone.
+        """
         row = ROWS.get(verb)
         is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
         return f"{BARE}{row.bare}" if row and is_bare else f"{self.own_sign}{verb}"
@@ -127,13 +146,18 @@ class Trigger(NamedTuple):
 
 
 def trigger_of(word: str) -> str:
-    """The trigger that a word names: its own name, that behind ``/`` or another; the word where it names none."""
+    """The trigger that a word names: its own name, that behind ``/`` or another.
+
+    The word where it names none.
+    """
     return ALIASES.get(word, _OF_BARE.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
     """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
-    sign, verb = (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
+    sign, verb = (
+        (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
+    )
     verb = _OF_BARE.get(verb, verb) if sign == BARE else ALIASES.get(verb, verb)
     return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
 
@@ -145,19 +169,27 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     if stacked:
         prompt = prompt[stacked.end() :]
         behind = _BEHIND.match(prompt)
-        prompt = f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}" if behind else prompt
+        prompt = (
+            f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}" if behind else prompt
+        )
     prompt = _last_typed(prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
     if _is_pasted_over(prompt):
-        between = _PASTED.sub("", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE))
+        between = _PASTED.sub(
+            "", re.sub(rf"\A{_SIGN}[a-z-]+", "", prompt, count=1, flags=re.IGNORECASE)
+        )
         return Trigger(_verb_of(prompt), between.strip(), slash, pasted=True, sign=sign)
     found = _TRIGGER.match(prompt)
     if found is None:
         return None
     verb = _canonical_word(found.group(1))
     text = _PASTE_TAG.sub("", found.group(2) or "").strip()
-    if verb not in VERBS or (text and verb in _ALONE) or (text and not slash and _is_prose(verb, text, prompt)):
+    if (
+        verb not in VERBS
+        or (text and verb in _ALONE)
+        or (text and not slash and _is_prose(verb, text, prompt))
+    ):
         return None
     return Trigger(verb, text, slash, pasted=False, sign=sign)
 
@@ -171,9 +203,12 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _last_typed(prompt: str) -> str:
-    """Of a trigger that asks, typed over the same one that came back into the box, the last; others as they are.
+    """Of a trigger that asks, typed over the same one that came back into the box, the last.
 
-    Options of a trim hold no trigger; the text of others may speak of one: behind a space only the exact yes counts.
+    Others as they are.
+
+    Options of a trim hold no trigger; the text of others may speak of one: behind a space only the
+    exact yes counts.
     """
     found = _RETYPED.match(prompt)
     if found is None:
@@ -183,14 +218,17 @@ def _last_typed(prompt: str) -> str:
     again = re.finditer(rf"{_SIGN}(?:{names})(?=\s|\Z)", prompt, re.IGNORECASE)
     starts = [one.start() for one in again]
     if verb != "trim":
-        starts = [at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)]
+        starts = [
+            at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)
+        ]
     return prompt[starts[-1] :] if starts else prompt
 
 
 def _is_pasted_over(prompt: str) -> bool:
     """Whether a command of ours or ``/clear`` was pasted behind a trigger.
 
-    A trigger that fires only alone is not a trigger before other words: ``>help me understand /clear`` passes.
+    A trigger that fires only alone is not a trigger before other words: ``>help me understand
+    /clear`` passes.
     """
     verb = _verb_of(prompt)
     if verb in _ALONE:

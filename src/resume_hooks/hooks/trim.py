@@ -1,7 +1,7 @@
 """``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it; ``/untrim``: a copy with all of it back.
 
-Invariant: nothing is written into a project but on the exact word, and one question makes one child at most. Each card
-ends in its useful line of at most 40 columns: a busy client shows no more.
+Invariant: nothing is written into a project but on the exact word, and one question makes one child
+at most. Each card ends in its useful line of at most 40 columns: a busy client shows no more.
 """
 
 from __future__ import annotations
@@ -79,7 +79,9 @@ def answer(request: Request) -> TriggerAnswer:
 
 def _answer_untrim(request: Request) -> TriggerAnswer:
     """Make a child in which every original that is left stands again."""
-    from resume_hooks.derive.untrim import read_trimmed  # a trim, which is asked for far more often, needs none of it
+    from resume_hooks.derive.untrim import (
+        read_trimmed,
+    )  # a trim, which is asked for far more often, needs none of it
 
     with time_limit(f"{request.command} --all"):
         reading = read_trimmed(request.session)
@@ -100,8 +102,8 @@ def _answer_untrim(request: Request) -> TriggerAnswer:
 def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
     """Preview a trim; the parts come first.
 
-    The question ``a trim that a model decides``: given the request; what comes back is the answer to it, which kept
-    its question where it asks one, None for a trim by rules.
+    The question ``a trim that a model decides``: given the request; what comes back is the answer
+    to it, which kept its question where it asks one, None for a trim by rules.
     """
     if len(request.text) > MAX_OPTIONS:
         length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
@@ -115,7 +117,9 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
         decided = _plan_trim_of_request(parent, request.text, request)
     if not (request.text or decided.choices) and decided.before.most_percent < LITTLE:
         raise NothingToTrim("There is nothing to trim yet")
-    confirmations.consume_question(parent.session_id)  # a yes to this question never answers an older one
+    confirmations.consume_question(
+        parent.session_id
+    )  # a yes to this question never answers an older one
     if not decided.pays:
         return show(no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
@@ -130,7 +134,10 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
 
 
 def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
-    """What the same options would take out in place, inside the client; None where it would not pay, or isn't asked."""
+    """What the same options would take out in place, inside the client.
+
+    None where it would not pay, or isn't asked.
+    """
     if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
         return None
     here = in_client.decide(decided.scanned, decided.options, request.where)
@@ -145,11 +152,15 @@ def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
     with time_limit(request.command):
         decided = _plan_trim_of_request(parent, question.options, request)
     if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
-        raise TimeLimit("It would take longer than a prompt may wait, so nothing was made", request.command)
+        raise TimeLimit(
+            "It would take longer than a prompt may wait, so nothing was made", request.command
+        )
     if not decided.pays:
         confirmations.consume_question(parent.session_id)
         return show(no_use_card(brief(decided), request.trigger.name("handoff")))
-    if not confirmations.claim_question(question):  # another hook was faster, of this client or of another one
+    if not confirmations.claim_question(
+        question
+    ):  # another hook was faster, of this client or of another one
         settled = confirmations.wait_for_question(parent.session_id)
         if settled is not None and _is_anothers(settled, request.where):
             return _confirm_trim(parent, request)
@@ -164,15 +175,22 @@ def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
 def _is_anothers(question: Question, where: Where) -> bool:
     """Whether the same question was answered in another running client, whose child is not for this one to open."""
     asked = question._replace(child="")
-    maker = next((row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child), None)
-    return asked.is_open and bool(question.child) and not Clients(where).leave_to(client_pid(), question.child, maker)
+    maker = next(
+        (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
+        None,
+    )
+    return (
+        asked.is_open
+        and bool(question.child)
+        and not Clients(where).leave_to(client_pid(), question.child, maker)
+    )
 
 
 def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
     """The plan for options.
 
-    The question ``what a model decided``: given them and the request; what comes back is the plan that was shown, None
-    for options of a trim by rules.
+    The question ``what a model decided``: given them and the request; what comes back is the plan
+    that was shown, None for options of a trim by rules.
     """
     for decided in answers("what a model decided"):
         shown: TrimPlan | None = decided(text, request)
@@ -183,7 +201,10 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
 
 
 def _write_trimmed_child(decided: TrimPlan, question: Question, where: Where) -> Receipt:
-    """Make the child, out of any time limit: what is written is never cut in two. Its question stays, answered."""
+    """Make the child, out of any time limit: what is written is never cut in two.
+
+    Its question stays, answered.
+    """
     try:
         receipt = write(decided, where)
     except ResumeHooksError:
@@ -195,7 +216,9 @@ def _write_trimmed_child(decided: TrimPlan, question: Question, where: Where) ->
     return receipt
 
 
-def _without_question(parent: SessionFile, question: Question | None, request: Request) -> TriggerAnswer:
+def _without_question(
+    parent: SessionFile, question: Question | None, request: Request
+) -> TriggerAnswer:
     """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
         with time_limit(request.command):
@@ -210,7 +233,9 @@ def _without_question(parent: SessionFile, question: Question | None, request: R
     return show(answered_card(question, request.typed_name, gone=gone))
 
 
-def _answer_with_trim(receipt: Receipt, notes: list[str], question: Question, *, slash: bool) -> TriggerAnswer:
+def _answer_with_trim(
+    receipt: Receipt, notes: list[str], question: Question, *, slash: bool
+) -> TriggerAnswer:
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: trimmed_card(receipt, copied, question.options, notes, slash=slash),
@@ -223,13 +248,20 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
         raise UsageError("'y' is not enough: type yes", f"{_TO_CONFIRM}.")
     word = text.partition(" ")[0].lower()
     if trigger.sign == BARE and (word == "--in-place" or difflib.get_close_matches(word, ["here"])):
-        raise UsageError(f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here")
+        raise UsageError(
+            f"'{word}' is not an option here", f"In place: {trigger.name('trim')} here"
+        )
     if WORDS & set(text.lower().split()):
-        raise UsageError(f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more.")
+        raise UsageError(
+            f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more."
+        )
 
 
 def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
-    """The receipt of a trimmed child of ``parent``; None where it is gone, or somebody went on in either since."""
+    """The receipt of a trimmed child of ``parent``.
+
+    None where it is gone, or somebody went on in either since.
+    """
     path = find_session(child_id, where)
     named = read_parent(path) if path else None
     if path is None or named is None or named.session_id != parent.session_id:
@@ -238,11 +270,19 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
         child, glance = HeadTail(path), HeadTail(parent.path)
     except SessionNotFound:
         return None  # gone since it was found
-    if child.touched or any(_continues_conversation(record, child.derived_at) for record in glance.last_records):
+    if child.touched or any(
+        _continues_conversation(record, child.derived_at) for record in glance.last_records
+    ):
         return None
     # What its first line tells of its trim; anybody may have edited it.
-    metadata = records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
-    stats = {key: value for key, value in records.mapping(metadata, "stats").items() if type(value) is int}
+    metadata = (
+        records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
+    )
+    stats = {
+        key: value
+        for key, value in records.mapping(metadata, "stats").items()
+        if type(value) is int
+    }
     return Receipt(
         session_id=child_id,
         file=path,
@@ -278,7 +318,8 @@ def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
     if unkept:
         return f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{trim} yes"
-    # The first line says it too: beside a working model, client 2.1.329 shows it where one of the lines is wide.
+    # The first line says it too: beside a working model, client 2.1.329 shows it where one of the
+    # lines is wide.
     first = f"trim · type {yes} · nothing is written yet"
     return f"{first}\n{_with_options(options)}{_indent_text(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
 
@@ -330,17 +371,26 @@ def answered_card(question: Question, trim: str, *, gone: bool) -> str:
 
 def busy_card(trim: str) -> str:
     """A yes beside another one that is still at work."""
-    return refusal_card("another prompt is making this trim right now", last=f"In a moment: {trim} yes")
+    return refusal_card(
+        "another prompt is making this trim right now", last=f"In a moment: {trim} yes"
+    )
 
 
-def trimmed_card(receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool) -> str:
+def trimmed_card(
+    receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool
+) -> str:
     """``>trim yes``: the child, what it saves, and the two ways into it."""
     facts = [
-        f"about {receipt.tokens_before - receipt.tokens_after:,} tokens are placeholders now; each names its original",
+        (
+            f"about {receipt.tokens_before - receipt.tokens_after:,} tokens are placeholders "
+            "now; each names its original"
+        ),
         *([f"options: {one_line(options, ROW)}"] if options else []),
         *notes,
     ]
-    return child_card("trimmed" if receipt.written else "already trimmed", receipt, copied, facts, slash=slash)
+    return child_card(
+        "trimmed" if receipt.written else "already trimmed", receipt, copied, facts, slash=slash
+    )
 
 
 def _with_options(options: str) -> str:

@@ -1,6 +1,7 @@
 """The report of an installation for a bug report, without the name of any session, file or person.
 
-It consists of numbers, of words of ours and of versions; any other value is left out, or checked for its form.
+It consists of numbers, of words of ours and of versions; any other value is left out, or checked
+for its form.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ TOLD = frozenset(
         "expiry-ok", "expiry-soon", "expiry-kept", "clipboard-ok", "clipboard-none",
     }
 )  # fmt: skip
-"""Findings whose sentences are made of numbers and known words; of any other only the code is reported."""
+"""Findings whose sentences are made of numbers and known words.
+
+Of any other only the code is reported.
+"""
 
 LIBRARIES = ("click", "orjson", "prompt-toolkit", "pydantic", "pyperclip", "rich", "tantivy")
 LAST_ENTRIES = 20
@@ -53,7 +57,11 @@ def make_bug_report(findings: Sequence[Finding], cwd: str, where: Where) -> dict
         "made_at": clock.now(),
         "versions": _versions_in_use(who),
         "findings": [
-            {"code": each.code, "level": each.level, "detail": who.anonymize(each.detail) if each.code in TOLD else ""}
+            {
+                "code": each.code,
+                "level": each.level,
+                "detail": who.anonymize(each.detail) if each.code in TOLD else "",
+            }
             for each in findings
         ],
         "settings": _settings_in_report(where, who),
@@ -79,7 +87,9 @@ def _versions_in_use(who: Anonymous) -> dict[str, Any]:
 
 
 def _plugin_versions() -> list[str]:
-    known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
+    known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
+        "plugins"
+    )
     return [
         _plain_word_or_other(copy.get("version"))
         for name, found in (known.items() if isinstance(known, dict) else ())
@@ -105,7 +115,9 @@ def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
         if not isinstance(value, int):
             words = value if isinstance(value, tuple) else (value,)
             value = (
-                "set" if settings.KEYS[name].names_files else who.anonymize(", ".join(map(_plain_word_or_other, words)))
+                "set"
+                if settings.KEYS[name].names_files
+                else who.anonymize(", ".join(map(_plain_word_or_other, words)))
             )
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
@@ -117,14 +129,24 @@ def _entries_of_log(where: Where) -> list[str]:
     for entry in bug_log.log_entries(where)[-LAST_ENTRIES:]:
         first, *places = entry.strip("\n").split("\n")
         if _HEAD.fullmatch(first):
-            found.append("\n".join([first, *(place for place in places if _PLACE.fullmatch(place))]))
+            found.append(
+                "\n".join([first, *(place for place in places if _PLACE.fullmatch(place))])
+            )
     return found
 
 
 PATH = "<path>"
 USER = "<user>"
 
-_SHARED = ("/usr/bin", "/usr/local/bin", "/bin", "/sbin", "/etc/claude-code", "/opt/homebrew/bin", "/dev")
+_SHARED = (
+    "/usr/bin",
+    "/usr/local/bin",
+    "/bin",
+    "/sbin",
+    "/etc/claude-code",
+    "/opt/homebrew/bin",
+    "/dev",
+)
 """Folders without files of a user."""
 
 _KEY = re.compile(r"(projects/)[^\s/'\";,]+")
@@ -145,11 +167,19 @@ class Anonymous:
             (cwd, "<project>"),
             (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
         ]
-        known = {path.rstrip("/"): name for place, name in places for path in (place, os.path.realpath(place))}
+        known = {
+            path.rstrip("/"): name
+            for place, name in places
+            for path in (place, os.path.realpath(place))
+        }
         # The longest first; a home that is the root folder would be part of every path.
-        self._places = sorted(((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0]))
+        self._places = sorted(
+            ((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0])
+        )
         words = sorted((re.escape(name) for name in _names_of_user(where)), key=len, reverse=True)
-        self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
+        self._user = (
+            re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
+        )
 
     def anonymize(self, said: str) -> str:
         """A sentence of ours without the user's paths and name."""
@@ -158,7 +188,9 @@ class Anonymous:
         said = _KEY.sub(rf"\1{PATH}", said)
         said = _AT_HOME.sub(rf"~/\1{PATH}", said)
         shared = tuple(f"{place}/" for place in _SHARED)
-        said = _ABSOLUTE.sub(lambda found: found[0] if f"{found[0]}/".startswith(shared) else PATH, said)
+        said = _ABSOLUTE.sub(
+            lambda found: found[0] if f"{found[0]}/".startswith(shared) else PATH, said
+        )
         return self._user.sub(USER, said) if self._user else said
 
 
@@ -166,6 +198,12 @@ def _names_of_user(where: Where) -> set[str]:
     """The user's names in the system, in the environment, and of the home folder."""
     given = {where.environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
     given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
-    with contextlib.suppress(OSError, KeyError, ImportError):  # an id without a name, as in some containers
+    with contextlib.suppress(
+        OSError, KeyError, ImportError
+    ):  # an id without a name, as in some containers
         given.add(getpass.getuser())
-    return {name for name in given if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}}
+    return {
+        name
+        for name in given
+        if len(name) >= _SHORTEST_NAME and name.lower() not in {"home", "users"}
+    }

@@ -49,7 +49,8 @@ LOOKED_THROUGH = 2_000_000_000
 class Finding(NamedTuple):
     """The result of a check. ``level`` is ok, note (works, but worth knowing) or problem (something will not work).
 
-    ``code`` is its stable name for programs, ``<name>-<level>`` where a check has one result of a level.
+    ``code`` is its stable name for programs, ``<name>-<level>`` where a check has one result of a
+    level.
     """
 
     name: str
@@ -60,7 +61,10 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """The finding of every check, in the order in which things must work; checks of parts get the folder, too."""
+    """The finding of every check, in the order in which things must work.
+
+    Checks of parts get the folder, too.
+    """
     questions: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
@@ -84,7 +88,10 @@ def check_installation(cwd: str) -> list[Finding]:
     for name in with_parts(questions, part_table.CHECKS):
         question = questions.get(name) or function_of(*part_table.CHECKS[name][:2])
         found.append((name, question(cwd)))
-    return [each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}") for name, each in found]
+    return [
+        each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}")
+        for name, each in found
+    ]
 
 
 def ok(detail: str, code: str = "ok") -> Finding:
@@ -114,7 +121,9 @@ def _check_client(_: str) -> Finding:
     if _is_elsewhere():
         return note("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find_program("claude", os.environ) is None:
-        return problem("claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing")
+        return problem(
+            "claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing"
+        )
     version = claude_cli.client_version()
     if version is None:
         return problem("claude does not print its version", "Run: claude --version", "silent")
@@ -128,7 +137,10 @@ def _check_client(_: str) -> Finding:
 def _check_hooks(cwd: str) -> Finding:
     for key in ("disableAllHooks", "allowManagedHooksOnly"):
         if path := claude_cli.settings_file_with(key, cwd):
-            remedy = "Take it out of that file; until then the slash commands still work, through their bodies."
+            remedy = (
+                "Take it out of that file; until then the slash commands still work, through "
+                "their bodies."
+            )
             return problem(f"{key} is true in {path}", remedy, "off")
     return ok("not switched off in any settings file")
 
@@ -137,18 +149,29 @@ def _check_policy(_: str) -> Finding:
     path = policy_file(Where())
     if not path:
         return ok("none: no organization's settings bind this machine")
-    cost = "no /trim here, no effect of the setting compaction; no line of ours above the prompt at a start"
+    cost = (
+        "no /trim here, no effect of the setting compaction; no line of ours above the "
+        "prompt at a start"
+    )
     return note(
-        f"{path} is in force, and costs: {cost}", "Trimmed copies, handoffs and everything else work.", "managed"
+        f"{path} is in force, and costs: {cost}",
+        "Trimmed copies, handoffs and everything else work.",
+        "managed",
     )
 
 
 def _check_plugin(cwd: str) -> Finding:
-    found = {name: on for name, on in claude_cli.enabled_plugins(cwd).items() if name.split("@")[0] == NAME}
+    found = {
+        name: on
+        for name, on in claude_cli.enabled_plugins(cwd).items()
+        if name.split("@")[0] == NAME
+    }
     if not found and _is_elsewhere():
         return note("not installed in Claude Code, which is not here", code="unused")
     if not found:
-        return problem("not installed in this config folder", "Run: resume-hooks install", "missing")
+        return problem(
+            "not installed in this config folder", "Run: resume-hooks install", "missing"
+        )
     if not any(found.values()):
         name = next(iter(found))
         return problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
@@ -166,8 +189,15 @@ def _check_engine(_: str) -> Finding:
     names = list[str]()
     with contextlib.suppress(OSError):
         names = os.listdir(data)
-    states = [read_object(os.path.join(data, name, "install.json")) for name in names if name.startswith(NAME)]
-    begun = [(at if isinstance(at := state.get("started"), (int, float)) else 0, state) for state in states]
+    states = [
+        read_object(os.path.join(data, name, "install.json"))
+        for name in names
+        if name.startswith(NAME)
+    ]
+    begun = [
+        (at if isinstance(at := state.get("started"), (int, float)) else 0, state)
+        for state in states
+    ]
     last = max(begun, key=lambda pair: pair[0])[1] if begun else {}
     if last.get("state") == "failed":
         remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
@@ -194,18 +224,31 @@ def _check_other_agents(_: str) -> Finding:
             told[-1] += ", without the plugin"
             without.append(installs)
     if without:
-        return note("; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without")
+        return note(
+            "; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without"
+        )
     return ok("; ".join(told) or "none beside Claude Code")
 
 
 def _check_other_tools(cwd: str) -> Finding:
     rivals = sorted(
-        {where for where, command in claude_cli.prompt_hooks(cwd) if any(word in command for word in OTHERS)}
+        {
+            where
+            for where, command in claude_cli.prompt_hooks(cwd)
+            if any(word in command for word in OTHERS)
+        }
     )
-    rivals += [name for name, on in claude_cli.enabled_plugins(cwd).items() if on and name.split("@")[0] in OTHERS]
+    rivals += [
+        name
+        for name, on in claude_cli.enabled_plugins(cwd).items()
+        if on and name.split("@")[0] in OTHERS
+    ]
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
-        remedy = "Switch one of the two off: both would answer >resume. Or run: resume-hooks config triggers_off full"
+        remedy = (
+            "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
+            "config triggers_off full"
+        )
         return problem(f"{named} answers the same triggers", remedy, "answer")
     return ok("nothing else answers the same triggers")
 
@@ -235,14 +278,23 @@ def _check_giants(_: str) -> Finding:
         if session.size >= GIANT or line >= GIANT_LINE:
             found.append((session, line))
     if not found:
-        return ok(f"no transcript of {size_text(GIANT)} or more, no line of {size_text(GIANT_LINE)} or more")
+        return ok(
+            f"no transcript of {size_text(GIANT)} or more, no line of "
+            f"{size_text(GIANT_LINE)} or more"
+        )
     (first, line), more = found[0], f", and {len(found) - 1:,} more such" if len(found) > 1 else ""
     lines = f", a line of it {size_text(line)}" if line >= GIANT_LINE else ""
     said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang over it"
     if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
-        way = f"Go on in a copy of its live conversation, which is smaller: resume-hooks fork {first.session_id[:8]}"
+        way = (
+            "Go on in a copy of its live conversation, which is smaller: resume-hooks fork "
+            f"{first.session_id[:8]}"
+        )
     else:
-        way = f"Go on in a copy without its large contents: resume-hooks archive --slim {first.session_id[:8]}"
+        way = (
+            "Go on in a copy without its large contents: resume-hooks archive --slim "
+            f"{first.session_id[:8]}"
+        )
     return note(said, way, "found")
 
 
@@ -263,7 +315,10 @@ def _check_expiry(cwd: str) -> Finding:
     if not may:
         return note(f"{text}; none is archived: {why}", code="unkept")
     if found.unkept:
-        remedy = "The next session of each project archives its own; now, and all: resume-hooks archive --all"
+        remedy = (
+            "The next session of each project archives its own; now, and all: resume-hooks "
+            "archive --all"
+        )
         return note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
     return ok(f"{text}; the vault has all of them", code="kept")
 
@@ -274,7 +329,9 @@ def _check_state(_: str) -> Finding:
         return _check_missing_state(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
-        return problem(f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder")
+        return problem(
+            f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder"
+        )
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
         return problem(f"{folder} belongs to another user", remedy, "foreign")
@@ -297,11 +354,17 @@ class Oddity(NamedTuple):
 
 
 def oddities_in_state(folder: str) -> list[Oddity]:
-    """The odd entries of a state folder, in the order of their names; entries that can't be read are skipped."""
+    """The odd entries of a state folder, in the order of their names.
+
+    Entries that can't be read are skipped.
+    """
     paths = itertools.chain(
-        _paths_in_folder(folder), *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE)
+        _paths_in_folder(folder),
+        *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE),
     )
-    return [found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _oddity_of_path(path))]
+    return [
+        found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _oddity_of_path(path))
+    ]
 
 
 def _paths_in_folder(folder: str) -> Iterator[str]:
@@ -325,7 +388,11 @@ def _oddity_of_path(path: str) -> Oddity | None:
     if not is_own(status):
         return Oddity(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
     if stat.S_ISREG(mode) and status.st_nlink > 1:
-        return Oddity(path, "has a second name elsewhere", f"Run: cp {word} {word}.new && mv {word}.new {word}")
+        return Oddity(
+            path,
+            "has a second name elsewhere",
+            f"Run: cp {word} {word}.new && mv {word}.new {word}",
+        )
     if mode & 0o077:
         return Oddity(path, "can be read or written by others", f"Run: chmod -R go-rwx {word}")
     return None
@@ -339,13 +406,19 @@ def _check_missing_state(folder: str) -> Finding:
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok(f"{folder} is made when it is first needed")
     why = "can't be written" if os.path.isdir(parent) else "is not a folder"
-    remedy = f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a folder that can be written."
+    remedy = (
+        f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
+        "folder that can be written."
+    )
     return problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
 
 
 def _check_settings(_: str) -> Finding:
     if refused := settings.unusable_settings():
-        remedy = "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin configure resume-hooks"
+        remedy = (
+            "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin "
+            "configure resume-hooks"
+        )
         return problem("; ".join(refused), remedy, "refused")
     if ignored := settings.former_settings_in_use():
         return note(" ".join(ignored), "Remove each where it is given.", "former")
@@ -357,7 +430,10 @@ def _check_log(_: str) -> Finding:
     if not noted:
         return ok("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
-    detail = f"{bugs} noted in {bug_log.log_file(Where())}, the last one on {clock.minute(noted[-1])} UTC"
+    detail = (
+        f"{bugs} noted in {bug_log.log_file(Where())}, the last one on "
+        f"{clock.minute(noted[-1])} UTC"
+    )
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
     return note(detail, remedy, "bugs")
 
@@ -368,7 +444,11 @@ def _check_index(_: str) -> Finding:
         return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
-    behind = f", {plural(status.behind, 'file')} behind; the next search reads them" if status.behind else ""
+    behind = (
+        f", {plural(status.behind, 'file')} behind; the next search reads them"
+        if status.behind
+        else ""
+    )
     return ok(f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}")
 
 
@@ -397,22 +477,35 @@ def _check_vault(_: str) -> Finding:
     if not may:
         return note(f"{size}; no more are made: {why}", code="off")
     if said := permission.awaited(Where()):
-        return note(f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited")
+        return note(
+            f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited"
+        )
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
     if most and takes > most:
-        remedy = "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
+        remedy = (
+            "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
+        )
         return note(f"{size}, more than the setting vault allows", remedy, "full")
     if why := held.why_not(Where()):
         return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
     if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
-        said = f"{size}; {plural(missing, 'session')} not held against an early deletion: no link could be made"
-        return note(said, f"See whether links can be made from {Where().projects} to {Where().state}.", "unheld")
+        said = (
+            f"{size}; {plural(missing, 'session')} not held against an early deletion: no "
+            "link could be made"
+        )
+        return note(
+            said,
+            f"See whether links can be made from {Where().projects} to {Where().state}.",
+            "unheld",
+        )
     return ok(size if kept else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:
     ways = clipboard.clipboard_ways()
     if not ways:
-        remedy = "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
+        remedy = (
+            "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
+        )
         return note("no way to the clipboard from here", remedy, "none")
     return ok(f"tried in this order: {', '.join(ways)}")

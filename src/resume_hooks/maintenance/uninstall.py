@@ -29,7 +29,8 @@ FILES = (
 WORDS = "index"
 """Our own files, which ``--purge`` removes, with notes, the plugin's files, and folders that are empty then.
 
-Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten files.
+Originals stay: deleted sessions in the trash, archived ones in the vault, and backups of rewritten
+files.
 """
 
 NOTES = (
@@ -45,10 +46,16 @@ ORIGINALS = {
     "backups": "files as they were before they were rewritten",
     FOLDER: "links to sessions, some of them the last names",
 }
-"""Folders in the state folder that no purge removes; the last one goes where no name in it is the last of its file."""
+"""Folders in the state folder that no purge removes.
+
+The last one goes where no name in it is the last of its file.
+"""
 
 FOLDERS = ("pending", "log", "making", "one-maker")
-"""Folders in the state folder that hold only notes of ours; they are removed once they are empty."""
+"""Folders in the state folder that hold only notes of ours.
+
+They are removed once they are empty.
+"""
 
 SCRIPT = 64 * 1024
 """Bytes of one of the client's scripts that are read."""
@@ -64,37 +71,59 @@ class Left(NamedTuple):
     way: str
 
 
-def files_that_stay(where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]) -> list[Left]:
+def files_that_stay(
+    where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]
+) -> list[Left]:
     """The files that stay once the client's ``commands`` ran and the paths ``goes`` are removed (None: no purge).
 
     Only existing ones: called again afterwards, it returns those that really stayed.
     """
     rows = [*_own_files_that_stay(where, goes), *_client_files_that_stay(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
-        rows.append(Left(program, "this command", f"as it was installed: pipx, uv tool or pip uninstall {NAME}"))
+        rows.append(
+            Left(
+                program,
+                "this command",
+                f"as it was installed: pipx, uv tool or pip uninstall {NAME}",
+            )
+        )
     return rows
 
 
 def notes_on_written_files(where: Where) -> str:
     """Sentences on files that parts wrote into projects; ``""`` for none.
 
-    The question ``written into projects`` is given where things are; an answer is a sentence, or ``""``.
+    The question ``written into projects`` is given where things are; an answer is a sentence, or
+    ``""``.
     """
-    return " ".join(filter(None, (answer(where) for answer in seam.answers("written into projects"))))
+    return " ".join(
+        filter(None, (answer(where) for answer in seam.answers("written into projects")))
+    )
 
 
 def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
-    """The paths in the state folder that stay once ``goes`` are removed; the folder itself, if it can't be listed."""
+    """The paths in the state folder that stay once ``goes`` are removed.
+
+    The folder itself, if it can't be listed.
+    """
 
     def _other_paths(folder: str) -> list[str]:
         paths = (os.path.join(folder, name) for name in sorted(os.listdir(folder)))
         return [path for path in paths if path not in goes]
 
     def path_stays(path: str) -> bool:
-        return os.path.basename(path) not in FOLDERS or not os.path.isdir(path) or bool(_other_paths(path))
+        return (
+            os.path.basename(path) not in FOLDERS
+            or not os.path.isdir(path)
+            or bool(_other_paths(path))
+        )
 
     try:
-        return [path for path in _other_paths(state) if path_stays(path)] if os.path.isdir(state) else []
+        return (
+            [path for path in _other_paths(state) if path_stays(path)]
+            if os.path.isdir(state)
+            else []
+        )
     except OSError:
         return [state]
 
@@ -103,13 +132,22 @@ def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Lef
     state, purge = where.state, in_shell("install --remove --purge")
     left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
-        whole = [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
-        return [*whole, *(_row_of_original(path) for path in left if os.path.basename(path) in ORIGINALS)]
+        whole = (
+            [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
+        )
+        return [
+            *whole,
+            *(_row_of_original(path) for path in left if os.path.basename(path) in ORIGINALS),
+        ]
     return [_row_of_original(path) for path in left]
 
 
 def _row_of_original(path: str) -> Left:
-    return Left(path, ORIGINALS.get(os.path.basename(path), "not among what a purge removes"), _by_hand(path))
+    return Left(
+        path,
+        ORIGINALS.get(os.path.basename(path), "not among what a purge removes"),
+        _by_hand(path),
+    )
 
 
 def _client_files_that_stay(where: Where, commands: Collection[Collection[str]]) -> list[Left]:
@@ -122,16 +160,27 @@ def _client_files_that_stay(where: Where, commands: Collection[Collection[str]])
     ]
     if count := _scripts_that_name_us(where):
         scripts = os.path.join(where.config, "session-env")
-        kind = f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which finds no engine any more"
+        kind = (
+            f"the shell function `{NAME}` in scripts of {plural(count, 'session')}, which "
+            "finds no engine any more"
+        )
         rows.append(
-            Left(scripts, kind, f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +")
+            Left(
+                scripts,
+                kind,
+                f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +",
+            )
         )
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
-        rows.append(Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself"))
+        rows.append(
+            Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself")
+        )
     if claude_cli.marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
         known = os.path.join(plugins, "known_marketplaces.json")
-        rows.append(Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)))
+        rows.append(
+            Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE))
+        )
     return rows
 
 
@@ -153,15 +202,24 @@ def _by_hand(path: str) -> str:
 
 
 def paths_to_purge(state: str) -> list[str]:
-    """The paths that a purge removes: files, and folders with their contents. WriteFailed for links on the way."""
+    """The paths that a purge removes: files, and folders with their contents.
+
+    WriteFailed for links on the way.
+    """
     if os.path.islink(state):
-        raise WriteFailed(f"{state} is a symbolic link and was left alone", "Remove what it points to by hand.")
+        raise WriteFailed(
+            f"{state} is a symbolic link and was left alone", "Remove what it points to by hand."
+        )
     linked = [path for name in FOLDERS if os.path.islink(path := os.path.join(state, name))]
     if linked:
         raise WriteFailed(f"{linked[0]} is a symbolic link and was left alone", "Remove it.")
     pending = os.path.join(glob.escape(state), "pending")
-    notes = [path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))]
-    files = [path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)]
+    notes = [
+        path for prefix in NOTES for path in sorted(glob.glob(os.path.join(pending, f"{prefix}*")))
+    ]
+    files = [
+        path for path in (os.path.join(state, name) for name in FILES) if os.path.lexists(path)
+    ]
     plugin = plugin_folder()
     made = (os.path.join(state, WORDS), *_folders_of_copies())
     folders = [folder for folder in made if os.path.isdir(folder) and not os.path.islink(folder)]

@@ -1,6 +1,7 @@
 """The parts: what can be taken away, each whole in one folder: its verbs, forms, logic, checks and settings.
 
-May import everything below. Must not be imported by name: the core asks by ``seam``, and no part knows another one.
+May import everything below. Must not be imported by name: the core asks by ``seam``, and no part
+knows another one.
 """
 
 NAMES = (

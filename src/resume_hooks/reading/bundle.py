@@ -1,7 +1,7 @@
 """Writing a bundle: transcripts, large tool outputs and sub-agents' transcripts, secrets left out where asked.
 
-File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead anywhere. Home folders
-leave this machine as ``~``: in a bundle, and in a document.
+File checkpoints stay behind: they hold whole files of the user's. So do links, which could lead
+anywhere. Home folders leave this machine as ``~``: in a bundle, and in a document.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ DAMAGED, STAYED = "damaged-line", "file-checkpoint-left-behind"
 
 
 class Homes:
-    """Home folders, whoever's, also as names of project folders; this user's and the sessions' own may lie anywhere."""
+    """Home folders, whoever's, also as names of project folders.
+
+    This user's and the sessions' own may lie anywhere.
+    """
 
     def __init__(self, where: Where, folders: Iterable[str]) -> None:
         found = {where.environ.get("HOME", "").rstrip("/\\")}
@@ -75,10 +78,12 @@ class Homes:
 
 
 class BundleRedactor:
-    """Takes secrets out of a bundle and counts them in ``kinds``; with ``homes`` those folders too, in ``folders``.
+    """Takes secrets out of a bundle and counts them in ``kinds``.
 
-    ``known`` is what was found in the sessions before: it goes wherever it stands. ``pictures`` counts images and other
-    files that are no text, into which nobody looks.
+    With ``homes`` those folders too, in ``folders``.
+
+    ``known`` is what was found in the sessions before: it goes wherever it stands. ``pictures``
+    counts images and other files that are no text, into which nobody looks.
     """
 
     def __init__(self, known: Redactor, homes: Homes | None = None) -> None:
@@ -117,15 +122,25 @@ class BundleRedactor:
         return found[0]
 
 
-def export_bundle(sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None) -> Iterator[bytes]:
-    """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out. SessionNotFound."""
+def export_bundle(
+    sessions: Sequence[SessionFile], where: Where, hide: BundleRedactor | None
+) -> Iterator[bytes]:
+    """The bundle of sessions, oldest first, in pieces, without what ``hide`` takes out.
+
+    SessionNotFound.
+    """
     yield opening_of_bundle(
-        {"exported_at": clock.now(), "by": f"resume-hooks {__version__}", "redacted": hide is not None}
+        {
+            "exported_at": clock.now(),
+            "by": f"resume-hooks {__version__}",
+            "redacted": hide is not None,
+        }
     )
     family = Family(where)
     for number, session in enumerate(sessions, 1):
         head, seal = (
-            b'{"session":%s,"records":[' % orjson.dumps(_head_of_session(session, family, hide, where)._asdict()),
+            b'{"session":%s,"records":['
+            % orjson.dumps(_head_of_session(session, family, hide, where)._asdict()),
             Seal(),
         )
         seal.add_row(head)
@@ -136,13 +151,21 @@ def export_bundle(sessions: Sequence[SessionFile], where: Where, hide: BundleRed
                 for line in read_lines(stream):
                     body = as_json(line.body)
                     damaged += body is None
-                    body = stand_in(DAMAGED) if body is None else hide.redact_record(body) if hide else body
+                    body = (
+                        stand_in(DAMAGED)
+                        if body is None
+                        else hide.redact_record(body)
+                        if hide
+                        else body
+                    )
                     digest.update(body + b"\n")
                     seal.add_row(body)
                     yield (b",\n" if count else b"") + body
                     count += 1
         except OSError as error:
-            raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Check the path.") from error
+            raise SessionNotFound(
+                f"{session.path} can't be read: {error.strerror}", "Check the path."
+            ) from error
         yield b"\n" + FILES
         written = left_out = 0
         for place, path in files_of(session):
@@ -153,11 +176,17 @@ def export_bundle(sessions: Sequence[SessionFile], where: Where, hide: BundleRed
                 yield (b",\n" if written else b"\n") + row
                 written += 1
         sums = seal.seal_sums(Sums(count, digest.hexdigest(), damaged, left_out))
-        yield b"\n%s%s}%s\n" % (SUMS, orjson.dumps(sums._asdict()), b"," if number < len(sessions) else b"")
+        yield b"\n%s%s}%s\n" % (
+            SUMS,
+            orjson.dumps(sums._asdict()),
+            b"," if number < len(sessions) else b"",
+        )
     yield END + b"\n"
 
 
-def _head_of_session(session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where) -> Head:
+def _head_of_session(
+    session: SessionFile, family: Family, hide: BundleRedactor | None, where: Where
+) -> Head:
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     clean: Callable[[str], str] = hide.redact_text if hide else str
     return Head(
@@ -172,7 +201,10 @@ def _head_of_session(session: SessionFile, family: Family, hide: BundleRedactor 
 
 
 def as_json(body: bytes) -> bytes | None:
-    """A line as a part of a JSON document, rewritten where only lenient parsers accept it; None for any other line."""
+    """A line as a part of a JSON document, rewritten where only lenient parsers accept it.
+
+    None for any other line.
+    """
     body = body.strip()
     if not body.startswith(b"{"):
         return None
@@ -187,7 +219,10 @@ def as_json(body: bytes) -> bytes | None:
 def files_of(session: SessionFile) -> list[tuple[str, str]]:
     """The files of a session's own folder for the bundle: the place of each there, and its path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
-    found = [(f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)) for name in _names_in_folder(outputs)]
+    found = [
+        (f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name))
+        for name in _names_in_folder(outputs)
+    ]
     for agent in subagents_of(session.path):
         about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
         found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))
@@ -242,8 +277,9 @@ class Head(NamedTuple):
 class Sums(NamedTuple):
     """The sums of a session in a bundle, after its records: their number, and a digest over their lines in hex.
 
-    ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be read. ``seal`` is the
-    digest of everything that the bundle says of the session (``Seal``), ``""`` in bundles that have no seal.
+    ``damaged`` lines held no record; ``left_out`` files beside it were too large, or could not be
+    read. ``seal`` is the digest of everything that the bundle says of the session (``Seal``),
+    ``""`` in bundles that have no seal.
     """
 
     lines: int

@@ -11,14 +11,18 @@ from typing import NamedTuple
 
 from resume_hooks.system.text import plural
 
-INDENT = "  "  # before every line of foreign text, so that a line at the margin is always one of ours
+INDENT = (
+    "  "  # before every line of foreign text, so that a line at the margin is always one of ours
+)
 VOICE = 4  # how much more of the room a prompt or an answer gets than the output of a tool
 LEAST = 160  # characters that a cut text has at least with its notice; a shorter text is useless
 GAP = 160  # characters that are kept free for the line that tells of a gap
 TAIL_SHARE = 3  # of the output of a tool a third of the room is for its end, where errors stand
 WHOLE = 20_000  # characters of a record that ``read`` prints unasked
 CUT, CUT_HINT = "…", "… --max-chars 0"  # how a cut line ends, and with the words that print all
-HINTED = 3 * len(CUT_HINT)  # characters from which on the words have room, so that the marker before them stays whole
+HINTED = 3 * len(
+    CUT_HINT
+)  # characters from which on the words have room, so that the marker before them stays whole
 SPARE = 20  # characters by which the line of a gap may be longer than that of the widest one: numbers of turns grow
 
 _AT_MARGIN = re.compile(r"(?<=\n)(?=[^\s])")
@@ -30,8 +34,9 @@ Gap = Callable[[int, int], str]
 class TextPiece(NamedTuple):
     """A ``head`` at the margin and the ``body`` below it; ``command`` prints the whole of it.
 
-    ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing`` characters were taken
-    out of the middle of a body that is longer than any room there is (``cut_middle``).
+    ``voice``: a person or the model speaks, so that it is kept before what tools say. ``missing``
+    characters were taken out of the middle of a body that is longer than any room there is
+    (``cut_middle``).
     """
 
     head: str
@@ -53,7 +58,11 @@ class TextPiece(NamedTuple):
 
 def indent_text(text: str) -> str:
     """Foreign text as a body: every line set off from the margin, blank ends cut."""
-    return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n")) if text.strip() else ""
+    return (
+        "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
+        if text.strip()
+        else ""
+    )
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
@@ -67,24 +76,30 @@ def cut_middle(text: str, limit: int) -> tuple[str, int]:
 def page_end(text: str, start: int, limit: int) -> int:
     """Where a page of a text ends that begins at ``start`` and has at most ``limit`` characters; 0: no limit.
 
-    Before a line at the margin, so that an indented message stays in one piece; if that leaves half of the page empty,
-    after any line; if that does, too, anywhere.
+    Before a line at the margin, so that an indented message stays in one piece; if that leaves half
+    of the page empty, after any line; if that does, too, anywhere.
     """
     end = start + limit
     if not limit or len(text) <= end:
         return len(text)
     half = start + max(1, limit // 2)
-    at_margin = max((found.start() for found in _AT_MARGIN.finditer(text, half, end + 1)), default=0)
+    at_margin = max(
+        (found.start() for found in _AT_MARGIN.finditer(text, half, end + 1)), default=0
+    )
     return at_margin or text.rfind("\n", half, end) + 1 or end
 
 
 def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
     """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
-        return "\n".join([opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)])
+        return "\n".join(
+            [opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)]
+        )
     kept = _choose_pieces(pieces, limit - len(opening) - 1)
     room = limit
-    for _ in range(3):  # what is promised of each gap and notice is generous; once more where it was not
+    for _ in range(
+        3
+    ):  # what is promised of each gap and notice is generous; once more where it was not
         text = "\n".join([opening, *_lay_out_pieces(pieces, kept, room - len(opening) - 1, gap)])
         if len(text) < limit:
             return text
@@ -105,7 +120,9 @@ def fit_ends(opening: str, blocks: Sequence[str], limit: int, gap: Gap) -> str:
         if room < 1:
             break
         first, last = (first, last - 1) if from_end else (first + 1, last)
-    return cut_lines("\n".join([opening, *blocks[:first], gap(first, last - 1), *blocks[last:]]), limit)
+    return cut_lines(
+        "\n".join([opening, *blocks[:first], gap(first, last - 1), *blocks[last:]]), limit
+    )
 
 
 def cut_lines(text: str, limit: int) -> str:
@@ -118,7 +135,10 @@ def cut_lines(text: str, limit: int) -> str:
 
 
 def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]:
-    """``room`` shared out by weight; what one does not need goes to the others, so that the short ones stay whole."""
+    """``room`` shared out by weight.
+
+    What one does not need goes to the others, so that the short ones stay whole.
+    """
     given = [0] * len(sizes)
     waiting = [place for place, size in enumerate(sizes) if size]
     while waiting and room > 0:
@@ -134,7 +154,10 @@ def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]
 
 
 def cut_piece(piece: TextPiece, room: int) -> str:
-    """The body of a piece in ``room`` characters, with the notice of what is missing; the notice alone if need be."""
+    """The body of a piece in ``room`` characters, with the notice of what is missing.
+
+    The notice alone if need be.
+    """
     body = piece.body
     if len(body) <= room:
         return body
@@ -144,8 +167,12 @@ def cut_piece(piece: TextPiece, room: int) -> str:
         return f"{INDENT}… {plural(len(body) + piece.missing, 'character')}: {piece.command}"
     # A call that was shortened ends with the same command, which the notice has.
     tail = 0 if piece.voice or body.endswith(f"{piece.command})") else left // TAIL_SHARE
-    notice = f"{INDENT}… {plural(len(body) - left + piece.missing, 'more character')}: {piece.command}"
-    last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
+    notice = (
+        f"{INDENT}… {plural(len(body) - left + piece.missing, 'more character')}: {piece.command}"
+    )
+    last = (
+        f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
+    )
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 
 
@@ -160,7 +187,9 @@ def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
         for place, piece in enumerate(pieces):
             if piece.voice is not voice:
                 continue
-            splits = place > 0 and not kept[place - 1] and place + 1 < len(kept) and not kept[place + 1]
+            splits = (
+                place > 0 and not kept[place - 1] and place + 1 < len(kept) and not kept[place + 1]
+            )
             room -= piece.least + (GAP if splits else 0)  # one gap becomes two
             if room < 0:
                 return kept
@@ -168,10 +197,14 @@ def _choose_pieces(pieces: Sequence[TextPiece], room: int) -> list[bool]:
     return kept
 
 
-def _lay_out_pieces(pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap) -> list[str]:
+def _lay_out_pieces(
+    pieces: Sequence[TextPiece], kept: Sequence[bool], room: int, gap: Gap
+) -> list[str]:
     gaps = {start: gap(start, end) for start, end in _gaps_between(kept)}
     stay = [place for place, here in enumerate(kept) if here]
-    fixed = sum(len(line) + 1 for line in gaps.values()) + sum(len(pieces[place].head) + 2 for place in stay)
+    fixed = sum(len(line) + 1 for line in gaps.values()) + sum(
+        len(pieces[place].head) + 2 for place in stay
+    )
     sizes = [len(pieces[place].body) for place in stay]
     given = shares(sizes, [VOICE if pieces[place].voice else 1 for place in stay], room - fixed)
     rooms = dict(zip(stay, given, strict=True))

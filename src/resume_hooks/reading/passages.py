@@ -1,9 +1,10 @@
 """Passages: records as a model reads them, each with its reference, who speaks, and what was said or done.
 
-Calls are named in a line each; what the client adds by itself is told of, not repeated. One record is a passage. Those
-around a record, and pages from the end of a file to its start, are read without turns: what is read grows with what is
-shown, not with the file, and nothing that is appended changes the page before a record. Turns, errors and commands take
-one scan: an observer notes where each record stands and what was called; texts stay on disk until they are wanted.
+Calls are named in a line each; what the client adds by itself is told of, not repeated. One record
+is a passage. Those around a record, and pages from the end of a file to its start, are read without
+turns: what is read grows with what is shown, not with the file, and nothing that is appended
+changes the page before a record. Turns, errors and commands take one scan: an observer notes where
+each record stands and what was called; texts stay on disk until they are wanted.
 """
 
 from __future__ import annotations
@@ -15,8 +16,21 @@ from typing import BinaryIO, NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.reading.char_budget import WHOLE, TextPiece, cut_middle, indent_text
-from resume_hooks.reading.render import Rendering, block_text, calls_before, fields_text, rendering_of, text_of
-from resume_hooks.sessions.record_references import RecordLine, RecordLines, RecordOffset, TranscriptNames, is_record_id
+from resume_hooks.reading.render import (
+    Rendering,
+    block_text,
+    calls_before,
+    fields_text,
+    rendering_of,
+    text_of,
+)
+from resume_hooks.sessions.record_references import (
+    RecordLine,
+    RecordLines,
+    RecordOffset,
+    TranscriptNames,
+    is_record_id,
+)
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.invocation import in_shell
@@ -34,7 +48,9 @@ TARGET = 200  # characters of what a call is about
 SLIGHT = 60  # characters of further input that are not worth a notice: what a command is for
 EXPORTED = frozenset({"tool", records.RESULT, records.CALL})  # plain exports alone have these kinds
 
-UNSAID = frozenset({"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"})
+UNSAID = frozenset(
+    {"date_change", "prompt_snapshot", "task_reminder", "todo_reminder", "total_tokens_reminder"}
+)
 """Attachments that come with every other call and say nothing of the work."""
 
 _REMINDER, _REMINDER_END = "<system-reminder>", "</system-reminder>"
@@ -64,7 +80,8 @@ class Passage(NamedTuple):
     def word(self) -> str:
         """The record's name after a session's: its line, or the uuid and place of one that was not counted.
 
-        The uuid stays where the file is rewritten; the place finds it at once, and tells it from others of that uuid.
+        The uuid stays where the file is rewritten; the place finds it at once, and tells it from
+        others of that uuid.
         """
         if self.entry.number >= 0:
             return self.entry.word
@@ -75,7 +92,9 @@ class Passage(NamedTuple):
         """Characters of the whole text, of which ``text`` may be a part."""
         return len(self.shown.text)
 
-    def piece(self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False) -> TextPiece:
+    def piece(
+        self, names: TranscriptNames, limit: int = 0, *, with_turn: bool = False
+    ) -> TextPiece:
         """As it is printed in an answer of ``limit`` characters, 0 for any number."""
         reference = names.reference(self.entry.word)
         turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
@@ -97,7 +116,10 @@ def says_something(record: Record) -> bool:
     if kind == records.ATTACHMENT:
         return kind_of(record) not in UNSAID
     if kind == records.SYSTEM:
-        return bool(string(record, "content").strip()) or string(record, "subtype") == records.API_ERROR
+        return (
+            bool(string(record, "content").strip())
+            or string(record, "subtype") == records.API_ERROR
+        )
     if kind == records.PROGRESS or not records.message(record):
         return False
     if kind not in records.CHAIN_KINDS:
@@ -123,7 +145,11 @@ class PassageFile(NamedTuple):
 
 
 def passage(
-    record: Record, entry: RecordLine, file: PassageFile, calls: Mapping[str, ToolCall], turn: int = -1
+    record: Record,
+    entry: RecordLine,
+    file: PassageFile,
+    calls: Mapping[str, ToolCall],
+    turn: int = -1,
 ) -> Passage:
     """A record as a passage; ``calls`` are the calls that it may answer."""
     names, subagent = file
@@ -132,9 +158,24 @@ def passage(
     speaker = _speaker_of(record, shown, prompt=prompt, subagent=subagent)
     text = _brief_text(record, names.reference(entry.word), calls, len(shown.text))
     aside = record.get("isSidechain") and not subagent
-    voice = prompt or (records.kind(record) == records.ASSISTANT and bool(records.text(record).strip()) and not aside)
+    voice = prompt or (
+        records.kind(record) == records.ASSISTANT
+        and bool(records.text(record).strip())
+        and not aside
+    )
     uuid, time = string(record, "uuid"), string(record, "timestamp")
-    return Passage(entry, turn, uuid, time, shown, speaker, text, bool(voice), is_failure(record), is_added(record))
+    return Passage(
+        entry,
+        turn,
+        uuid,
+        time,
+        shown,
+        speaker,
+        text,
+        bool(voice),
+        is_failure(record),
+        is_added(record),
+    )
 
 
 def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: bool) -> str:
@@ -146,11 +187,19 @@ def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: boo
         who = f"system {string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.results(record):
         state = "failed result" if failed_in(record) else "result"
-        who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip() if shown.tool else state
+        who = (
+            f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip()
+            if shown.tool
+            else state
+        )
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
         who = "assistant, API error"
     elif kind == records.USER and not prompt:
-        who = "user, summary of a compaction" if record.get("isCompactSummary") else "user, not a prompt"
+        who = (
+            "user, summary of a compaction"
+            if record.get("isCompactSummary")
+            else "user, not a prompt"
+        )
     if record.get("isSidechain") and not subagent:
         who = f"sub-agent's {who}"
     return who
@@ -170,18 +219,25 @@ def is_failure(record: Record) -> bool:
     return api or record.get("isApiErrorMessage") is True or bool(failed_in(record))
 
 
-def _brief_text(record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int) -> str:
+def _brief_text(
+    record: Record, reference: str, calls: Mapping[str, ToolCall], characters: int
+) -> str:
     """The words of a record, each call as one line, without the client's own additions."""
     kind = records.kind(record)
     if is_added(record):
-        return f"[{plural(characters, 'character')} that the client added: {whole_command(reference, characters)}]"
+        return (
+            f"[{plural(characters, 'character')} that the client added: "
+            f"{whole_command(reference, characters)}]"
+        )
     if kind == records.ASSISTANT:
         own = calls_in(record)
         blocks = (_call_line(block, own, reference) if block.get("type") == records.CALL else block_text(block)
                   for block in records.blocks(record) if _block_says_something(block))  # fmt: skip
         return "\n".join(blocks)
     said = text_of(record, calls)
-    return without_reminders(said.removeprefix("[error]\n") if failed_in(record) else said, reference)
+    return without_reminders(
+        said.removeprefix("[error]\n") if failed_in(record) else said, reference
+    )
 
 
 def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> str:
@@ -189,12 +245,19 @@ def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> st
     about = call.target if call else ""
     shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
     left = sum(map(len, records.strings(block.get("input")))) - len(shown)
-    rest = f" (… {left:,} more characters of input: {whole_command(reference)})" if left > SLIGHT else ""
+    rest = (
+        f" (… {left:,} more characters of input: {whole_command(reference)})"
+        if left > SLIGHT
+        else ""
+    )
     return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
 
 
 def without_reminders(text: str, reference: str = "") -> str:
-    """``text`` without reminders, each replaced by a note with the ``reference``, if given; walked once."""
+    """``text`` without reminders, each replaced by a note with the ``reference``, if given.
+
+    Walked once.
+    """
     parts = []
     place = 0
     while (start := text.find(_REMINDER, place)) >= 0:
@@ -204,7 +267,10 @@ def without_reminders(text: str, reference: str = "") -> str:
         end += len(_REMINDER_END)
         parts.append(text[place:start])
         if reference:
-            parts.append(f"[{end - start:,} characters of a reminder by the client: {whole_command(reference)}]")
+            parts.append(
+                f"[{end - start:,} characters of a reminder by the client: "
+                f"{whole_command(reference)}]"
+            )
         place = end
     return "".join([*parts, text[place:]])
 
@@ -216,12 +282,19 @@ class PassagePage(NamedTuple):
     more: bool
 
 
-def page(entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int) -> PassagePage:
-    """The last ``limit`` whole records that say something before a line, None: the end. SessionNotFound."""
+def page(
+    entries: RecordLines, names: TranscriptNames, before: RecordLine | None, limit: int
+) -> PassagePage:
+    """The last ``limit`` whole records that say something before a line, None: the end.
+
+    SessionNotFound.
+    """
     with open_transcript(entries.file) as stream:
         end = entries.size if before is None else before.offset
         found = list(_take_rows(_saying(entries, lines_before(stream, end)), limit + 1))
-        return PassagePage(_read_passages(found[:limit][::-1], entries, names, stream), more=len(found) > limit)
+        return PassagePage(
+            _read_passages(found[:limit][::-1], entries, names, stream), more=len(found) > limit
+        )
 
 
 def around(
@@ -234,11 +307,21 @@ def around(
         earlier = list(_take_rows(rows, before, uncounted=is_added))[::-1]
         end = entry.offset + entry.length
         stream.seek(end)
-        later = list(_take_rows(_saying(entries, read_lines(stream, end, entry.number + 1)), after, uncounted=is_added))
-        return _read_passages(earlier, entries, names, stream), _read_passages(later, entries, names, stream)
+        later = list(
+            _take_rows(
+                _saying(entries, read_lines(stream, end, entry.number + 1)),
+                after,
+                uncounted=is_added,
+            )
+        )
+        return _read_passages(earlier, entries, names, stream), _read_passages(
+            later, entries, names, stream
+        )
 
 
-def _read_passages(rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO) -> list[Passage]:
+def _read_passages(
+    rows: list[Row], entries: RecordLines, names: TranscriptNames, stream: BinaryIO
+) -> list[Passage]:
     """Records as passages, the calls that they answer looked up among them and before them."""
     made: dict[str, ToolCall] = {}
     answered: list[str] = []
@@ -255,7 +338,12 @@ def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
     for line in lines:
         record = records.parse(line.body)
         if record is not None and says_something(record):
-            yield RecordLine(entries.session_id, entries.file, line.number, line.offset, len(line.raw)), record
+            yield (
+                RecordLine(
+                    entries.session_id, entries.file, line.number, line.offset, len(line.raw)
+                ),
+                record,
+            )
 
 
 def _take_rows(
@@ -284,7 +372,8 @@ class RecordRow(NamedTuple):
 class ShellCall(NamedTuple):
     """A command of a shell: ``state`` is ok, failed, interrupted, rejected, background or unanswered.
 
-    ``code`` is the exit code where the client wrote it down; ``answer`` the line of the result, -1 for none.
+    ``code`` is the exit code where the client wrote it down; ``answer`` the line of the result, -1
+    for none.
     """
 
     number: int
@@ -323,7 +412,9 @@ class TurnReader:
                 self._calling[call] = row
                 if string(block, "name") in SHELLS and isinstance(block.get("input"), dict):
                     at, words = string(record, "timestamp"), string(block["input"], "command")
-                    self._commands[call or str(row.number)] = ShellCall(row.number, row.turn, at, words)
+                    self._commands[call or str(row.number)] = ShellCall(
+                        row.number, row.turn, at, words
+                    )
             elif block.get("type") == records.RESULT:
                 call = string(block, "tool_use_id")
                 if call in self._commands:
@@ -346,7 +437,9 @@ class TurnReader:
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Where a record lies."""
-        return RecordLine(self.session.session_id, self.session.path, row.number, row.offset, row.length)
+        return RecordLine(
+            self.session.session_id, self.session.path, row.number, row.offset, row.length
+        )
 
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:
         """Records as passages, read from disk. SessionNotFound if the file changed meanwhile."""
@@ -360,12 +453,22 @@ class TurnReader:
 
     def calls_of(self, record: Record) -> dict[str, ToolCall]:
         """The calls that a record answers, by their ids, looked up where they were made."""
-        rows = dict.fromkeys(self._calling[call] for call in records.answered_calls(record) if call in self._calling)
-        return {call: found for row in rows for call, found in calls_in(self.entry_of_row(row).record() or {}).items()}
+        rows = dict.fromkeys(
+            self._calling[call] for call in records.answered_calls(record) if call in self._calling
+        )
+        return {
+            call: found
+            for row in rows
+            for call, found in calls_in(self.entry_of_row(row).record() or {}).items()
+        }
 
     def lines_of_calls(self, record: Record) -> list[int]:
         """The lines of the calls that a record answers."""
-        found = (self._calling[call].number for call in records.answered_calls(record) if call in self._calling)
+        found = (
+            self._calling[call].number
+            for call in records.answered_calls(record)
+            if call in self._calling
+        )
         return list(dict.fromkeys(found))
 
 

@@ -1,6 +1,7 @@
 """A record as text for people and models: what was said, called and answered, without the JSON around it.
 
-What the texts hold is foreign: whoever prints them keeps control characters from the terminal (``cli.output.say``).
+What the texts hold is foreign: whoever prints them keeps control characters from the terminal
+(``cli.output.say``).
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ def render(record: Record, entry: RecordLine) -> Rendering:
 
 
 def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str, ToolCall]:
-    """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id; of several the nearest."""
+    """The calls of these ids in the last LOOKED_BACK bytes before ``end``, by id.
+
+    Of several the nearest.
+    """
     missing = {call for call in wanted if call}
     found: dict[str, ToolCall] = {}
     for line in lines_before(stream, end) if missing else ():
@@ -63,7 +67,9 @@ def calls_before(stream: BinaryIO, end: int, wanted: Iterable[str]) -> dict[str,
 
 def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
     """A record as text, where the ``calls`` that it may answer are known."""
-    named = [calls[call] for call in records.answered_calls(record) if call in calls] or list(calls_in(record).values())
+    named = [calls[call] for call in records.answered_calls(record) if call in calls] or list(
+        calls_in(record).values()
+    )
     tools = [call.tool for call in named] or [string(records.message(record), "tool_name")]
     return Rendering(
         kind=records.kind(record),
@@ -75,26 +81,42 @@ def rendering_of(record: Record, calls: Mapping[str, ToolCall]) -> Rendering:
 
 
 def text_of(record: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
-    """What a record holds as text; several answers in it are told apart by the ``calls`` that they belong to."""
+    """What a record holds as text.
+
+    Several answers in it are told apart by the ``calls`` that they belong to.
+    """
     kind = records.kind(record)
     if kind == records.ATTACHMENT:
         # What reached the model where that was kept, else what it was made of.
-        sent = [text for part in records.objects(record.get("rendered")) if (text := string(part, "content"))]
+        sent = [
+            text
+            for part in records.objects(record.get("rendered"))
+            if (text := string(part, "content"))
+        ]
         return "\n\n".join(sent) or fields_text(records.mapping(record, "attachment"))
     if digest := digest_in(record):
         return full(digest)
     if message := records.message(record):
         blocks = records.blocks(script_calls.with_result(record))
         if kind not in records.CHAIN_KINDS and "content" not in message:  # a plain export's
-            return fields_text({key: value for key, value in message.items() if key not in {"role", "tool_name"}})
+            return fields_text(
+                {key: value for key, value in message.items() if key not in {"role", "tool_name"}}
+            )
         several = len(records.results(record)) > 1
-        return "\n\n".join(block_text(block, (calls or {}) if several else None) for block in blocks)
+        return "\n\n".join(
+            block_text(block, (calls or {}) if several else None) for block in blocks
+        )
     said = string(record, "content") or string(record, "summary")
-    return said or fields_text({key: value for key, value in record.items() if key not in _ENVELOPE})
+    return said or fields_text(
+        {key: value for key, value in record.items() if key not in _ENVELOPE}
+    )
 
 
 def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> str:
-    """One block of a message as text; a result is told apart by its call where ``calls`` are given."""
+    """One block of a message as text.
+
+    A result is told apart by its call where ``calls`` are given.
+    """
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
@@ -128,12 +150,21 @@ def _media_text(kind: str, block: Record) -> str:
 
 
 def fields_text(value: Mapping[str, object]) -> str:
-    """Fields as ``key: value`` lines, inner ones as ``key.inner: value``; a text of several lines begins below."""
-    return "\n".join(f"{key}:\n{said}" if "\n" in said else f"{key}: {said}" for key, said in _leaves_of_fields(value))
+    """Fields as ``key: value`` lines, inner ones as ``key.inner: value``.
+
+    A text of several lines begins below.
+    """
+    return "\n".join(
+        f"{key}:\n{said}" if "\n" in said else f"{key}: {said}"
+        for key, said in _leaves_of_fields(value)
+    )
 
 
 def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Every plain value with the way to it; no recursion, since a hostile file may nest without end."""
+    """Every plain value with the way to it.
+
+    No recursion, since a hostile file may nest without end.
+    """
     waiting: list[tuple[str, object]] = list(value.items())[::-1]
     while waiting:
         key, inner = waiting.pop()
@@ -142,6 +173,8 @@ def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         elif isinstance(inner, dict) and inner:
             waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
         elif isinstance(inner, list) and inner:
-            waiting += [(f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]]
+            waiting += [
+                (f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]
+            ]
         else:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)

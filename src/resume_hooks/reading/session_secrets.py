@@ -1,7 +1,7 @@
 """The secrets that the rules find in sessions, so that they can be removed from everything printed of them.
 
-Whoever gives a session away reads all of it first (``secrets_of_sessions``); where a prompt waits only its two ends are
-read (``secrets_of_ends``).
+Whoever gives a session away reads all of it first (``secrets_of_sessions``); where a prompt waits
+only its two ends are read (``secrets_of_ends``).
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
 def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
     """A redactor that knows what the rules find in the first and the last part of sessions, as they were read.
 
-    What is ``spared``, such as the ids of sessions, is never taken for a secret that was known before.
+    What is ``spared``, such as the ids of sessions, is never taken for a secret that was known
+    before.
     """
     redactor = Redactor()
     redactor.spare(spared)
@@ -68,4 +69,7 @@ def _files_beside(path: str) -> list[str]:
         names = sorted(os.listdir(folder))
     except OSError:
         names = []
-    return [*(os.path.join(folder, name) for name in names), *(agent.path for agent in subagents_of(path))]
+    return [
+        *(os.path.join(folder, name) for name in names),
+        *(agent.path for agent in subagents_of(path)),
+    ]

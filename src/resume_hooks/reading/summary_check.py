@@ -1,11 +1,13 @@
 """A model's summary, checked against the transcript: each sentence gets the record that shows it, or a mark.
 
-Deterministic: the claims of a sentence (files, names out of code, commands, numbers, quotes, addresses) are looked up,
-not understood. A claim that no record has marks its sentence; where a record, or those next to it, have all claims of
-a sentence, the best of them is named. The words of the summary all stay.
+Deterministic: the claims of a sentence (files, names out of code, commands, numbers, quotes,
+addresses) are looked up, not understood. A claim that no record has marks its sentence; where a
+record, or those next to it, have all claims of a sentence, the best of them is named. The words of
+the summary all stay.
 
-Words are runs of letters, digits and ``_`` of ASCII, in lower case, so that a path, a call or a line break around a
-name changes nothing. A text that can't be looked up is not a claim: small numbers, approximations, words of prose.
+Words are runs of letters, digits and ``_`` of ASCII, in lower case, so that a path, a call or a
+line break around a name changes nothing. A text that can't be looked up is not a claim: small
+numbers, approximations, words of prose.
 """
 
 from __future__ import annotations
@@ -34,37 +36,49 @@ READ = 12  # words of a quote that are looked up: how it begins
 ANY = b""  # stands for any word
 BEFORE = 12  # characters before a number that are looked at
 
-_TO_WORDS = bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower() + b" " * 128
+_TO_WORDS = (
+    bytes(byte if chr(byte).isalnum() or chr(byte) == "_" else 0x20 for byte in range(128)).lower()
+    + b" " * 128
+)
 _CODE = re.compile(r"(`{1,3})([^`]{1,400})\1")
 _QUOTE = re.compile(r'(?<![\w=])"([^"]{9,2000})"(?!\w)|\u201c([^\u201d]{9,2000})\u201d')
-_CUT = re.compile(r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&")  # a gap or no text in a quote; a command's end
+_CUT = re.compile(
+    r"\.\.\.+|\u2026|\[[^\]]{0,80}\]|[`<>;|]|&&"
+)  # a gap or no text in a quote; a command's end
 
 _COMMAND = re.compile(r"[a-z.~/][\w./:@-]*\s[^(){}=]+\Z")
 _TOKEN = re.compile(r"[\w.@~/\\+#%:,$-]+")
-_NUMBER = re.compile(r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?")
+_NUMBER = re.compile(
+    r"[#v$]?((?:[0-9]{1,3}(?:,[0-9]{3}){1,4}|[0-9]{1,15})(?:\.[0-9]{1,9}){0,3})(?:%|([a-zA-Z]{1,3}))?"
+)
 _UNITS = ("", "s", "ms", "k", "kb", "mb", "gb", "x", "px", "st", "nd", "rd", "th")
 """Units that may stand right after a number, also where the summary has a space between them."""
 
 _THOUSAND = re.compile(r"(?<=[0-9])(?=(?:[0-9]{3})+\Z)")
 _ALONE = rb"(?![0-9\t]|\xe2\x86\x92)"  # after a number that is not part of another one, and not the number of a line
 _ABOUT = re.compile(
-    r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z", re.IGNORECASE
+    r"(?:~|\u2248|\babout|\baround|\broughly|\bover|\bnearly|\balmost|\blines?|[-\u2013])\s*\Z",
+    re.IGNORECASE,
 )
 """What stands before a number that nobody has to have written: a rounded one, a line's, the end of a range."""
 
-_NAMED = re.compile(r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w")
+_NAMED = re.compile(
+    r"[a-z0-9][A-Z]|[A-Za-z]{2}\d|\d[A-Za-z]{2}|\w_\w|\w\.\w|\A[~.]?/\w|/.*/|\A-{1,2}\w"
+)
 """Signs that no word of prose has."""
 
 _FILE = re.compile(r"(?:.*[\\/])?([\w@+-][\w.@+-]*\.[A-Za-z]\w{0,7})(?::[\d:,-]+)?")
-_HASH = re.compile(r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}")  # also where one is cut
+_HASH = re.compile(
+    r"(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])([0-9a-f]{7})[0-9a-f]{0,57}"
+)  # also where one is cut
 _ABBREVIATED = frozenset({"e.g", "i.e", "a.k.a"})
 
 
 class Claim(NamedTuple):
     """Something to look up: as it is ``shown``, and the ``words`` of which a text that has it has any.
 
-    ``pattern`` is what that text has in lower case, None where a word says all; it begins with plain letters, since
-    these are found fast.
+    ``pattern`` is what that text has in lower case, None where a word says all; it begins with
+    plain letters, since these are found fast.
     """
 
     shown: str
@@ -121,19 +135,29 @@ def _claims_of_names(text: str, *, in_code: bool) -> Iterator[Claim]:
 
 
 def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
-    """A number, with its separators and without, its unit apart or right behind; none that every text has."""
+    """A number, with its separators and without, its unit apart or right behind.
+
+    None that every text has.
+    """
     plain = digits.replace(",", "")
     if len(plain) > 1:
         ways = sorted({plain, _THOUSAND.sub(",", plain)})
         ends = {re.split("[,.]", way)[-1] for way in ways}
-        words = tuple(f"{end}{each}".encode() for end in sorted(ends) for each in {*_UNITS, unit.lower()})
+        words = tuple(
+            f"{end}{each}".encode() for end in sorted(ends) for each in {*_UNITS, unit.lower()}
+        )
         yield Claim(
-            token, words, re.compile(b"|".join(_pattern_of_words(way.encode(), _ALONE, rb"\w.") for way in ways))
+            token,
+            words,
+            re.compile(b"|".join(_pattern_of_words(way.encode(), _ALONE, rb"\w.") for way in ways)),
         )
 
 
 def _pattern_of_words(words: bytes, behind: bytes, before: bytes = rb"\w") -> bytes:
-    """The pattern of words that none of the letters ``before`` stands before; it begins with plain letters."""
+    """The pattern of words that none of the letters ``before`` stands before.
+
+    It begins with plain letters.
+    """
     plain = re.escape(words)
     return plain + rb"(?<![" + before + rb"]" + plain + rb")" + behind
 
@@ -164,13 +188,18 @@ _MARKS, _REFERENCES = re.compile(_MARK), re.compile(_REF)
 _END = re.compile(
     rf"(?:[.!?][\"')*_`]*|{_MARK})(?=\s+(?!{_MARK})[\"'(*_`]*[A-Z0-9À-Þ가-힣])|[。\uff01\uff1f](?: {_MARK})*"
 )
-_CLOSED = re.compile(r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d")  # nothing ends in it
+_CLOSED = re.compile(
+    r"(`{1,3})[^`]{1,400}\1|\"[^\"]{0,2000}\"|\u201c[^\u201d]{0,2000}\u201d"
+)  # nothing ends in it
 _STOPS = re.compile(r"[.!?]+(?=\s|\Z)|[\]`\"\u201c\u201d。\uff01\uff1f]")
 """Signs that would end a mark, or move the ends of the sentences around it."""
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _HEAD = re.compile(r"\s*(?:#{1,6}\s|\||[a-z ,]*:?\s*\Z)")  # a heading, a row of a table, nothing
-_UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {bookkeeping.QUEUE_OPERATION, bookkeeping.PR_LINK}
+_UNSAID = (bookkeeping.SILENT | bookkeeping.TITLES.keys()) - {
+    bookkeeping.QUEUE_OPERATION,
+    bookkeeping.PR_LINK,
+}
 _FRONT = 300  # characters of a text in which what we told a model shows that we did
 
 
@@ -185,7 +214,10 @@ class CheckedSummary(NamedTuple):
     @property
     def words(self) -> str:
         """The counts in words."""
-        return f"of {plural(self.sentences, 'sentence')} {self.tied} tied to records, {self.marked} {ABSENT}"
+        return (
+            f"of {plural(self.sentences, 'sentence')} {self.tied} tied to records, "
+            f"{self.marked} {ABSENT}"
+        )
 
 
 class _Sentence(NamedTuple):
@@ -196,15 +228,21 @@ class _Sentence(NamedTuple):
     @property
     def tells(self) -> bool:
         """Whether its claims identify a record: a number alone may stand in any."""
-        return len(self.claims) > 1 or any(letter.isalpha() for claim in self.claims for letter in claim.shown)
+        return len(self.claims) > 1 or any(
+            letter.isalpha() for claim in self.claims for letter in claim.shown
+        )
 
 
 class _Places:
     """Where the claims and the words of sentences occur, gathered in one pass over the texts of records."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
-        self.of: dict[Claim, set[int]] = {claim: set() for sentence in sentences for claim in sentence.claims}
-        self._prose: dict[bytes, set[int]] = {word: set() for sentence in sentences for word in sentence.words}
+        self.of: dict[Claim, set[int]] = {
+            claim: set() for sentence in sentences for claim in sentence.claims
+        }
+        self._prose: dict[bytes, set[int]] = {
+            word: set() for sentence in sentences for word in sentence.words
+        }
         self._records: list[tuple[str, int]] = []
         self._by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
         for claim, places in self.of.items():
@@ -231,7 +269,9 @@ class _Places:
         places = [self.of[claim] for claim in sentence.claims]
         shown = set.intersection(*places)
         if not shown:  # a call, and the answer to it
-            shown = set.intersection(*({at - back for at in place for back in range(NEAR + 1)} for place in places))
+            shown = set.intersection(
+                *({at - back for at in place for back in range(NEAR + 1)} for place in places)
+            )
         rare = [at for word in sentence.words if len(at := self._prose[word]) < COMMON]
 
         def weight(at: int) -> tuple[bool, float, int]:
@@ -245,27 +285,39 @@ class _Places:
 
 
 def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:
-    """Each record that says something, by its reference, and its text; of summaries, ours among them, none.
+    """Each record that says something, by its reference, and its text.
 
-    A file as it was before an edit, which no reader is shown, has no reference. SessionNotFound where ``file`` can't be
-    read.
+    Of summaries, ours among them, none.
+
+    A file as it was before an edit, which no reader is shown, has no reference. SessionNotFound
+    where ``file`` can't be read.
     """
     with open_transcript(file, BUFFER) as stream:
         for line in read_lines(stream):
             record = records.parse(line.body)
-            if record is None or record.get("isCompactSummary") is True or records.kind(record) in _UNSAID:
+            if (
+                record is None
+                or record.get("isCompactSummary") is True
+                or records.kind(record) in _UNSAID
+            ):
                 continue
             text = text_of(record)
             if not any(words in text[:_FRONT] for words in (OPENING, AFTER_CLEAR, FURTHER_PART)):
                 asked = records.is_prompt(record) and text.startswith("<command-")
-                yield f"{session}:{line.number}", f"{text}\n{records.prompt_text(record)}" if asked else text
+                yield (
+                    f"{session}:{line.number}",
+                    f"{text}\n{records.prompt_text(record)}" if asked else text,
+                )
                 if before := records.string(records.tool_details(record), "originalFile"):
                     yield "", before
 
 
 def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
     """A summary, checked against what was ``said``: the reference and the text of each record, in their order."""
-    pieces = [(piece, _sentence_of_piece(piece) if says else None) for piece, says in _pieces_of_text(text)]
+    pieces = [
+        (piece, _sentence_of_piece(piece) if says else None)
+        for piece, says in _pieces_of_text(text)
+    ]
     places = _Places([sentence for _, sentence in pieces if sentence])
     for reference, words in said:
         places.take_record(reference, words)
@@ -278,11 +330,15 @@ def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
         if absent := [claim.shown for claim in sentence.claims if not places.of[claim]]:
             marked += 1
             names = (_STOPS.sub("", name[:WIDEST]) for name in dict.fromkeys(absent))
-            out += [f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"] if ABSENT not in piece else []
+            out += (
+                [f" [{ABSENT}: {', '.join(islice(names, NAMED))}]"] if ABSENT not in piece else []
+            )
         elif sentence.tells and (best := places.best_record(sentence)):
             tied += 1
             out += [f" ({best})"] if best not in sentence.known else []
-    return CheckedSummary("".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked)
+    return CheckedSummary(
+        "".join(out), sum(sentence is not None for _, sentence in pieces), tied, marked
+    )
 
 
 def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:

@@ -36,7 +36,9 @@ _SHORTEST_PAT = 30
 """Bytes of a personal access token; shorter ones are other things that are called so."""
 
 _SIGNS = late(rb"[=:>]|[\"'] ?, ?\\*[\"']")
-_NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(128)
+_NAME = bytes(sign if chr(sign).isalnum() or sign in b"_.-" else 0 for sign in range(128)) + bytes(
+    128
+)
 _PHRASE = bytes(sign or (32 if place in b" \t" else 0) for place, sign in enumerate(_NAME))
 _NAMED = late(
     rb"(?:api|app|access|secret|private|auth|encryption|signing|master|account|shared|service|license|deploy|admin|"
@@ -75,7 +77,9 @@ _CALLED = late(
 """A call that takes a key among its arguments."""
 
 _PARAMETER = late(rb"[?&](?:key|code|sid|ticket|assertion)=\Z")
-_NO_NAMES = tuple(sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}"))
+_NO_NAMES = tuple(
+    sign + b":secret" for sign in (*(b"%d" % digit for digit in range(10)), b"*", b"}")
+)
 """What stands before the name of a secret, as AWS writes it."""
 
 _FIELDS = (b"value", b"default", b"content", b"secretstring", b"plaintext", b"body")
@@ -108,7 +112,11 @@ _OVER = late(
 """What parts a name from a value that begins on the next line."""
 
 _PIECE = late(
-    rb"(?:\\?[\"'](?:[ \t]*[+\\]" + _GAP + rb"|[ \t]*\n" + _GAP + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
+    rb"(?:\\?[\"'](?:[ \t]*[+\\]"
+    + _GAP
+    + rb"|[ \t]*\n"
+    + _GAP
+    + rb")\\?[\"']|\\\n[ \t]*)([\w.=+/~-]{8,400})"
 )
 """What goes on with a value: the next literal, joined or beside it, or the next line behind a backslash."""
 
@@ -171,7 +179,9 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
         return []
     if name.endswith(b"_pat") and len(value[0]) < _SHORTEST_PAT:
         return []
-    if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])) or name.endswith(value[0].lower()):
+    if not (_UUID_NAME.search(name) if is_id(value[0]) else is_key(value[0])) or name.endswith(
+        value[0].lower()
+    ):
         return []
     return [Span(generic, start, value.end(), GENERIC)]
 
@@ -190,7 +200,11 @@ def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
     value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
     if not value:
         return []
-    secret = is_basic(value[0]) if name.endswith(b"basic") else is_key(value[0]) and not HARMLESS.search(name)
+    secret = (
+        is_basic(value[0])
+        if name.endswith(b"basic")
+        else is_key(value[0]) and not HARMLESS.search(name)
+    )
     return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
 
 
@@ -200,11 +214,16 @@ def is_named(lower: bytes, start: int) -> bool:
     if not between:
         return False
     numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
-    return bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS, b"key"))
+    return (
+        bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS, b"key"))
+    )
 
 
 def field(key: bytes, value: bytes) -> list[Span]:
-    """What the string ``value`` under ``key`` in a JSON object is by the name of the key; at most one."""
+    """What the string ``value`` under ``key`` in a JSON object is by the name of the key.
+
+    At most one.
+    """
     if not 6 <= len(value) <= LONGEST:
         return []
     opening = key[-_REACH:] + b'": "'
@@ -212,7 +231,10 @@ def field(key: bytes, value: bytes) -> list[Span]:
     found = run_values(text, text.lower(), len(opening))
     if not found and counts(key, value):
         found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
-    return [Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank) for span in found]
+    return [
+        Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank)
+        for span in found
+    ]
 
 
 def _parted(name: bytes, between: bytes) -> bool:
@@ -242,7 +264,9 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
     if before.endswith((b'"', b"'")) and _CALLED.search(before):
         return b"api_key", b"="
     phrase, between = name.translate(_PHRASE).rpartition(b"\0")[2][-40:], before[len(name) :]
-    if phrase.endswith(_FIELDS) and (paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))):
+    if phrase.endswith(_FIELDS) and (
+        paired := _PAIRED.search(lower, max(0, start - _FARTHEST), start - len(between))
+    ):
         return paired[1], b"="
     if b"=" in between and (typed := _TYPED.search(name, max(0, len(name) - 60))):
         return typed[1], between
@@ -256,7 +280,9 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
 @lru_cache(maxsize=4096)
 def _kinds(phrase: bytes) -> tuple[tuple[int, ...], str]:
     """The vendors that a name's last words speak of (places in the rules), and the generic kind or ``""``."""
-    numbers = tuple(found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex)
+    numbers = tuple(
+        found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex
+    )
     name = phrase.rpartition(b" ")[2].strip(b".-")
     if HARMLESS.search(name):
         return numbers, ""

@@ -1,6 +1,7 @@
 """What a shell printed, behind the command that printed it: in a transcript they stand in records apart.
 
-By itself the output of ``printenv DB_PASSWORD`` is any word. Rules find it behind a prompt and its command.
+By itself the output of ``printenv DB_PASSWORD`` is any word. Rules find it behind a prompt and its
+command.
 """
 
 from __future__ import annotations
@@ -37,7 +38,11 @@ class CommandOutputs:
         for block in _blocks(line):
             given = block.get("input")
             command = given.get("command") if isinstance(given, dict) else None
-            if isinstance(command, str) and isinstance(block.get("id"), str) and len(command) <= _LONGEST_COMMAND:
+            if (
+                isinstance(command, str)
+                and isinstance(block.get("id"), str)
+                and len(command) <= _LONGEST_COMMAND
+            ):
                 self._commands[block["id"]] = " ".join(command.split())
         while len(self._commands) > _MOST:
             del self._commands[next(iter(self._commands))]
@@ -59,7 +64,9 @@ def _blocks(line: bytes) -> list[dict[str, Any]]:
         return []
     message = record.get("message") if isinstance(record, dict) else None
     content = message.get("content") if isinstance(message, dict) else None
-    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    return (
+        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    )
 
 
 def _text(block: dict[str, Any]) -> str:

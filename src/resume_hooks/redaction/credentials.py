@@ -7,7 +7,14 @@ import binascii
 import re
 from collections.abc import Generator, Iterator
 
-from resume_hooks.redaction.false_positives import is_id, is_key, is_password, is_phrase, is_random_letters, stands_for
+from resume_hooks.redaction.false_positives import (
+    is_id,
+    is_key,
+    is_password,
+    is_phrase,
+    is_random_letters,
+    stands_for,
+)
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
@@ -15,9 +22,13 @@ _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\
 _TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
 _SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _DRIVER = late(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
-_AUTH = late(rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})")
+_AUTH = late(
+    rb"(?i)_auth(?P<token>token)?[\"'\\]{0,4}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,4}(?P<value>[\w+/=.~-]{8,400})"
+)
 
-_COOKIES = late(rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}=?[ \t]{0,4}[\"'\\]{0,4}")
+_COOKIES = late(
+    rb"(?i)cookie(?:[\"'\\]{0,4}[ \t]{0,4}:|(?P<flag>[ \t=]))[ \t]{0,4}=?[ \t]{0,4}[\"'\\]{0,4}"
+)
 _COOKIE = late(
     rb"([\w.!%-]{1,80}+)=([^\s;\"'\\,<>=\x7f-\xff]{1,4000}+(?:=[^\s;\"'\\,<>\x7f-\xff]{0,200}+)?)(?:;[ \t]?|(?!>))"
 )
@@ -64,7 +75,9 @@ _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
-    if found and (_is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))):
+    if found and (
+        _is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))
+    ):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
     elif (user := _TOKEN_USER.match(raw, place)) and is_key(user[1]):
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
@@ -76,7 +89,10 @@ def _is_in_address(value: bytes) -> bool:
 
 
 def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``; at most one."""
+    """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``.
+
+    At most one.
+    """
     found = _SIGNED.match(raw, place)
     if found and raw[place - 1 : place] in {b"?", b"&", b";", b"-"} and is_key(found[1]):
         yield Span("signature", found.start(1), found.end(1), SHAPE)
@@ -90,7 +106,10 @@ def driver(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def registry_auth(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``; a token may be a UUID there."""
+    """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``.
+
+    A token may be a UUID there.
+    """
     found = _AUTH.match(raw, place)
     if not found or raw[max(0, place - 1) : place].isalnum():
         return
@@ -100,9 +119,16 @@ def registry_auth(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
-    """The values of session cookies in a header, or an option of curl, at ``place``; returns where it ends."""
+    """The values of session cookies in a header, or an option of curl, at ``place``.
+
+    Returns where it ends.
+    """
     header = _COOKIES.match(raw, place)
-    if not header or (header["flag"] and raw[max(0, place - 2) : place] != b"--" and raw[place - 1 : place] != b"."):
+    if not header or (
+        header["flag"]
+        and raw[max(0, place - 2) : place] != b"--"
+        and raw[place - 1 : place] != b"."
+    ):
         return 0
     end = header.end()
     for _ in range(MOST_COOKIES):
@@ -110,7 +136,11 @@ def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
         if not found:
             break
         end = found.end()
-        if _SESSION.search(found[1]) and not _NO_SESSION.search(found[1]) and (is_id(found[2]) or is_key(found[2])):
+        if (
+            _SESSION.search(found[1])
+            and not _NO_SESSION.search(found[1])
+            and (is_id(found[2]) or is_key(found[2]))
+        ):
             yield Span("session-cookie", found.start(2), found.end(2), GENERIC)
     return end
 
@@ -130,13 +160,19 @@ def is_basic(value: bytes) -> bool:
     except (binascii.Error, ValueError):
         return False
     user, colon, password = text.partition(b":")
-    return printable and bool(colon) and len(password or user) >= 4 and not stands_for(password or user)
+    return (
+        printable
+        and bool(colon)
+        and len(password or user) >= 4
+        and not stands_for(password or user)
+    )
 
 
 def private_keys(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The private key of which a line holds ``PRIVATE KEY``, or PuTTY's ``Private-Lines``, at ``place``; at most one.
 
-    A key without its end goes as far as it looks like one, one without its beginning from where it begins to.
+    A key without its end goes as far as it looks like one, one without its beginning from where it
+    begins to.
     """
     start = max(0, raw.rfind(b"-----", max(0, place - 64), place))
     if putty := _PUTTY.match(raw, place):

@@ -31,7 +31,9 @@ _REFERENCE = late(
 )
 """Text of a program or a shell that names where a secret comes from."""
 
-_NO_PATH = late(rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})")
+_NO_PATH = late(
+    rb"/(?=[^/]*[0-9])(?=.*[A-Z])(?=.*[a-z])(?:[A-Za-z0-9/+]{39}|[A-Za-z0-9/+]{30,90}={1,2})"
+)
 """A key of AWS that begins with a slash, as one in 64 does."""
 
 _UUID = late(rb"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -78,13 +80,20 @@ def entropy(value: bytes) -> float:
     """Shannon's entropy of the bytes, in bits a byte."""
     size = len(value)
     return (
-        math.log2(size) - sum(n * math.log2(n) for n in map(value.count, set(value)) if n > 1) / size if size else 0.0
+        math.log2(size)
+        - sum(n * math.log2(n) for n in map(value.count, set(value)) if n > 1) / size
+        if size
+        else 0.0
     )
 
 
 def stands_for(value: bytes) -> bool:
     """Whether a value of a token's shape is a placeholder or an example of documentation."""
-    if len(set(value)) < (6 if len(value) > 8 else 5) or _SEALED.match(value) or b">" in value.partition(b"<")[2]:
+    if (
+        len(set(value)) < (6 if len(value) > 8 else 5)
+        or _SEALED.match(value)
+        or b">" in value.partition(b"<")[2]
+    ):
         return True
     return _STANDS_FOR.search(value[:_SHOWN].lower().translate(None, b"-_")) is not None
 
@@ -97,7 +106,8 @@ def is_id(value: bytes) -> bool:
 def is_wordy(value: bytes) -> bool:
     """Whether a value is made of words, as names in programs are, rather than of chance.
 
-    Of words of four letters and more, or with one number alone of three and more: ``getOAuth2Scope``.
+    Of words of four letters and more, or with one number alone of three and more:
+    ``getOAuth2Scope``.
     """
     numbers = len(_NUMBER.findall(value))
     if numbers > 2:
@@ -125,7 +135,11 @@ def is_mixed(value: bytes) -> bool:
     if not _CASES.fullmatch(value):
         return False
     if value.islower() or value.isupper():
-        return len(value) >= 12 and len(_VOWEL.findall(value)) * 5 <= len(value) and len(set(value)) >= 8
+        return (
+            len(value) >= 12
+            and len(_VOWEL.findall(value)) * 5 <= len(value)
+            and len(set(value)) >= 8
+        )
     return len(_PIECE.findall(value)) * 5 >= len(value) * 2
 
 
@@ -133,7 +147,11 @@ def is_password(value: bytes) -> bool:
     """Whether what a password is set to is one: more than words that everybody puts there, and no text of a program."""
     if is_mixed(value):
         return True
-    if not (_LETTER.search(value) and _NO_NAME.search(value)) or _is_reference(value) or is_id(value):
+    if (
+        not (_LETTER.search(value) and _NO_NAME.search(value))
+        or _is_reference(value)
+        or is_id(value)
+    ):
         return False
     if b"/" in value and is_wordy(value):
         return False
@@ -142,7 +160,11 @@ def is_password(value: bytes) -> bool:
 
 def is_phrase(value: bytes) -> bool:
     """Whether it is one made of words: where nothing but a password stands."""
-    return _WORDS.fullmatch(value) is not None and not stands_for(value) and len(_COMMON.sub(b"", value.lower())) >= 6
+    return (
+        _WORDS.fullmatch(value) is not None
+        and not stands_for(value)
+        and len(_COMMON.sub(b"", value.lower())) >= 6
+    )
 
 
 def is_unlike_words(value: bytes) -> bool:
@@ -155,7 +177,11 @@ def is_unlike_words(value: bytes) -> bool:
 
 def is_random_letters(value: bytes) -> bool:
     """Whether a value is of letters of one case, put together as in no word and no name of a program."""
-    if len(value) < _LEAST_LETTERS or not value.isalpha() or not (value.islower() or value.isupper()):
+    if (
+        len(value) < _LEAST_LETTERS
+        or not value.isalpha()
+        or not (value.islower() or value.isupper())
+    ):
         return False
     if stands_for(value):
         return False

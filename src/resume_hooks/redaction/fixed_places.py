@@ -59,8 +59,12 @@ COMMANDS = {
         rb"(?i)kubeadm[^\n]{0,80}?\btoken[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4})"
         rb"(?P<bare>[a-z0-9]{6}\.[a-z0-9]{16})\b"
     ),
-    b"codecov": late(rb"(?i)codecov[^\n|;&]{0,100}?[ \t](?:-t|--token)[ =]{1,3}[\"']?(?P<bare>[0-9a-f-]{36})\b"),
-    b"random_password": late(rb"random_password[^}]{0,800}?\bresult[\"']?[ \t]{0,20}[=:][ \t]{0,4}" + QUOTED),
+    b"codecov": late(
+        rb"(?i)codecov[^\n|;&]{0,100}?[ \t](?:-t|--token)[ =]{1,3}[\"']?(?P<bare>[0-9a-f-]{36})\b"
+    ),
+    b"random_password": late(
+        rb"random_password[^}]{0,800}?\bresult[\"']?[ \t]{0,20}[=:][ \t]{0,4}" + QUOTED
+    ),
     **dict.fromkeys([b"password " + name for name in _ELASTIC_USERS], _ELASTIC),
     b"net use": late(
         rb"(?i)net use(?:[ \t]+(?:[a-z*]:?[ \t]+)?\\{2,8}\S{1,200}(?:[ \t]+/\S{1,100}+){0,4}|r[ \t]+[^\s/]{1,60})"
@@ -71,9 +75,12 @@ COMMANDS = {
         rb"|authenticate_user)[ \t]+\S{1,60}[ \t]+" + VALUE
     ),
     b"identified": late(
-        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?" + QUOTED
+        rb"(?i)identified[ \t]+(?:with[ \t]+\S{1,60}[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
+        + QUOTED
     ),
-    b"fied by ": late(rb"(?-i:FIED BY )(?P<bare>(?=\S{0,40}\d)" + but(b"\"'`,;<>(){}|\\%") + rb"{6,200})"),
+    b"fied by ": late(
+        rb"(?-i:FIED BY )(?P<bare>(?=\S{0,40}\d)" + but(b"\"'`,;<>(){}|\\%") + rb"{6,200})"
+    ),
     b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
     **dict.fromkeys(_LOGINS, _LOGIN),
     b"masterauth": _REDIS,
@@ -93,7 +100,11 @@ COMMANDS = {
     ),
     **dict.fromkeys(
         [b" -u ", b"--user "],
-        late(rb"[ -]-\w{1,6}[ \t]{1,4}[\"']?[\w.@-]{1,60}:(?P<bare>" + but(b"\"'\\;|&<>") + rb"{6,200})"),
+        late(
+            rb"[ -]-\w{1,6}[ \t]{1,4}[\"']?[\w.@-]{1,60}:(?P<bare>"
+            + but(b"\"'\\;|&<>")
+            + rb"{6,200})"
+        ),
     ),
     b"snmp": late(rb"snmp\w{2,10}[ \t][^\n|;&]{0,100}?-[cAX][ \t]{0,4}(?!\[secret)" + VALUE),
     b"ssh-keygen": late(rb"ssh-keygen[ \t][^\n|;&]{0,100}?-[NP][ \t]{0,4}(?!\[secret)" + VALUE),
@@ -117,7 +128,9 @@ COMMANDS = {
         + VALUE
     ),
     b"mc alias set": late(rb"mc alias set" + _NEXT * 3 + rb"[ \t]{1,4}" + VALUE),
-    b"jdbc:oracle:thin:": late(rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"),
+    b"jdbc:oracle:thin:": late(
+        rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
+    ),
 }
 """How it stands there, from a word on."""
 
@@ -127,12 +140,18 @@ _CODE = rb"(?=[a-z0-9-]{0,40}\d)[a-z0-9]{4,10}(?:-[a-z0-9]{4,10}){0,6}(?![\w-])"
 _SAID = rb"[\"']?(?:[ \t]{0,4}[=:(]|[ \t]{1,4}is)[ \t]{0,4}[\"'`]?"
 
 PHRASES = {
-    b"private_key_id": late(rb"(?i)private_key_id[\"']?\s{0,4}[:=]\s{0,4}[\"'](?P<phrase>[0-9a-f]{40})(?P<bare>)"),
+    b"private_key_id": late(
+        rb"(?i)private_key_id[\"']?\s{0,4}[:=]\s{0,4}[\"'](?P<phrase>[0-9a-f]{40})(?P<bare>)"
+    ),
     **dict.fromkeys([b"setcookie", b"erlang_cookie", b"erlang.cookie", b"erlangcookie"], _COOKIE),
     b"mnemonic": late(rb"(?i)mnemonic" + _SAID + _WORDS),
     b"phrase": late(rb"(?i)phrase" + _SAID + _WORDS),
-    b"app pass": late(rb"(?i)app pass(?:word)?[^\n:=]{0,40}[:=][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"),
-    b"host_pass": late(rb"(?i)host_pass(?:word)?[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"),
+    b"app pass": late(
+        rb"(?i)app pass(?:word)?[^\n:=]{0,40}[:=][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"
+    ),
+    b"host_pass": late(
+        rb"(?i)host_pass(?:word)?[\"']?[ \t]{0,4}[=:][ \t]{0,4}[\"'`]?(?P<phrase>" + _GROUPS + rb")"
+    ),
     b"pass: ": late(rb"(?i)pass: [\"'`](?P<phrase>" + _GROUPS + rb")(?=[\"'`])"),
     **dict.fromkeys(
         [b"recovery code", b"recovery key", b"backup code"],
@@ -145,7 +164,14 @@ PHRASES = {
         ),
     ),
     **dict.fromkeys(
-        [b"auth_key", b"logged_in_key", b"nonce_key", b"auth_salt", b"logged_in_salt", b"nonce_salt"],
+        [
+            b"auth_key",
+            b"logged_in_key",
+            b"nonce_key",
+            b"auth_salt",
+            b"logged_in_salt",
+            b"nonce_salt",
+        ],
         late(
             rb"(?i)(?:auth|logged_in|nonce)_(?:key|salt)(?:[\"'][ \t]{0,4},[ \t]{0,20}(?P<quote>[\"'])"
             rb"(?P<phrase>[^\"'\r\n]{40,120})(?P=quote)"
@@ -173,8 +199,12 @@ _PRINTED = late(
 
 _MOST_ROWS = 40
 _LONGEST_ROW = 400
-_HEAD = late(rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}")
-_FRONT = late(rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}")
+_HEAD = late(
+    rb"[\w \t.*-]{1,40}(?:[|\t][\w \t.*-]{1,40}){1,20}|[A-Za-z_]\w{0,30}(?:([,;])[A-Za-z_][\w ]{0,30}){1,20}"
+)
+_FRONT = late(
+    rb"(?:\s{0,6}\d{1,6}\xe2\x86\x92|(?:[^\n\"]{0,20}\"\w{1,20}\": ?)?\")?[\x80-\xff]{0,12}"
+)
 """What stands before a line's text: a number, the name of a field of JSON."""
 
 _VALUE = late(but(b"\"'`") + rb"{1,200}")
@@ -224,7 +254,9 @@ def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
     opened = raw.rfind(b"(", max(0, start - _LONGEST_ROW), start)
     if inserted and opened >= 0:
         row = inserted["row"].split(b",")
-        yield from _cell(raw, (start, end), row, raw.count(b",", opened, start), inserted.start("row"))
+        yield from _cell(
+            raw, (start, end), row, raw.count(b",", opened, start), inserted.start("row")
+        )
         return
     line = _behind_front(raw, raw.rfind(b"\n", max(0, start - _LONGEST_ROW), start) + 1)
     stop = raw.find(b"\n", end, end + _LONGEST_ROW)
@@ -236,7 +268,10 @@ def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
         return
     column, number = raw.count(sign, line, start), head.count(sign)
     for _ in range(_MOST_ROWS):
-        line, stop = _behind_front(raw, stop + 1), raw.find(b"\n", stop + 1, stop + 1 + _LONGEST_ROW)
+        line, stop = (
+            _behind_front(raw, stop + 1),
+            raw.find(b"\n", stop + 1, stop + 1 + _LONGEST_ROW),
+        )
         stop = len(raw) if stop < 0 and len(raw) - line < _LONGEST_ROW else stop
         if stop > line and _RULE.fullmatch(raw, line, stop):
             continue
@@ -252,7 +287,9 @@ def _behind_front(raw: bytes, line: int) -> int:
     return front.end() if front else line
 
 
-def _cell(raw: bytes, name: tuple[int, int], row: list[bytes], column: int, start: int) -> Generator[Span, None, None]:
+def _cell(
+    raw: bytes, name: tuple[int, int], row: list[bytes], column: int, start: int
+) -> Generator[Span, None, None]:
     """The value in a column of a row that begins at ``start``, if its name makes it a secret."""
     if column < len(row):
         found = _VALUE.search(row[column])

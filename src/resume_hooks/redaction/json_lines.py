@@ -31,7 +31,9 @@ _TOP = frozenset(
 )
 """Fields at the top of a record by which the client links, sorts and lists."""
 
-_SUBTREES = frozenset([b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"])
+_SUBTREES = frozenset(
+    [b"snapshot", b"continue_metadata", b"trim_metadata", b"compactMetadata", b"usage"]
+)
 """Fields at the top that hold ids, names of files and numbers alone."""
 
 _MESSAGE = frozenset(
@@ -69,19 +71,28 @@ class JsonString(NamedTuple):
 
 
 def strings(line: bytes) -> Iterator[JsonString]:
-    """Every string of a line of JSON, keys included, in order; one without an end reaches to the end of the line."""
+    """Every string of a line of JSON, keys included, in order.
+
+    One without an end reaches to the end of the line.
+    """
     for token in _TOKEN.finditer(line):
         if token[1] is not None:
             yield JsonString(token.start(1), token.end(1), token[2] is not None)
 
 
 def leaves(line: bytes) -> Iterator[Leaf]:
-    """Every string value of a line of JSON, in order. Keys are none; a list's items have the list's path."""
+    """Every string value of a line of JSON, in order. Keys are none.
+
+    A list's items have the list's path.
+    """
     return (leaf for leaf, is_key in strings_with_paths(line) if not is_key)
 
 
 def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
-    """Every string of a line of JSON, in order, and whether it is a key; a key has the path of its object."""
+    """Every string of a line of JSON, in order, and whether it is a key.
+
+    A key has the path of its object.
+    """
     open_: list[bytes | None] = []
     above: tuple[bytes, ...] = ()
     key: bytes | None = None
@@ -92,7 +103,10 @@ def strings_with_paths(line: bytes) -> Iterator[tuple[Leaf, bool]]:
                 key = found[1]
                 yield Leaf(found.start(1), found.end(1), above), True
             else:
-                yield Leaf(found.start(1), found.end(1), above if key is None else (*above, key)), False
+                yield (
+                    Leaf(found.start(1), found.end(1), above if key is None else (*above, key)),
+                    False,
+                )
             continue
         if sign in b"{[":
             open_.append(key)
@@ -120,8 +134,9 @@ def is_kept(line: bytes, leaf: Leaf) -> bool:
 def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
     """A transcript's line without its secrets, and the secrets, placed in bytes of ``line``.
 
-    A line without any is returned as the same object. Keys, ids, links, signatures and images are never touched, and
-    a line that is no JSON object is taken as text. Nothing is found in what is returned.
+    A line without any is returned as the same object. Keys, ids, links, signatures and images are
+    never touched, and a line that is no JSON object is taken as text. Nothing is found in what is
+    returned.
     """
     return until_clean(line, find_in_line, without)
 
@@ -151,7 +166,10 @@ def without(raw: bytes, secrets: list[Secret]) -> bytes:
 
 
 def is_record(line: bytes) -> bool:
-    """Whether a line is an object of JSON; a torn one is text, of which the last string has no end."""
+    """Whether a line is an object of JSON.
+
+    A torn one is text, of which the last string has no end.
+    """
     try:
         return isinstance(json.loads(line.decode("utf-8-sig", "replace")), dict)
     except (ValueError, RecursionError):
@@ -172,7 +190,9 @@ def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     spans = seen(raw, in_json=True)
     if leaf.path and not spans:
         spans = _in_field(leaf.path[-1], raw)
-    return [Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans]
+    return [
+        Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans
+    ]
 
 
 def _in_field(key: bytes, raw: bytes) -> list[Span]:
@@ -184,7 +204,10 @@ def _in_field(key: bytes, raw: bytes) -> list[Span]:
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
-    """A whole text, such as a tool's result in a file of its own, without its secrets; otherwise as ``redact_line``."""
+    """A whole text, such as a tool's result in a file of its own, without its secrets.
+
+    Otherwise as ``redact_line``.
+    """
     return until_clean(raw, find_in_bytes, without)
 
 

@@ -1,8 +1,9 @@
 """Values that the rules found once, and where they occur again: no rule knows a secret in another text's company.
 
-A title is a prompt's text on one line, a file's name holds what a tool was told, a summary quotes. There nothing before
-the value tells what it is, so ``Redactor`` remembers the value itself. Invariant: what ``redact`` returns holds no
-learned value in a form that this module looks for, and nothing that a rule finds.
+A title is a prompt's text on one line, a file's name holds what a tool was told, a summary quotes.
+There nothing before the value tells what it is, so ``Redactor`` remembers the value itself.
+Invariant: what ``redact`` returns holds no learned value in a form that this module looks for, and
+nothing that a rule finds.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.command_outputs import CommandOutputs
 from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
-from resume_hooks.redaction.json_lines import find_in_line, folder_of, is_kept, is_record, strings_with_paths, without
+from resume_hooks.redaction.json_lines import (
+    find_in_line,
+    folder_of,
+    is_kept,
+    is_record,
+    strings_with_paths,
+    without,
+)
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import Span, merged
 from resume_hooks.redaction.texts import Secret, find, in_characters, text_without, until_clean
@@ -65,8 +73,9 @@ class _Value(NamedTuple):
 class Redactor:
     """Takes out of texts what the rules find, and each value that they found before, wherever it occurs.
 
-    Learn from the texts as they were written, before anything is cut or joined; redact before that, too. What decides
-    where a value counts is how likely the same characters stand for something else:
+    Learn from the texts as they were written, before anything is cut or joined; redact before that,
+    too. What decides where a value counts is how likely the same characters stand for something
+    else:
 
     - made by chance, and eight bytes or longer: anywhere, even inside a word, in quotes, escaped, percent-encoded, over
       lines, and three characters of its beginning or its end beside an ellipsis, or at the end of a text that was cut;
@@ -108,7 +117,8 @@ class Redactor:
     def learn_line(self, line: bytes) -> None:
         """Remember each secret in a transcript's line, in an output by its command, and in the name of its folder.
 
-        Lines are taken in as they follow each other: a command stands in a record before that of its output.
+        Lines are taken in as they follow each other: a command stands in a record before that of
+        its output.
         """
         for secret in find_in_line(line):
             self._remember(secret.kind, line[secret.start : secret.end])
@@ -120,7 +130,10 @@ class Redactor:
             self.learn(folder.decode("utf-8", "replace"))
 
     def redact(self, text: str) -> str:
-        """``text`` with ``[secret removed: <kind>]`` for each secret; the same object if it holds none."""
+        """``text`` with ``[secret removed: <kind>]`` for each secret.
+
+        The same object if it holds none.
+        """
         return self.redact_and_tell(text)[0]
 
     def redact_and_tell(self, text: str) -> tuple[str, list[Secret]]:
@@ -130,8 +143,9 @@ class Redactor:
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
         """A transcript's line without secrets, and the secrets, placed in its bytes.
 
-        What ``json_lines.redact_line`` leaves alone stays, but for folders and the names of files: a known value goes
-        from keys, from ``cwd`` and from lists of files, too. The line stays the object of JSON that it was.
+        What ``json_lines.redact_line`` leaves alone stays, but for folders and the names of files:
+        a known value goes from keys, from ``cwd`` and from lists of files, too. The line stays the
+        object of JSON that it was.
         """
         return until_clean(line, self._find_in_line, without)
 
@@ -155,7 +169,9 @@ class Redactor:
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
                 self._remember_anywhere(_Value(kind, form, _folded(form)))
         else:
-            self._near_telling_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
+            self._near_telling_words.setdefault(
+                squeezed, _Value(kind, squeezed, _whole_word(value))
+            )
 
     def _remember_anywhere(self, value: _Value) -> None:
         if value.squeezed in self._anywhere:
@@ -186,14 +202,19 @@ class Redactor:
             if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_kept(line, leaf):
                 continue
             known = self._in_text(line[leaf.start : leaf.end], in_json=True)
-            spans += [span._replace(start=span.start + leaf.start, end=span.end + leaf.start) for span in known]
+            spans += [
+                span._replace(start=span.start + leaf.start, end=span.end + leaf.start)
+                for span in known
+            ]
         return [Secret(*span[:3]) for span in merged(spans)]
 
     def _may_hold_known(self, line: bytes) -> bool:
         """Whether the beginning or the end of a value stands in a line: most lines are passed over by this alone."""
         if self._parts is None:
             values = [*self._anywhere, *self._as_words, *self._near_telling_words]
-            parts = [part for value in values for part in (value[:_CUT_LENGTH], value[-_CUT_LENGTH:])]
+            parts = [
+                part for value in values for part in (value[:_CUT_LENGTH], value[-_CUT_LENGTH:])
+            ]
             self._parts = tuple(dict.fromkeys(parts))
         if not self._parts:
             return False
@@ -243,7 +264,11 @@ class Redactor:
             values = self._by_beginning.get(text[start : start + _CUT_LENGTH])
             if values and not text[start - 1 : start].isalnum():
                 part = text[start:end]
-                cut = (value for value in values if value.squeezed.startswith(part) and value.squeezed != part)
+                cut = (
+                    value
+                    for value in values
+                    if value.squeezed.startswith(part) and value.squeezed != part
+                )
                 yield from (Span(value.kind, start, end, KNOWN) for value in cut)
 
     def _cut_behind(self, text: bytes, start: int) -> Iterator[Span]:
@@ -251,7 +276,11 @@ class Redactor:
             values = self._by_end.get(text[end - _CUT_LENGTH : end])
             if values and not text[end : end + 1].isalnum():
                 part = text[start:end]
-                cut = (value for value in values if value.squeezed.endswith(part) and value.squeezed != part)
+                cut = (
+                    value
+                    for value in values
+                    if value.squeezed.endswith(part) and value.squeezed != part
+                )
                 yield from (Span(value.kind, start, end, KNOWN) for value in cut)
 
 
@@ -266,7 +295,10 @@ def _unescaped_wholly(value: bytes) -> bytes:
 
 
 def _long_lines(value: bytes) -> list[bytes]:
-    """The lines of a secret of several, each of which would tell a part of it; not those that begin or end a key."""
+    """The lines of a secret of several, each of which would tell a part of it.
+
+    Not those that begin or end a key.
+    """
     lines = [line.strip() for line in value.splitlines()]
     if len(lines) < 2:
         return []
@@ -280,7 +312,11 @@ def _telling_parts(value: bytes) -> list[bytes]:
     if not value.startswith((b"http://", b"https://")):
         return []
     segments = value.split(b"/")[3:]
-    return [part for part in segments if len(part) >= _ALONE and _DIGIT.search(part) and is_made_by_chance(part)]
+    return [
+        part
+        for part in segments
+        if len(part) >= _ALONE and _DIGIT.search(part) and is_made_by_chance(part)
+    ]
 
 
 def _folded(value: bytes) -> re.Pattern[bytes]:

@@ -1,4 +1,7 @@
-"""Load the token rules when the first text is looked at; each expression is compiled when its keyword is met."""
+"""Load the token rules when the first text is looked at.
+
+Each expression is compiled when its keyword is met.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,10 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
 REVISION = 21
-"""Of what our own code finds; raised with every change of it, so that what was scanned before is scanned anew."""
+"""Of what our own code finds.
+
+Raised with every change of it, so that what was scanned before is scanned anew.
+"""
 
 FILE = os.path.join(os.path.dirname(__file__), "rules.json")
 
@@ -36,7 +42,10 @@ _FOLLOWED = {
     b"sc_": rb"(?=[a-z0-9]{5,30}\.)",
     b"xapp": rb"(?=-\d)",
     b"migh": rb"(?=[a-z0-9+/]{4}mbmgbyqgsm49)",
-    **dict.fromkeys((b"mt", b"mj", b"mz", b"nd", b"nt", b"nj", b"nz", b"od", b"ot"), rb"(?=[\w-]{21,26}\.[\w-]{6}\.)"),
+    **dict.fromkeys(
+        (b"mt", b"mj", b"mz", b"nd", b"nt", b"nj", b"nz", b"od", b"ot"),
+        rb"(?=[\w-]{21,26}\.[\w-]{6}\.)",
+    ),
 }
 """What must follow keywords that are common in names and in base64."""
 
@@ -53,7 +62,10 @@ class Rule:
         self.entropy: float = data["entropy"]
         self.text = regex
         self.regex = late(regex.encode())
-        """What a secret of the kind looks like; its first group, where it has one, is the secret itself."""
+        """What a secret of the kind looks like.
+
+        Its first group, where it has one, is the secret itself.
+        """
         known = "|".join(f"(?:{text})" for text in data.get("allowed", []))
         self.allowed = late(known.encode()) if known else None
         """What the rule's own authors know to be none."""

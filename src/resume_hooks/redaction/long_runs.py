@@ -1,7 +1,7 @@
 """Long runs of letters and digits, which almost every secret is, or holds, and the tokens in them, by their keywords.
 
-Runs of sixteen or more letters, digits, ``_`` and ``-`` are found at the speed of a search for one literal, in a copy
-where every such character is the same one; what stands around a run decides.
+Runs of sixteen or more letters, digits, ``_`` and ``-`` are found at the speed of a search for one
+literal, in a copy where every such character is the same one; what stands around a run decides.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _IDS = frozenset([b"toolu", b"msg_0", b"req_0", b"ephem", b"claud"])
 
 _DULL = 50_000
 _dull: set[bytes] = set()
-"""Runs without a digit or a keyword, so that each is looked at once; at most so many, and never a secret."""
+"""Runs without a digit or a keyword, so that each is looked at once.
+
+At most so many, and never a secret.
+"""
 
 _PARTING = frozenset([b".", b"/", b"+", b"~"])
 _VALUES = bytes(sign if sign in _WORD + b"./+~" else 0 for sign in range(256))
@@ -36,7 +39,9 @@ _BACK = 96
 
 _HYPHEN = 45
 _SETTING = frozenset([b"=", b'"', b"'", b" ", b":"])
-_NAMED = late(rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z")
+_NAMED = late(
+    rb"(?i)(?:key|token|secret|pat|password)[\"'\\]{0,8}[ \t]{0,4}[=:][ \t]{0,4}[\"'\\]{0,8}\Z"
+)
 
 _BEFORE_KEYWORD = 96
 """Bytes before its keyword in which a token may begin."""
@@ -48,7 +53,8 @@ _TAIL = late(rb"(?:\.?[\w-]){0,300}")
 def promising(raw: bytes) -> list[tuple[int, int]]:
     """Where long runs in ``raw`` begin and end that may be secrets.
 
-    Those have a digit or a keyword, and are no UUID, no id of the API, and not inside base64 of something else.
+    Those have a digit or a keyword, and are no UUID, no id of the API, and not inside base64 of
+    something else.
     """
     classes = raw.translate(_CLASSES)
     find, keyword, end, found = classes.find, rules().keywords.search, 0, []
@@ -73,7 +79,10 @@ def promising(raw: bytes) -> list[tuple[int, int]]:
 
 def _sets(raw: bytes, start: int) -> bool:
     """Whether a name that keys and tokens have is set to what begins at ``start``."""
-    return raw[start - 1 : start] in _SETTING and _NAMED.search(raw, max(0, start - 40), start) is not None
+    return (
+        raw[start - 1 : start] in _SETTING
+        and _NAMED.search(raw, max(0, start - 40), start) is not None
+    )
 
 
 def begin(raw: bytes, start: int) -> int:
@@ -114,7 +123,12 @@ def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterato
                 holds_keyword = first < len(places) and places[first] < match.end()
                 if holds_keyword and _counts(rule, match[group]):
                     tail = _TAIL.match(raw, match.end(group))
-                    yield Span(rule.kind, match.start(group), tail.end() if tail else match.end(group), SHAPE)
+                    yield Span(
+                        rule.kind,
+                        match.start(group),
+                        tail.end() if tail else match.end(group),
+                        SHAPE,
+                    )
 
 
 def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:

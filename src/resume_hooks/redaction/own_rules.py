@@ -13,7 +13,9 @@ _DOPPLER = r"\bdp\.(?:st\.(?:[\w-]{2,35}\.)?|s[ac]\.|ct\.)[A-Za-z0-9]{40,44}"
 _TEAMS = r"(?i)/IncomingWebhook/([a-z0-9]{32}/[a-z0-9-]{36}(?:/[\w-]{1,120})?)"
 _DISCORD = r"(?<![\w.-])[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,45}(?![\w.-])"
 
-_KEY_WORDS = "ibaakc ibadanbgkqhkig9w0baqefaasc migh mhccaqee mc4caqawbqydk2vwbcie b3blbnnzac1rzxktdj"
+_KEY_WORDS = (
+    "ibaakc ibadanbgkqhkig9w0baqefaasc migh mhccaqee mc4caqawbqydk2vwbcie b3blbnnzac1rzxktdj"
+)
 _KEY_STARTS = (
     r"(?:MII[A-Za-z0-9+/]{3}IBAAKC|MII[A-Za-z0-9+/]{3}IBADANBgkqhkiG9w0BAQEFAASC|MIGH[A-Za-z0-9+/]{4}MBMGByqGSM49AgEG"
     r"|MHcCAQEE|MC4CAQAwBQYDK2VwBCIE|b3BlbnNzaC1rZXktdj)"
@@ -28,11 +30,18 @@ _KEY_LINES = (
 
 
 def _token(kind: str, keywords: str, regex: str, entropy: float = 3.0) -> dict[str, Any]:
-    return {"kind": kind, "keywords": keywords.split(), "regex": regex, "entropy": entropy, "allowed": []}
+    return {
+        "kind": kind,
+        "keywords": keywords.split(),
+        "regex": regex,
+        "entropy": entropy,
+        "allowed": [],
+    }
 
 
 _WORDS = (
-    "sk|key|tok|token|tkn|secret|api|apikey|live|prod|pat|auth|access|priv|private|svc|refresh|oauth|bot|admin|deploy"
+    "sk|key|tok|token|tkn|secret|api|apikey|live|prod|pat|auth|access|priv|private|svc"
+    "|refresh|oauth|bot|admin|deploy"
 )
 _MIXED = r"(?=[A-Za-z0-9]*[A-Z])(?=[A-Za-z0-9]*[a-z])(?=(?:[A-Za-z]*\d){3})[A-Za-z0-9]"
 _PREFIXED = (

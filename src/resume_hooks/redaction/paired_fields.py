@@ -1,6 +1,7 @@
 """Secrets whose name stands in another field: ``{"value": "...", "name": "DB_PASSWORD"}``, also with fields between.
 
-And what Kubernetes keeps in the ``data`` of a Secret, where the kind of the object tells it and no name does.
+And what Kubernetes keeps in the ``data`` of a Secret, where the kind of the object tells it and no
+name does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ NAME_FIELD = late(rb"(?i)(?<![a-z])" + _NAMES + rb"[\\\"']{0,12}\s{0,4}:[ \t]{0,
 """What stands before a name that is the value of a field, with escapes of any depth."""
 
 _NEXT = rb"[\"']?(?:," + GAP + rb"{0,60}|\n" + GAP + rb"{1,40})"
-_OTHER = _NEXT + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
+_OTHER = (
+    _NEXT
+    + rb"[\"']?\w{1,30}[\"']?[ \t]{0,4}:[ \t]{0,4}(?:[\w.-]{1,40}|[\"'][^\"'\n]{0,60}(?=[\"']))"
+)
 """A field that is neither the name nor the value."""
 
 _HELD = rb"[\"']?(?i:" + PAIRED + rb")[\"']?[ \t]{0,4}:[ \t]{0,4}" + VALUE
@@ -91,7 +95,11 @@ def _places_of_data(raw: bytes, place: int, word: bytes) -> Iterator[int]:
     behind = place + len(b"kind")
     first = max(0, place - _OBJECT, raw.rfind(b"kind", max(0, place - _OBJECT), place))
     first = max(first, raw.rfind(b"\n---", first, place))
-    ends = (place + _OBJECT, raw.find(b"kind", behind, place + _OBJECT), raw.find(b"\n---", behind, place + _OBJECT))
+    ends = (
+        place + _OBJECT,
+        raw.find(b"kind", behind, place + _OBJECT),
+        raw.find(b"\n---", behind, place + _OBJECT),
+    )
     last = min(end for end in ends if end >= 0)
     at = place
     for _ in range(_TRIES):

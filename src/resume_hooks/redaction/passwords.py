@@ -1,7 +1,7 @@
 """Secrets by the name before them, however they are given to it, and what a name says of its value.
 
-That is a password that a person may have chosen, a key of chance, or none. A name is taken apart into its words,
-however it is written: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
+That is a password that a person may have chosen, a key of chance, or none. A name is taken apart
+into its words, however it is written: ``dbPassword``, ``DB_PASSWORD``, ``db-pass``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,10 @@ from resume_hooks.redaction.ways import (
 )
 
 NONE, KEY, LOGIN, PASSWORD = range(4)
-"""No secret; one made by chance; a user's name and a password in one value; one that a person may have chosen."""
+"""No secret; one made by chance; a user's name and a password in one value.
+
+One that a person may have chosen.
+"""
 
 _HUMP = late(rb"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PARTS = late(rb"[^A-Za-z0-9]+|(?<=[A-Za-z])(?=\d)")
@@ -85,7 +88,9 @@ _OPEN = tuple(
 )
 """Words before ``key`` with which it is open, or only names something."""
 
-_COMMUNITIES = frozenset(b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split())
+_COMMUNITIES = frozenset(
+    b"snmp ro rw read write only trap string get set agent auth v1 v2 v2c snmpv2 snmpv2c".split()
+)
 """Words before ``community`` with which it is a password of SNMP's, not an edition of a program."""
 
 _TOKENS = frozenset(
@@ -95,7 +100,11 @@ _TOKENS = frozenset(
     b"apisecret".split()
 )
 _LOGIN_ENDS = (b"auth", b"authident", b"creds", b"credentials")
-_LOGINS = frozenset(b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass".split())
+_LOGINS = frozenset(
+    (
+        b"authorization logins auth creds credentials userpwd ident login basic basicauth userpass"
+    ).split()
+)
 HARMLESS = late(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
@@ -144,7 +153,10 @@ _NAMED = late(
 )
 """Names in programs, addresses and files."""
 
-_SETTING = late(LINE + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?")
+_SETTING = late(
+    LINE
+    + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
+)
 """What stands before a name on a line of settings."""
 
 _TECHNICAL = late(
@@ -224,7 +236,11 @@ def meaning(name: bytes) -> int:
         return LOGIN
     if last.endswith(b"key"):
         return _key(b"".join(words[-3:-1]) + last[:-3])
-    return KEY if last in _TOKENS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"] else NONE
+    return (
+        KEY
+        if last in _TOKENS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"]
+        else NONE
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -256,7 +272,10 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
 
 
 def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
-    """The secret that a name of a meaning tells; at most one. Returns where what was looked at ends."""
+    """The secret that a name of a meaning tells; at most one.
+
+    Returns where what was looked at ends.
+    """
     looked = 0
     before = max(0, start - BEFORE_PASS)
     line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
@@ -278,8 +297,14 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
             begin = at
             if what == LOGIN and way.joint not in PAIRS:
                 at, value = _password_in(at, value, b":/" if way.joint is SET else b":")
-            kind = KEY if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value) else what
-            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_said(raw, start, way, found):
+            kind = (
+                KEY
+                if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value)
+                else what
+            )
+            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_said(
+                raw, start, way, found
+            ):
                 continue
             if b" " not in value and _counts(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
@@ -328,7 +353,10 @@ def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
 def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
     """Whether ``PASS:`` begins a line of what a test's runner prints, as ``--- PASS: TestPush`` does."""
     return (
-        raw[start:end] == b"PASS" and raw[end : end + 2] == b": " and line >= 0 and not raw[line:start].strip(b" \t-")
+        raw[start:end] == b"PASS"
+        and raw[end : end + 2] == b": "
+        and line >= 0
+        and not raw[line:start].strip(b" \t-")
     )
 
 
@@ -336,15 +364,38 @@ def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Matc
     """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
     if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
         return LIKELY
-    if way.joint is SET and found[0][:1] == b"=" and b"`" not in found[0] and _ENV.match(raw, start, end):
+    if (
+        way.joint is SET
+        and found[0][:1] == b"="
+        and b"`" not in found[0]
+        and _ENV.match(raw, start, end)
+    ):
         return WORDS
-    if way.joint is SET and found["quoted"] and b"=" in (before := found[0].partition(found["quoted"])[0]):
+    if (
+        way.joint is SET
+        and found["quoted"]
+        and b"=" in (before := found[0].partition(found["quoted"])[0])
+    ):
         return ANY if b"==" in before or b"=>" in before else PLAIN
-    if way.least in {ANY, LIKELY} and b"`" not in found[0] and _ENV.match(raw, start, end) and b"_" in raw[start:end]:
+    if (
+        way.least in {ANY, LIKELY}
+        and b"`" not in found[0]
+        and _ENV.match(raw, start, end)
+        and b"_" in raw[start:end]
+    ):
         return WORDS
-    if way.least in {ANY, LIKELY, TOLD} and b"`" not in found[0] and _has_user(raw, start, found.end()):
+    if (
+        way.least in {ANY, LIKELY, TOLD}
+        and b"`" not in found[0]
+        and _has_user(raw, start, found.end())
+    ):
         return ANY if way.least == TOLD or not _ends_there(raw, found) else PLAIN
-    if way.joint is SET and line >= 0 and _SETTING.fullmatch(raw, line, start) and b"`" not in found[0]:
+    if (
+        way.joint is SET
+        and line >= 0
+        and _SETTING.fullmatch(raw, line, start)
+        and b"`" not in found[0]
+    ):
         if _ENV.match(raw, start, end):
             return ANY
         return ANY if b"-" in value_of(found)[1] else LIKELY
@@ -353,7 +404,10 @@ def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Matc
 
 def _ends_there(raw: bytes, found: re.Match[bytes]) -> bool:
     """Whether a value is in quotes, or ends its line or its setting: a name in a program goes on."""
-    return bool(found.re.groupindex.get("quoted") and found["quoted"]) or raw[found.end() : found.end() + 1] in _ENDS
+    return (
+        bool(found.re.groupindex.get("quoted") and found["quoted"])
+        or raw[found.end() : found.end() + 1] in _ENDS
+    )
 
 
 def _has_user(raw: bytes, start: int, end: int) -> bool:
@@ -363,7 +417,10 @@ def _has_user(raw: bytes, start: int, end: int) -> bool:
 
 
 def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
-    """The password behind the name of a user and one of some signs; all of it where the name is one made by chance."""
+    """The password behind the name of a user and one of some signs.
+
+    All of it where the name is one made by chance.
+    """
     found = re.match(rb"([\w.@-]{1,60})[" + signs + rb"]", value)
     if found is None or (len(found[1]) >= 8 and _DIGIT.search(found[1])):
         return at, value
@@ -392,7 +449,9 @@ def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
 def _is_another_name(value: bytes, name: bytes) -> bool:
     """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
     value, name = value.lower(), name.lower()
-    return value in name or (name in value and len(_words(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None)
+    return value in name or (
+        name in value and len(_words(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
+    )
 
 
 def _shares_word(value: bytes, name: bytes) -> bool:
@@ -408,7 +467,12 @@ def _is_of_words(value: bytes, least: int) -> bool:
     by_env = least == WORDS and not value.isupper()
     if (by_env or (least == PLAIN and _HYPHENED.fullmatch(value))) and is_phrase(value):
         return True
-    return least <= ANY and _MANY.fullmatch(value) is not None and not _TOPIC.search(value) and not stands_for(value)
+    return (
+        least <= ANY
+        and _MANY.fullmatch(value) is not None
+        and not _TOPIC.search(value)
+        and not stands_for(value)
+    )
 
 
 def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:

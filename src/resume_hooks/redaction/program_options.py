@@ -26,10 +26,22 @@ _SPACE = rb"[ \t]{1,4}"
 _END = rb"(?:\s|\Z)"
 OPTIONS = [
     Option(b" -p", (b"mysql", b"mariadb"), late(rb"[\w-]{0,12}" + _END), late(rb" -p" + VALUE)),
-    Option(b" -p", (b" login", b"\tlogin", b"sshpass"), late(_END), late(rb" -p[ \t=]{0,4}" + VALUE)),
+    Option(
+        b" -p", (b" login", b"\tlogin", b"sshpass"), late(_END), late(rb" -p[ \t=]{0,4}" + VALUE)
+    ),
     Option(
         b" -p",
-        (b"mongo", b"7z", b"winrm", b"mapexec", b"netexec", b"rar", b"veracrypt", b"usermod", b"keychain"),
+        (
+            b"mongo",
+            b"7z",
+            b"winrm",
+            b"mapexec",
+            b"netexec",
+            b"rar",
+            b"veracrypt",
+            b"usermod",
+            b"keychain",
+        ),
         late(rb"[\w-]{0,12}" + _END),
         late(rb" -p[ \t]{0,4}" + VALUE),
     ),
@@ -43,7 +55,13 @@ OPTIONS = [
         b"-u",
         (b"smb", b"lftp"),
         late(rb"[\w-]{0,12}" + _END),
-        late(rb"-[uU]" + _SPACE + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
+        late(
+            rb"-[uU]"
+            + _SPACE
+            + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>"
+            + but(b"\"'\\")
+            + rb"{6,200})"
+        ),
     ),
     Option(
         b" -p",
@@ -51,7 +69,12 @@ OPTIONS = [
         late(rb"(?:ser|sername|name)?[ =]"),
         late(rb" -[pP][ \t=]{0,2}(?![^\s]{0,40}:\d)" + VALUE),
     ),
-    Option(b" -w", (b"security ",), late(rb"[a-z]{2,12}-[a-z-]{2,40}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
+    Option(
+        b" -w",
+        (b"security ",),
+        late(rb"[a-z]{2,12}-[a-z-]{2,40}" + _END),
+        late(rb" -w[ \t]{0,4}" + VALUE),
+    ),
     Option(b" -w", (b"ipa-",), late(rb"[\w-]{0,20}" + _END), late(rb" -w[ \t]{0,4}" + VALUE)),
     Option(b" -w", (b" -U", b" -D", b" -d"), late(rb"[ ]"), late(rb" -w[ \t]{0,4}" + VALUE)),
     Option(b" /rp", (b" /ru",), late(_END), late(rb" /rp[ \t]{1,4}" + VALUE)),
@@ -64,7 +87,11 @@ OPTIONS = [
         b"-u",
         (b"curl", b"wget", b"http ", b"httpie"),
         late(rb"\s"),
-        late(rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,128}:(?P<bare>" + but(b"\"'\\") + rb"{6,200})"),
+        late(
+            rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,128}:(?P<bare>"
+            + but(b"\"'\\")
+            + rb"{6,200})"
+        ),
     ),
 ]
 
@@ -94,7 +121,9 @@ def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[i
     end = 0
     for place in places:
         if place >= end:
-            begin = max(raw.rfind(sign, max(0, place - _FARTHEST), place) for sign in _COMMAND_ENDS) + 1
+            begin = (
+                max(raw.rfind(sign, max(0, place - _FARTHEST), place) for sign in _COMMAND_ENDS) + 1
+            )
             begin = max(begin, place - _FARTHEST, 0)
             stop = _COMMAND_END.search(raw, place)
             end = stop.start() if stop else len(raw)
@@ -139,7 +168,9 @@ _CALLED = late(_READS + rb"|(?<=wpa_)passphrase|(?<=ht)passwd|(?<=ldap)passwd|se
 _PIPED = late(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
     rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
-    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>" + but(b"\"'`,;<>(){}|\\:") + rb"{6,200}))[ \t]{0,4}\|[^|\n]{0,100}\Z"
+    rb"|(?:[\w.@-]{1,60}:)?(?P<bare>"
+    + but(b"\"'`,;<>(){}|\\:")
+    + rb"{6,200}))[ \t]{0,4}\|[^|\n]{0,100}\Z"
 )
 _HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
 
@@ -150,7 +181,10 @@ def is_command(lower: bytes, place: int) -> object:
 
 
 def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """The password of a command that has a word for a secret, at ``place``, in its name; at most one."""
+    """The password of a command that has a word for a secret, at ``place``, in its name.
+
+    At most one.
+    """
     if not _CALLED.match(raw, place):
         return
     if _READER.match(raw, place):
@@ -160,6 +194,9 @@ def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 
 def piped(raw: bytes, place: int) -> Generator[Span, None, None]:
-    """What is given to the reader of a password at ``place``, by a pipe or behind it; at most one."""
+    """What is given to the reader of a password at ``place``, by a pipe or behind it.
+
+    At most one.
+    """
     if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
         yield from password_of(found, sure=True)

@@ -10,7 +10,10 @@ SHAPE, ASSIGNED, GENERIC = 1, 2, 3
 
 
 class Span(NamedTuple):
-    """A secret at ``start`` up to ``end``; of two that overlap the lower ``rank`` gives the kind."""
+    """A secret at ``start`` up to ``end``.
+
+    Of two that overlap the lower ``rank`` gives the kind.
+    """
 
     kind: str
     start: int

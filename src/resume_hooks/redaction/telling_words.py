@@ -1,7 +1,7 @@
 """Words that stand before a secret of any length, and who looks at what is behind them.
 
-Each word has a loose expression for the first pass, which sees bytes with escapes of any depth, and a function that
-says which secrets there are where the word stands in a text.
+Each word has a loose expression for the first pass, which sees bytes with escapes of any depth, and
+a function that says which secrets there are where the word stands in a text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,15 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cache, partial
 from typing import NamedTuple
 
-from resume_hooks.redaction.credentials import cookies, driver, hashes, private_keys, registry_auth, signature, userinfo
+from resume_hooks.redaction.credentials import (
+    cookies,
+    driver,
+    hashes,
+    private_keys,
+    registry_auth,
+    signature,
+    userinfo,
+)
 from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, cells, command, phrase, printed
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.load_rules import branches
@@ -29,7 +37,10 @@ from resume_hooks.redaction.spans import Span
 from resume_hooks.redaction.ways import PAIRED
 
 _NESTED = 2
-"""Words that are looked behind within what was looked at behind another; more stand there only to take time."""
+"""Words that are looked behind within what was looked at behind another.
+
+More stand there only to take time.
+"""
 
 
 _Look = Callable[[bytes, int], Generator[Span, None, int | None]]
@@ -88,7 +99,10 @@ def _may_be_set(lower: bytes, place: int) -> bool:
         or _TOLD.search(lower, max(0, start - 48), start)
         or is_command(lower, place)
         or NAME_FIELD.search(lower, max(0, start - 40), start)
-        or (lower.startswith(b"password", place) and b"login" in lower[max(0, place - BEFORE_PASS) : place])
+        or (
+            lower.startswith(b"password", place)
+            and b"login" in lower[max(0, place - BEFORE_PASS) : place]
+        )
     )
 
 
@@ -120,7 +134,10 @@ def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
         if what != NONE:
             yield from beside(raw, start, end)
         nested = nested + 1 if place < behind else 0
-        if raw.startswith(b"secret removed: ", start) or raw.find(b"[secret removed: ", end, end + _CLOSE) >= 0:
+        if (
+            raw.startswith(b"secret removed: ", start)
+            or raw.find(b"[secret removed: ", end, end + _CLOSE) >= 0
+        ):
             continue
         if what != NONE and nested <= _NESTED:
             yield from cells(raw, start, end)
@@ -136,10 +153,24 @@ _PASS = _Word(_setting, _by_names)
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
     **dict.fromkeys(
-        [b"pw", b"sec", b"token", b"key", b"auth", b"cred", b"salt", b"psk", b"community", b"login"], _PASS
+        [
+            b"pw",
+            b"sec",
+            b"token",
+            b"key",
+            b"auth",
+            b"cred",
+            b"salt",
+            b"psk",
+            b"community",
+            b"login",
+        ],
+        _PASS,
     ),
     **{
-        row.option: _Word(partial(may_be_arguments, option=row.option), partial(arguments, option=row.option))
+        row.option: _Word(
+            partial(may_be_arguments, option=row.option), partial(arguments, option=row.option)
+        )
         for row in OPTIONS
     },
     **{text: _word(_always, partial(command, word=text)) for text in COMMANDS},
@@ -155,7 +186,9 @@ WORDS: dict[bytes, _Word] = {
     b"static key": _word(_always, private_keys),
     b"$ ": _word(_matching(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed),
     b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
-    b"$": _word(_matching(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes),
+    b"$": _word(
+        _matching(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes
+    ),
 }
 """What may stand before a secret of any length, lower-case."""
 
@@ -163,7 +196,9 @@ WORDS: dict[bytes, _Word] = {
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
     """Every secret that a word tells; ``lower`` is ``raw`` in lower case."""
     for word, places in _places(lower):
-        yield from word.spans(raw, places if word.spans is _by_names else word.may_tell(lower, places))
+        yield from word.spans(
+            raw, places if word.spans is _by_names else word.may_tell(lower, places)
+        )
 
 
 def word_suspects(lower: bytes) -> Iterator[int]:
@@ -184,7 +219,9 @@ def _finder() -> _Finder:
     except ImportError:  # it has no wheel for Alpine
         return by_expression()
     automaton = BytesAhoCorasick(list(WORDS))
-    return lambda lower: (match[:2] for match in automaton.find_matches_as_indexes(lower, overlapping=True))
+    return lambda lower: (
+        match[:2] for match in automaton.find_matches_as_indexes(lower, overlapping=True)
+    )
 
 
 _RAREST = b"k$<]>@wpcugf:-l"
@@ -218,7 +255,9 @@ def _around(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
         by_tail.setdefault(word.partition(sign)[2], []).append(b"(?<=%b)" % re.escape(word))
-    return re.escape(sign) + branches({tail: b"(?:%b)" % b"|".join(wholes) for tail, wholes in by_tail.items()})
+    return re.escape(sign) + branches(
+        {tail: b"(?:%b)" % b"|".join(wholes) for tail, wholes in by_tail.items()}
+    )
 
 
 def _places(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:

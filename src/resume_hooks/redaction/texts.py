@@ -25,8 +25,9 @@ Content = TypeVar("Content", str, bytes)
 def suspects(raw: bytes) -> Iterator[int]:
     """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
 
-    This is the first pass, fast, and letting no secret by. Escapes of any depth stand in these bytes, so what parts a
-    name from its value may hold backslashes, and what is looked for is looser than a rule.
+    This is the first pass, fast, and letting no secret by. Escapes of any depth stand in these
+    bytes, so what parts a name from its value may hold backslashes, and what is looked for is
+    looser than a rule.
     """
     lower = raw.lower()
     coloured = raw.find(b"\x1b")
@@ -41,7 +42,9 @@ def suspects(raw: bytes) -> Iterator[int]:
 
 
 def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
-    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``; none over another.
+    """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``.
+
+    None over another.
 
     ``in_json``: the text is the one that a string of JSON says, of which ``raw`` are the bytes.
     """
@@ -61,11 +64,17 @@ def _coloured(raw: bytes) -> Iterator[Span]:
     yield from _each(blanked(raw))
     view = shown(raw)
     if view:
-        yield from (Span(span.kind, *view.origin(span.start, span.end), span.rank) for span in _each(view.text))
+        yield from (
+            Span(span.kind, *view.origin(span.start, span.end), span.rank)
+            for span in _each(view.text)
+        )
 
 
 def _each(raw: bytes) -> Iterator[Span]:
-    """Every secret that a rule finds in ``raw`` as it stands, in no order; one may stand in another."""
+    """Every secret that a rule finds in ``raw`` as it stands, in no order.
+
+    One may stand in another.
+    """
     lower = raw.lower()
     runs = promising(raw)
     yield from tokens(raw, lower, runs)
@@ -73,7 +82,9 @@ def _each(raw: bytes) -> Iterator[Span]:
         first = begin(raw, start)
         found = run_values(raw, lower, first)
         yield from found
-        if found and (raw[found[0].end : found[0].end + 1] in ENDS or raw[first - 2 : first] in INDENTS):
+        if found and (
+            raw[found[0].end : found[0].end + 1] in ENDS or raw[first - 2 : first] in INDENTS
+        ):
             yield from pieces(raw, first, found[0])
     yield from word_spans(raw, lower)
 
@@ -87,7 +98,10 @@ class Secret(NamedTuple):
 
 
 def find(text: str) -> list[Secret]:
-    """Every secret in ``text``, in order, none over another; escapes of JSON inside it are looked through."""
+    """Every secret in ``text``, in order, none over another.
+
+    Escapes of JSON inside it are looked through.
+    """
     raw = text.encode("utf-8", "surrogatepass")
     return in_characters(raw, text, seen(raw))
 
@@ -112,9 +126,14 @@ def redact(text: str) -> tuple[str, list[Secret]]:
 
 
 def until_clean(
-    content: Content, search: Callable[[Content], list[Secret]], without: Callable[[Content, list[Secret]], Content]
+    content: Content,
+    search: Callable[[Content], list[Secret]],
+    without: Callable[[Content, list[Secret]], Content],
 ) -> tuple[Content, list[Secret]]:
-    """Take secrets out until a search finds none: one may stand behind another. The first search's secrets, too."""
+    """Take secrets out until a search finds none: one may stand behind another.
+
+    The first search's secrets, too.
+    """
     found = first = search(content)
     for _ in range(TRIES):
         if not found:

@@ -1,7 +1,8 @@
 """Bytes with their escapes resolved, and the way back: which bytes of the original a stretch of them came from.
 
-Tool inputs are JSON inside strings of JSON, and a line of a transcript is one more layer around them; each layer is
-one view of the same bytes. The way back is worked out where something was found, which is rare.
+Tool inputs are JSON inside strings of JSON, and a line of a transcript is one more layer around
+them; each layer is one view of the same bytes. The way back is worked out where something was
+found, which is rare.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ ESCAPED = late(
 
 _CODE = rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,4}[@-~]|[ -/]{1,4}[0-~]|[78=>DEHMNOZc\\])"
 _CODES = late(_CODE + rb"|\x1b\][0-9]{0,4};?")
-"""A terminal's control sequences, such as colours; of a link or title only what is around it, since it is text."""
+"""A terminal's control sequences, such as colours.
+
+Of a link or title only what is around it, since it is text.
+"""
 
 _HIDDEN_BY_LEAD = (
     rb"\xc2[\x80-\x9f\xad]", rb"\xcd\x8f", rb"\xd8\x9c", rb"\xe1(?:\x85[\x9f\xa0]|\x9e[\xb4\xb5]|\xa0[\x8b-\x8f])",
@@ -78,7 +82,10 @@ class View:
         self.text = b"".join(parts)
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """The stretch of the original that ``start`` up to ``end`` came from; an escape counts as a whole."""
+        """The stretch of the original that ``start`` up to ``end`` came from.
+
+        An escape counts as a whole.
+        """
         return self._place(start)[0], self._place(max(start, end - 1))[1]
 
     def _place(self, place: int) -> tuple[int, int]:
@@ -90,9 +97,12 @@ class View:
 
 
 class Views:
-    """Every view of some bytes, itself first; the last one has no escapes left, or is the deepest that is looked at.
+    """Every view of some bytes, itself first.
 
-    ``in_json``: the bytes are those of a string of JSON, which is not what they say where they hold escapes.
+    The last one has no escapes left, or is the deepest that is looked at.
+
+    ``in_json``: the bytes are those of a string of JSON, which is not what they say where they hold
+    escapes.
     """
 
     def __init__(self, raw: bytes, *, in_json: bool = False) -> None:
@@ -127,7 +137,11 @@ def beside_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
 def _behind(raw: bytes, place: int) -> int:
     """Where the escape ends that ``place`` stands inside of; the place itself if there is none."""
     for start in range(place - 1, max(-1, place - _LONGEST), -1):
-        if raw[start] == _BACKSLASH and (escape := _ESCAPE.match(raw, start)) and escape.end() > place:
+        if (
+            raw[start] == _BACKSLASH
+            and (escape := _ESCAPE.match(raw, start))
+            and escape.end() > place
+        ):
             before = raw[max(0, start - _SLASHES) : start]
             if (len(before) - len(before.rstrip(b"\\"))) % 2 == 0:
                 return escape.end()
@@ -140,13 +154,19 @@ def blanked(raw: bytes) -> bytes:
 
 
 def shown(raw: bytes) -> View | None:
-    """``raw`` as people see it, where colours or characters without a picture stand in a word; None if none do."""
+    """``raw`` as people see it, where colours or characters without a picture stand in a word.
+
+    None if none do.
+    """
     has_codes = b"\x1b" in raw and _UNSEEN.search(raw) is not None
     return View(raw, _UNSEEN) if has_codes or next(hidden(raw), None) is not None else None
 
 
 def hidden(raw: bytes) -> Iterator[int]:
-    """Where characters without a picture stand in ``raw`` in or before a word; an emoji's own are in none."""
+    """Where characters without a picture stand in ``raw`` in or before a word.
+
+    An emoji's own are in none.
+    """
     has_controls = len(raw.translate(None, _CONTROLS)) < len(raw)
     if not has_controls and (raw.isascii() or not any(sign.search(raw) for sign in _HIDDEN_SIGNS)):
         return  # most texts
@@ -160,7 +180,10 @@ def hidden(raw: bytes) -> Iterator[int]:
 
 
 def unescaped(raw: bytes) -> bytes | None:
-    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it; None if it has none."""
+    """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it.
+
+    None if it has none.
+    """
     if b"\\" not in raw:
         return None
     if b"\\u" in raw or b"\0" in raw:

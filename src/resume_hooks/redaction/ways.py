@@ -9,7 +9,10 @@ from resume_hooks.redaction.lazy_patterns import late
 
 QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
-"""A letter beyond ASCII, or an accent, whole. A dash, an arrow or a picture is none: it stands beside a value."""
+"""A letter beyond ASCII, or an accent, whole.
+
+A dash, an arrow or a picture is none: it stands beside a value.
+"""
 
 
 def but(signs: bytes) -> bytes:
@@ -42,8 +45,9 @@ _OPENS = rb"[\w.:$]{0,40}[(\[]"
 class Way(NamedTuple):
     """How a value is given to the name before it: what is between them, and what stands before the name.
 
-    ``least``: what the value must be to count: ``WORDS`` of any kind, ``PLAIN`` ones in small letters, ``ANY`` three of
-    them, what is ``LIKELY`` one, what is ``TOLD`` from prose by a digit, ``CHANCE``.
+    ``least``: what the value must be to count: ``WORDS`` of any kind, ``PLAIN`` ones in small
+    letters, ``ANY`` three of them, what is ``LIKELY`` one, what is ``TOLD`` from prose by a digit,
+    ``CHANCE``.
     """
 
     signs: bytes
@@ -56,7 +60,8 @@ WORDS, PLAIN, ANY, LIKELY, TOLD, CHANCE = range(6)
 _QUOTES = b"\"'`\\"
 _CLOSED = rb"(?:[\"'`\\]{1,4}\]?|\[\d{0,4}\]|\](?=[ \t]*=))?"
 LINE = (
-    rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
+    rb"[\s\x80-\xff]{0,12}(?:\d{1,6}\xe2\x86\x92)?[ \t\x80-\xff]*"
+    rb"(?:\{?[\"']\w{1,20}[\"']: ?)?[\"'`]?[\x80-\xff]{0,12}"
 )
 """How a line begins, with the number that the client's tools print before it."""
 
@@ -83,7 +88,9 @@ PAIRS = (
         rb"|[ \t]{0,4}:)[ \t]+[\"'`]?[\w.@-]{2,40}[\"'`]?[ \t]{0,2}[/:][ \t]{0,2}" + VALUE
     ),
     late(ARGUMENTS),
-    late(_CLOSED + _SIGN + rb"\w{0,20}[(\[{][ \t]{0,4}[\"'][^\"'\n]{1,60}[\"'],[ \t]{0,4}" + QUOTED),
+    late(
+        _CLOSED + _SIGN + rb"\w{0,20}[(\[{][ \t]{0,4}[\"'][^\"'\n]{1,60}[\"'],[ \t]{0,4}" + QUOTED
+    ),
 )
 """A user's name and a password."""
 
@@ -91,7 +98,10 @@ WAYS = [
     Way(_QUOTES + b" \t=:-<?][", SET, None, LIKELY),
     Way(
         b" \t=",
-        late(rb"[ \t]{0,30}=[ \t]{0,4}(?:\"[^\"\n]{0,200}\"|null|\([^()\n]{1,30}\))[ \t]{1,4}->[ \t]{1,4}" + QUOTED),
+        late(
+            rb"[ \t]{0,30}=[ \t]{0,4}(?:\"[^\"\n]{0,200}\"|null|\([^()\n]{1,30}\))[ \t]{1,4}->[ \t]{1,4}"
+            + QUOTED
+        ),
         None,
         ANY,
     ),
@@ -133,7 +143,10 @@ WAYS = [
     ),
     Way(
         _QUOTES + b" \t|?:)]o",
-        late(rb"[\"'`)\]]{0,4}[ \t]{0,4}(?:(?:\|\||\?\?|\?:|or\b)[ \t]{0,4}(?=[\"'`\\])|:[-=][ \t]{0,4})" + VALUE),
+        late(
+            rb"[\"'`)\]]{0,4}[ \t]{0,4}(?:(?:\|\||\?\?|\?:|or\b)[ \t]{0,4}(?=[\"'`\\])|:[-=][ \t]{0,4})"
+            + VALUE
+        ),
         None,
         LIKELY,
     ),
@@ -177,7 +190,9 @@ WAYS = [
     Way(
         b" \t",
         late(rb"[ \t]+" + VALUE),
-        late(rb"(?i)(?:setx|setenv|set|set -g?x|env|arg|set-secret|defaults write \S{1,60}|export)[ \t]+[\"']?\Z"),
+        late(
+            rb"(?i)(?:setx|setenv|set|set -g?x|env|arg|set-secret|defaults write \S{1,60}|export)[ \t]+[\"']?\Z"
+        ),
         LIKELY,
     ),
     Way(
@@ -192,7 +207,10 @@ WAYS = [
     ),
     Way(
         _QUOTES + b"])",
-        late(rb"[\"'`\])]{1,4}\.(?:type|fill|send_?keys|set_?value|set|value|input)\([ \t]{0,2}" + QUOTED),
+        late(
+            rb"[\"'`\])]{1,4}\.(?:type|fill|send_?keys|set_?value|set|value|input)\([ \t]{0,2}"
+            + QUOTED
+        ),
         None,
         LIKELY,
     ),
@@ -216,7 +234,11 @@ WAYS = [
     Way(
         b"<",
         late(
-            rb"</(?:key|name)>" + GAP + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>" + but(b"<>") + rb"{6,200})</"
+            rb"</(?:key|name)>"
+            + GAP
+            + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>"
+            + but(b"<>")
+            + rb"{6,200})</"
         ),
         late(rb"<(?:key|name)>\Z"),
         LIKELY,
@@ -231,7 +253,8 @@ WAYS = [
         b" \t(",
         late(
             rb"[ \t]\(?(?:[^\n:={}()<>;|.]|\.(?!\s)){0,50}?\)?"
-            rb"(?:\b(?:(?:is|was)(?: (?:still|now))?|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}" + VALUE
+            rb"(?:\b(?:(?:is|was)(?: (?:still|now))?|(?:set|changed|reset) to)\b:?|:)[ \t]{1,4}"
+            + VALUE
         ),
         None,
         TOLD,
@@ -239,9 +262,9 @@ WAYS = [
 ]
 """The ways, by the first sign behind the name.
 
-Set; set to a literal within a call; in a field beside the name; as what stands in for it; in a list of arguments;
-by a function; as the string behind a word; by a command that sets variables; as a word of a line of settings; by a
-method; in an element or behind a key of XML; netrc; in a sentence.
+Set; set to a literal within a call; in a field beside the name; as what stands in for it; in a list
+of arguments; by a function; as the string behind a word; by a command that sets variables; as a
+word of a line of settings; by a method; in an element or behind a key of XML; netrc; in a sentence.
 """
 
 BY_SIGN = {sign: [way for way in WAYS if sign in way.signs] for sign in range(256)}

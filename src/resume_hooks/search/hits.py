@@ -1,7 +1,7 @@
 """Hits: turns as they are shown, each with its reference, its words in context, and the sessions that hold it.
 
-Texts are read from the transcripts, never from the index; what can't be read any more is no hit. Copies, texts and
-sessions are looked up once for all searches.
+Texts are read from the transcripts, never from the index; what can't be read any more is no hit.
+Copies, texts and sessions are looked up once for all searches.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, Lookup, together
-from resume_hooks.search.record_text import REACH, Marker, Phrase, Snippet, Text, snippet_of, text_of, words_at
+from resume_hooks.search.record_text import (
+    REACH,
+    Marker,
+    Phrase,
+    Snippet,
+    Text,
+    snippet_of,
+    text_of,
+    words_at,
+)
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions.agents.registry import agent_at, original
 from resume_hooks.sessions.record_references import SHORT
@@ -53,7 +62,9 @@ class HitSession(NamedTuple):
 
 
 class Sources:
-    """Looks up what an open index and the transcripts tell of records; of files alike, ``scoped`` ones are nearest.
+    """Looks up what an open index and the transcripts tell of records.
+
+    Of files alike, ``scoped`` ones are nearest.
 
     ``size`` is how many bytes were read for texts so far.
     """
@@ -111,15 +122,19 @@ class Sources:
     def copies(self, record: Posting) -> list[Posting]:
         """The records that say the same in other sessions, and this one: where it was first said comes first.
 
-        A fork that the client made tells which ids it copied, children of ours their parents; else the file that was
-        written to first is taken for the older one. What has the same id and says something else is no copy,
-        but what a trim left of a record is.
+        A fork that the client made tells which ids it copied, children of ours their parents; else
+        the file that was written to first is taken for the older one. What has the same id and says
+        something else is no copy, but what a trim left of a record is.
         """
         if not record.key:
             return [record]
         self.fetch_copies([record])
         alike = (record.digest, 0)
-        same = [other for other in self._copies[record.key] if not record.digest or other.digest in alike]
+        same = [
+            other
+            for other in self._copies[record.key]
+            if not record.digest or other.digest in alike
+        ]
         files = {other.file: self.file(other) for other in same}
         parents = {file.session_id: file.parent for file in files.values() if file}
 
@@ -137,7 +152,10 @@ class Sources:
         return file.session_id if file else ""
 
     def nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Where something was first said; of files of that session the one that is searched, else the newest."""
+        """Where something was first said.
+
+        Of files of that session the one that is searched, else the newest.
+        """
 
         def source(other: Posting) -> tuple[str, str]:
             file = self.file(other)
@@ -153,11 +171,14 @@ class Sources:
     def session(self, session_id: str, path: str) -> HitSession:
         """A session, of which ``path`` is a file."""
         if session_id not in self._sessions:
-            rows = self._db.execute("SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,))
+            rows = self._db.execute(
+                "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
+            )
             near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
             start = session_id[:SHORT]
             (alike,) = self._db.execute(
-                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?", (start, f"{start}~")
+                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?",
+                (start, f"{start}~"),
             ).fetchone()
             file = self._opening.path_of(str(near[0]), session_id) if near else path
             short = start if alike == 1 else session_id
@@ -168,12 +189,17 @@ class Sources:
             except SessionNotFound:
                 title, folder = "(file gone)", os.path.dirname(file)
             resume = agent.commands(session_id, folder).shell
-            self._sessions[session_id] = HitSession(agent.original(file), short, title, folder, agent.name, resume)
+            self._sessions[session_id] = HitSession(
+                agent.original(file), short, title, folder, agent.name, resume
+            )
         return self._sessions[session_id]
 
 
 def _depth(session_id: str, parents: Mapping[str, str]) -> int:
-    """How many of the sessions lie between one and its first ancestor among them; hostile ones may name each other."""
+    """How many of the sessions lie between one and its first ancestor among them.
+
+    Hostile ones may name each other.
+    """
     seen: set[str] = set()
     while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
         seen.add(session_id)
@@ -184,7 +210,9 @@ def _depth(session_id: str, parents: Mapping[str, str]) -> int:
 WIDTH = 260  # characters of a snippet
 LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first
 TRIED = 4  # records of a turn that are read until one is still there
-MOST_HEADLESS = 3  # hits in headless runs of one question; a program may have asked the same a thousand times
+MOST_HEADLESS = (
+    3  # hits in headless runs of one question; a program may have asked the same a thousand times
+)
 MOST_READ = 2_000  # records that are read in search of an exact phrase
 MOST_BYTES = 128 * 1024 * 1024  # bytes of them
 STRONG, FAIR = 0.6, 0.25  # confidences from which on a hit is called so
@@ -197,12 +225,13 @@ AS_TYPED = 0.5  # what having every word in the very form that was typed adds to
 class Hit(NamedTuple):
     """A turn that answers a search, by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as is needed; a
-    sub-agent whose session is gone goes by its path. ``file`` holds the record, ``session_file`` is its session's;
-    ``agent`` is whose that is, ``resume`` the command that goes on in it. ``sessions`` are all that hold the
-    record, the first one first; ``same`` counts its further turns that say the very same. ``words`` were found in the
-    turn, ``missing`` were not; ``found_by`` are the numbers from 1 of the wordings that found it, where there were
-    several. ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, ``short`` the same with as much of the id as
+    is needed; a sub-agent whose session is gone goes by its path. ``file`` holds the record,
+    ``session_file`` is its session's; ``agent`` is whose that is, ``resume`` the command that goes
+    on in it. ``sessions`` are all that hold the record, the first one first; ``same`` counts its
+    further turns that say the very same. ``words`` were found in the turn, ``missing`` were not;
+    ``found_by`` are the numbers from 1 of the wordings that found it, where there were several.
+    ``confidence`` is how likely it answers, 0 to 1, as measured; ``strength`` says that in a word.
     ``headless``: of a run of one question.
     """
 
@@ -266,7 +295,9 @@ class Wording:
         self.query = query
         self.lookups = lookups
         self.marker = Marker(lookups)
-        self.phrases = {place: Phrase(term.text) for place, term in enumerate(query.terms) if term.exact}
+        self.phrases = {
+            place: Phrase(term.text) for place, term in enumerate(query.terms) if term.exact
+        }
         self.without = [Phrase(term.text) for term in query.excluded if term.exact]
         self._typed = [Phrase(term.forms[0][0]) for term in query.terms]
 
@@ -283,11 +314,15 @@ class Wording:
     def as_typed(self, text: Text) -> float:
         """The part of the query that a text has in the very form that was typed."""
         low = text.low[:REACH]
-        return self.part([place for place, word in enumerate(self._typed) if word.place_in(low) >= 0])
+        return self.part(
+            [place for place, word in enumerate(self._typed) if word.place_in(low) >= 0]
+        )
 
 
 class Hits:
-    """Makes hits of the turns that were found in some wordings; for phrases it reads ``most_read`` records.
+    """Makes hits of the turns that were found in some wordings.
+
+    For phrases it reads ``most_read`` records.
 
     Of files of ``headless`` runs it shows a few turns.
     """
@@ -329,7 +364,9 @@ class Hits:
                 first = text.copies[0]
                 if (first.file, first.line) not in places:  # else a copy brought it before
                     places.add((first.file, first.line))
-                    known = texts.setdefault((self._sources.session_of(first), text.snippet.text), text)
+                    known = texts.setdefault(
+                        (self._sources.session_of(first), text.snippet.text), text
+                    )
                     known.same += known is not text
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
@@ -355,7 +392,11 @@ class Hits:
         record, text, place = shown
         wording = self._wordings[found[0].wording]
         snippet = snippet_of(text, wording.marker, WIDTH, place)
-        score = together(found) * (1 + NEARNESS * snippet.near) * (1 + AS_TYPED * wording.as_typed(text))
+        score = (
+            together(found)
+            * (1 + NEARNESS * snippet.near)
+            * (1 + AS_TYPED * wording.as_typed(text))
+        )
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
     def _said(self, way: Found) -> tuple[Posting, Text, int] | None:
@@ -372,7 +413,11 @@ class Hits:
             low = text.low if text else ""
             if text is None or any(phrase.place_in(low) >= 0 for phrase in wording.without):
                 continue
-            here = {term: place for term in missing if (place := wording.phrases[term].place_in(low)) >= 0}
+            here = {
+                term: place
+                for term in missing
+                if (place := wording.phrases[term].place_in(low)) >= 0
+            }
             if wording.phrases and not here:
                 continue
             best = best or (record, text, min(here.values(), default=0))
@@ -384,7 +429,8 @@ class Hits:
     def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
         """The snippet of a record as it may be shown: secrets go before anything is cut, and its words are marked anew.
 
-        Of a record that is too large to be looked at whole, what is found in the snippet alone goes.
+        Of a record that is too large to be looked at whole, what is found in the snippet alone
+        goes.
         """
         words = self._sources.words(record) or ""
         known = Redactor([words] if len(words) <= REACH else [])
@@ -405,7 +451,11 @@ class Hits:
         terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
         titled = any(record.role == TITLE for record in shown.turn.records)
-        by_title = snippet_of(text_of(session.title), wording.marker, WIDTH).terms if titled else frozenset()
+        by_title = (
+            snippet_of(text_of(session.title), wording.marker, WIDTH).terms
+            if titled
+            else frozenset()
+        )
         said = max(wording.part(text.snippet.terms), wording.part(by_title))
         shown_snippet = self._without_secrets(text.record, text.snippet, wording)
         sure = certainty(
@@ -440,20 +490,33 @@ class Hits:
             score=round(text.score, 3),
             confidence=round(sure, 2),
             strength=strength(sure),
-            found_by=tuple(sorted(way.wording + 1 for way in text.found)) if len(self._wordings) > 1 else (),
+            found_by=tuple(sorted(way.wording + 1 for way in text.found))
+            if len(self._wordings) > 1
+            else (),
             headless=first.file in self._headless,
         )
 
 
-def certainty(turn: float, record: float, near: float, terms: int, score: float, wordings: int) -> float:
+def certainty(
+    turn: float, record: float, near: float, terms: int, score: float, wordings: int
+) -> float:
     """How likely a hit answers, 0 to 1.
 
-    By the parts of the query that its turn and its best record, or the title given there, have, how near its words
-    stand, how many ``terms`` were asked for, and the turn's ``score``, which grows with the ``wordings`` that found it.
-    Fitted by logistic regression to one half of the questions in benchmarks/recall; the other half tells its worth.
+    By the parts of the query that its turn and its best record, or the title given there, have, how
+    near its words stand, how many ``terms`` were asked for, and the turn's ``score``, which grows
+    with the ``wordings`` that found it. Fitted by logistic regression to one half of the questions
+    in benchmarks/recall; the other half tells its worth.
     """
     telling = min(max(terms, SHORT_QUERY), LONG_QUERY) / LONG_QUERY
-    away = 11.1 - 1.8 * turn - 2 * record - 1.1 * near - 2.9 * telling - 3 * score + 0.9 * (wordings - 1)
+    away = (
+        11.1
+        - 1.8 * turn
+        - 2 * record
+        - 1.1 * near
+        - 2.9 * telling
+        - 3 * score
+        + 0.9 * (wordings - 1)
+    )
     return 1 / (1 + math.exp(away))
 
 

@@ -1,7 +1,7 @@
 """The sessions of a project, or of all, newest first: what their two ends tell, whatever their size.
 
-Left out: stubs, sub-agents, files that nobody asked anything in, children that gave way to others, and (unless asked
-for) helpers: headless runs of one question. The middle of a file is never read.
+Left out: stubs, sub-agents, files that nobody asked anything in, children that gave way to others,
+and (unless asked for) helpers: headless runs of one question. The middle of a file is never read.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ ORIGINAL = "original"
 class ListedSession(NamedTuple):
     """A session in a listing.
 
-    ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are instants, ``mtime`` seconds
-    since the epoch, ``size`` bytes. ``turns`` is None where the ends don't tell; there are ``turns_at_least`` then.
-    ``tokens`` is the context in use, None where the end doesn't tell; ``measured`` is false where no answer counted it.
-    ``window_known`` is false where nothing tells the window; ``window`` is the smallest that it can be then.
-    ``kind`` is how it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
-    delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the
-    vault, too. ``agent`` is the one whose session it is, ``commands`` how to go on in it.
+    ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are
+    instants, ``mtime`` seconds since the epoch, ``size`` bytes. ``turns`` is None where the ends
+    don't tell; there are ``turns_at_least`` then. ``tokens`` is the context in use, None where the
+    end doesn't tell; ``measured`` is false where no answer counted it. ``window_known`` is false
+    where nothing tells the window; ``window`` is the smallest that it can be then. ``kind`` is how
+    it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
+    delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does.
+    ``kept``: it is in the vault, too. ``agent`` is the one whose session it is, ``commands`` how to
+    go on in it.
     """
 
     agent: str
@@ -78,19 +80,29 @@ class ListedSession(NamedTuple):
 
     @property
     def percent(self) -> int | None:
-        """Used share of the client's limit, 0 to 100 and more; None where the tokens are not known."""
+        """Used share of the client's limit, 0 to 100 and more.
+
+        None where the tokens are not known.
+        """
         if self.tokens is None:
             return None
         return ContextUse(self.tokens, self.window, self.measured, self.window_known).percent
 
 
 def listed(
-    cwd: str, where: Where, *, everywhere: bool = False, helpers: bool = False, everyone: bool = False
+    cwd: str,
+    where: Where,
+    *,
+    everywhere: bool = False,
+    helpers: bool = False,
+    everyone: bool = False,
 ) -> Iterator[ListedSession]:
-    """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all; newest first.
+    """The sessions of the project of ``cwd``, its repository's worktrees among them, or of all.
 
-    Those of this client, or of ``everyone``; after them come those of which the prompts alone are left. Lazy: what is
-    not asked for is not read. ``helpers`` are runs of one question.
+    Newest first.
+
+    Those of this client, or of ``everyone``; after them come those of which the prompts alone are
+    left. Lazy: what is not asked for is not read. ``helpers`` are runs of one question.
     """
     project = None if everywhere else project_of_folder(cwd, where)
     stores = opened_stores(where, everyone=everyone)
@@ -119,7 +131,9 @@ def page(
     helpers: bool = False,
     expiring: bool = False,
 ) -> ListingPage:
-    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all; newest first.
+    """``limit`` rows (0 for all) after the first ``offset`` ones, of a project or of all.
+
+    Newest first.
 
     Only the ``expiring`` ones: what the client may delete within seven days, the first to go first.
     """
@@ -131,10 +145,14 @@ def page(
     return ListingPage(shown, next(rows, None) is not None, len(files), look.helpers)
 
 
-def candidates(project: Project | None, where: Where, store: SessionStore | None = None) -> list[SessionFile]:
+def candidates(
+    project: Project | None, where: Where, store: SessionStore | None = None
+) -> list[SessionFile]:
     """The files that may be sessions of a project, None for all; newest first."""
     sessions = store or LocalStore(where)
-    return sessions.sessions(None if project is None else project.folder_names(where, sessions.projects))
+    return sessions.sessions(
+        None if project is None else project.folder_names(where, sessions.projects)
+    )
 
 
 class SessionLister:
@@ -156,13 +174,17 @@ class SessionLister:
 
     @functools.cached_property
     def _known_turns(self) -> dict[tuple[str, int, int], int]:
-        # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait for.
+        # SQLite takes 10 ms to load, which only a session that is longer than its ends has to wait
+        # for.
         from resume_hooks.search.index.database import known_turns
 
         return known_turns(self.where)
 
     def _turns(self, path: str, ends: HeadTail) -> int | None:
-        """The turns of a session, by its ends if they are all of it; None where the index doesn't know it as it is."""
+        """The turns of a session, by its ends if they are all of it.
+
+        None where the index doesn't know it as it is.
+        """
         if ends.whole is not None:
             return ends.prompts
         try:
@@ -172,9 +194,16 @@ class SessionLister:
         return self._known_turns.get((path, status.st_size, status.st_mtime_ns))
 
     def along(
-        self, files: Iterable[SessionFile], project: Project | None, *, helpers: bool = False, skip: int = 0
+        self,
+        files: Iterable[SessionFile],
+        project: Project | None,
+        *,
+        helpers: bool = False,
+        skip: int = 0,
     ) -> Iterator[ListedSession]:
-        """The rows of these files, in their order, of copies the first; those that are gone by now are left out.
+        """The rows of these files, in their order, of copies the first.
+
+        Those that are gone by now are left out.
 
         The first ``skip`` ones are only counted, which takes a third of the time.
         """
@@ -190,16 +219,23 @@ class SessionLister:
                         yield row
 
     def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
-        """The row of a session; None where it is none to be listed. SessionNotFound where it can't be read."""
+        """The row of a session; None where it is none to be listed.
+
+        SessionNotFound where it can't be read.
+        """
         found = self._found(session, project, helpers=False)
         return None if found is None else self._row(session, *found)
 
-    def _found(self, session: SessionFile, project: Project | None, *, helpers: bool) -> tuple[HeadTail, Agent] | None:
+    def _found(
+        self, session: SessionFile, project: Project | None, *, helpers: bool
+    ) -> tuple[HeadTail, Agent] | None:
         """The ends of a session that is to be listed, and whose it is."""
         agent = agent_of(session, self.where)
         ends = agent.ends(session.path)
         is_helper = ends.is_helper and ends.says_something
-        if not (ends.is_listed or is_helper) or not (project is None or project.holds(ends.folders, ends.project)):
+        if not (ends.is_listed or is_helper) or not (
+            project is None or project.holds(ends.folders, ends.project)
+        ):
             return None
         if is_helper and not (helpers or ends.is_listed):
             self.helpers += 1
@@ -220,7 +256,9 @@ class SessionLister:
             if key not in self._windows_set:
                 self._windows_set[key] = window_set(ends, known, self.where)
             use = in_window(use, ends, self._windows_set[key])
-        expires = ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
+        expires = (
+            ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
+        )
         return ListedSession(
             agent=agent.name,
             session_id=session.session_id,
@@ -257,9 +295,15 @@ class SessionLister:
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """The first eight characters of each id, where no other session of this machine begins so; else all of it."""
+    """The first eight characters of each id, where no other session of this machine begins so.
+
+    Else all of it.
+    """
     others = {row.session_id for row in rows if row.agent != NAME}
     if others:
         others = {session.session_id for session in store_of(where).sessions()}
     alike = Counter(session_id[:SHORT] for session_id in known_ids(where) | others)
-    return [row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT] for row in rows]
+    return [
+        row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT]
+        for row in rows
+    ]

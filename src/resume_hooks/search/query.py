@@ -1,7 +1,7 @@
 """What was typed: words, "exact phrases", -what must not be there, and words about time ("in June", "last week").
 
-Anything can be typed; what means nothing is searched as words. No part of it is ever taken for syntax of an index.
-Words about time are a hint about when something was said.
+Anything can be typed; what means nothing is searched as words. No part of it is ever taken for
+syntax of an index. Words about time are a hint about when something was said.
 """
 
 from __future__ import annotations
@@ -32,7 +32,16 @@ _MONTHS = (
     ("december", "dec", "dezember", "dez"),
 )
 _MONTH = {name: number for number, names in enumerate(_MONTHS, 1) for name in names}
-_UNITS = {"day": 1, "tag": 1, "week": 7, "woche": 7, "month": 30, "monat": 30, "year": 365, "jahr": 365}
+_UNITS = {
+    "day": 1,
+    "tag": 1,
+    "week": 7,
+    "woche": 7,
+    "month": 30,
+    "monat": 30,
+    "year": 365,
+    "jahr": 365,
+}
 _COUNTS = {"a": 1, "one": 1, "two": 2, "three": 3, "einem": 1, "einer": 1, "zwei": 2, "drei": 3}
 _NAMED_TIMES = (*_UNITS, "heute", "gestern")
 _NAMES = "|".join(sorted(_MONTH, key=lambda name: -len(name)))
@@ -57,7 +66,10 @@ _HINT = rf"""
     """
 
 MOST_TERMS = 32
-"""Terms of a query that are looked at; a pasted page has thousands, and its first words tell what it is about."""
+"""Terms of a query that are looked at.
+
+A pasted page has thousands, and its first words tell what it is about.
+"""
 
 MOST_TOKENS = 24  # tokens of a term that are looked up; of a longer phrase the texts decide
 MOST_LETTERS = 1_000  # characters of a term that are cut into tokens
@@ -69,10 +81,16 @@ COMMON = frozenset(
     something still talked tell than that the their them then there these they thing things this those time to today
     too up us very was we week were what when where which who why will with would yesterday you your""".split()  # noqa: SIM905
 )
-"""Words of questions that tell nothing of what is asked for; they count only where nothing else was typed."""
+"""Words of questions that tell nothing of what is asked for.
+
+They count only where nothing else was typed.
+"""
 
 _PIECE = re.compile(r'(?P<minus>-(?!-))?(?:"(?P<phrase>[^"]*)"?|(?P<word>[^\s"]+))')
-"""A piece of what was typed; two dashes begin an option of some program, which is a word like others."""
+"""A piece of what was typed.
+
+Two dashes begin an option of some program, which is a word like others.
+"""
 
 _QUOTES = str.maketrans("\u201c\u201d\u201e\u201f\u00ab\u00bb", '""""""')
 """What keyboards and editors make of quotation marks."""
@@ -93,12 +111,16 @@ class Period(NamedTuple):
         """The days of it, as an answer names them."""
         if not self.start:
             return f"before {datetime.fromtimestamp(self.end, UTC).date()}"
-        first, last = (datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1))
+        first, last = (
+            datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1)
+        )
         return str(first) if first == last else f"{first} to {last}"
 
 
 def hint_in(text: str, now: float) -> tuple[str, Period | None]:
-    """A question without its words about time, and what they mean as of ``now``; None where there are none.
+    """A question without its words about time, and what they mean as of ``now``.
+
+    None where there are none.
 
     What is quoted, and dates that are parts of names, are no words about time.
     """
@@ -109,7 +131,9 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
     if found is None:
         return text, None
     try:
-        span = _span({name: words.lower() for name, words in found.groupdict().items() if words}, now)
+        span = _span(
+            {name: words.lower() for name, words in found.groupdict().items() if words}, now
+        )
     except (ValueError, OverflowError):  # the 31st of February
         return text, None
     if span.end <= 0:
@@ -119,7 +143,10 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
 
 
 def _may_hint(text: str) -> bool:
-    """Whether there is a word about time, or a number; else the expression, which takes 3 ms to make, is not needed."""
+    """Whether there is a word about time, or a number.
+
+    Else the expression, which takes 3 ms to make, is not needed.
+    """
     low = text.casefold()
     is_dated = any(letter.isdigit() for letter in low) or any(name in low for name in _NAMED_TIMES)
     return is_dated or not _MONTH.keys().isdisjoint(re.findall(r"[^\W\d_]+", low))
@@ -142,7 +169,9 @@ def _named(told: dict[str, str], today: datetime) -> Period | None:
     if name := told.get("name"):
         return _month(int(told["year"]), _MONTH[name])
     if name := told.get("alone"):
-        return _month(today.year - (_MONTH[name] > today.month), _MONTH[name])  # the last one that there was
+        return _month(
+            today.year - (_MONTH[name] > today.month), _MONTH[name]
+        )  # the last one that there was
     if year := told.get("only"):
         return Period(_month(int(year), 1).start, _month(int(year), 12).end)
     return None
@@ -152,7 +181,9 @@ def _counted(told: dict[str, str], today: datetime) -> Period:
     """Some days, about as long ago as is told."""
     if count := told.get("count") or told.get("count2"):
         days = _UNITS[told.get("unit") or told["unit2"]]
-        return _days(today - timedelta(days=(_COUNTS.get(count) or int(count)) * days + days / 2), days + 1)
+        return _days(
+            today - timedelta(days=(_COUNTS.get(count) or int(count)) * days + days / 2), days + 1
+        )
     if last := told.get("last"):
         days = _UNITS[told["span"]] * (1 if last.startswith(("this", "dies")) else 2)
         return _days(today - timedelta(days=days), days + 1)
@@ -192,27 +223,40 @@ class Query(NamedTuple):
 
 
 def parse(words: Sequence[str], now: float | None = None) -> Query:
-    """The query that words of a command line make; a word with spaces among others was quoted in the shell.
+    """The query that words of a command line make.
+
+    A word with spaces among others was quoted in the shell.
 
     A single one with spaces is a whole question. UsageError where nothing in it can be looked up.
     """
-    text = " ".join(_quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words).strip()
+    text = " ".join(
+        _quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words
+    ).strip()
     told, when = hint_in(text, time.time() if now is None else now)
     wanted, excluded = _terms(told)
     if when and not wanted:  # then it is what is asked for, not a hint
         wanted, excluded = _terms(text)
-    telling = [term for term in wanted if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON]
+    telling = [
+        term for term in wanted if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON
+    ]
     telling = (telling or wanted)[:MOST_TERMS]
     if text and not telling:
         what = (
-            "Only what must not be there was given" if excluded else f"'{one_line(plain_line(text), 80)}' holds no word"
+            "Only what must not be there was given"
+            if excluded
+            else f"'{one_line(plain_line(text), 80)}' holds no word"
         )
-        raise UsageError(what, 'Give some words, such as: resume-hooks search "connection pool" -redis')
+        raise UsageError(
+            what, 'Give some words, such as: resume-hooks search "connection pool" -redis'
+        )
     return Query(text, tuple(telling), tuple(excluded[:MOST_TERMS]), when)
 
 
 def _quoted(word: str, *, alone: bool) -> str:
-    """A word of the command line; one with spaces was quoted in the shell, unless it is the whole question."""
+    """A word of the command line.
+
+    One with spaces was quoted in the shell, unless it is the whole question.
+    """
     if alone or '"' in word or len(word.split()) < 2:
         return word
     return f'-"{word[1:]}"' if re.match(r"-(?!-)", word) else f'"{word}"'

@@ -1,11 +1,11 @@
 """What the index has of each term, and which turns answer best: by a turn's best window and best record together.
 
-A term is looked up as it was typed or inflected, else as a beginning or a likeness of words; where nothing is found at
-all, also as a part of words.
+A term is looked up as it was typed or inflected, else as a beginning or a likeness of words; where
+nothing is found at all, also as a part of words.
 
-A turn is the unit of a hit, since a question and its answer stand in different records of one turn. Windows and
-records each have their order (BM25); the reciprocal ranks of a turn in both are summed up. What a word of a prompt
-counts beside one of an output is decided when it is indexed.
+A turn is the unit of a hit, since a question and its answer stand in different records of one turn.
+Windows and records each have their order (BM25); the reciprocal ranks of a turn in both are summed
+up. What a word of a prompt counts beside one of an output is decided when it is indexed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from resume_hooks.search.scope import Limits
 MOST_WORDS = 24  # words that a beginning or a part of a word is taken for; the commonest of them
 MOST_ALIKE = 6  # words that one which is nowhere is taken for since they look alike
 SHORTEST_PART = 3  # characters that a part of a word needs; shorter ones are in everything
-SHORTEST_STEM = 5  # characters of a typed word that may stand for it where nothing begins with the whole
+SHORTEST_STEM = (
+    5  # characters of a typed word that may stand for it where nothing begins with the whole
+)
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
 ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
 GUESSED = 0.6  # what a word counts that only stands for the one that was typed
@@ -45,9 +47,9 @@ class Token(NamedTuple):
 class Lookup(NamedTuple):
     """A term as the index has it.
 
-    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for, ``marks``
-    the stems to be marked in a text, ``names`` the words that it is taken for; ``rows`` how many records have it;
-    ``weight`` what finding it tells.
+    ``how`` is word, beginning, part, parts, alike or nowhere; ``tokens`` are what is searched for,
+    ``marks`` the stems to be marked in a text, ``names`` the words that it is taken for; ``rows``
+    how many records have it; ``weight`` what finding it tells.
     """
 
     term: Term
@@ -85,32 +87,49 @@ class Terms:
         if len(term.forms) == 1 and len(term.forms[0]) == 1:
             whole = stem(term.forms[0][0])
             ways = (("beginning", self._beginning), ("alike", self._alike))
-            return next((self._with(lookup, how, words) for how, find in ways if (words := find(whole))), lookup)
+            return next(
+                (self._with(lookup, how, words) for how, find in ways if (words := find(whole))),
+                lookup,
+            )
         tokens = [token for forms in term.forms if (token := self._token(forms))]
-        rows = max((self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])), default=0)
+        rows = max(
+            (self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])),
+            default=0,
+        )
         if not rows:
             return lookup
         marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0][0],)))
         return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
 
     def strictly(self, term: Term) -> Lookup:
-        """A term only as it was typed or inflected; for what must not be there, where a guess would hide hits."""
+        """A term only as it was typed or inflected.
+
+        For what must not be there, where a guess would hide hits.
+        """
         wholes = tuple(stem(forms[0]) for forms in term.forms)
         rows = min(map(self._rows, wholes))
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
         parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
-        tokens = tuple(Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True))
+        tokens = tuple(
+            Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True)
+        )
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def in_others(self, lookup: Lookup) -> Lookup:
-        """A word, or what stands for it, and all words that it is a part of; the same lookup where there are none.
+        """A word, or what stands for it, and all words that it is a part of.
+
+        The same lookup where there are none.
 
         It reads every word that there is, which takes longer than many searches.
         """
         if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
-        others = [row for row in self._containing(stem(lookup.term.forms[0][0])) if row[0] not in lookup.names]
+        others = [
+            row
+            for row in self._containing(stem(lookup.term.forms[0][0]))
+            if row[0] not in lookup.names
+        ]
         return self._with(lookup, "part", others) if others else lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
@@ -153,10 +172,15 @@ class Terms:
         if len(part) < SHORTEST_PART and part.isascii():
             return []
         # What a stem lost of its word at the end, one of two letters or an e, may be in the part.
-        return _commonest((word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e")
+        return _commonest(
+            (word, rows) for word, rows in self._every if part in f"{word}{word[-1:]} {word}e"
+        )
 
     def _alike(self, word: str) -> list[tuple[str, int]]:
-        """The words that are most like one, as a misspelled one is; they begin with the same letter."""
+        """The words that are most like one, as a misspelled one is.
+
+        They begin with the same letter.
+        """
         if len(word) < SHORTEST_ALIKE:
             return []
         import difflib  # 1 ms, which a word that is there does not need
@@ -166,7 +190,10 @@ class Terms:
             for other, rows in self._words.beginning(WORDS, word[0])
             if abs(len(other) - len(word)) <= 2  # more letters are another word
         }
-        return [(other, near[other]) for other in difflib.get_close_matches(word, near, MOST_ALIKE, ALIKE)]
+        return [
+            (other, near[other])
+            for other in difflib.get_close_matches(word, near, MOST_ALIKE, ALIKE)
+        ]
 
 
 def _commonest(rows: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
@@ -177,7 +204,10 @@ LOOKED_AT = 300  # records, and windows, that are looked at
 CANDIDATES = 60  # turns that are weighed closely
 MOST_WINDOWS = 2_000  # windows of these turns that are looked at
 PHRASED = 2_000
-"""Records with the words of a phrase that are looked at; whether they have the phrase only their texts tell."""
+"""Records with the words of a phrase that are looked at.
+
+Whether they have the phrase only their texts tell.
+"""
 
 DAMPING = 5
 """What is added to a rank before its reciprocal counts: the more, the less the first places matter."""
@@ -209,7 +239,9 @@ class Ranking:
     ``when`` is the time that was hinted at.
     """
 
-    def __init__(self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None) -> None:
+    def __init__(
+        self, words: Postings, limits: Limits, excluded: Sequence[Lookup], when: Period | None
+    ) -> None:
         self._words = words
         self._limits = limits
         self._not = [(Occur.MustNot, _all_of(lookup)) for lookup in excluded if lookup.known]
@@ -223,7 +255,11 @@ class Ranking:
         phrases = [lookup for lookup in lookups if lookup.term.exact]
         if not known or not all(lookup.known for lookup in phrases):
             return []
-        found = self._phrased(phrases) if phrases else self._records(Occur.Must, _any_of(known), LOOKED_AT)
+        found = (
+            self._phrased(phrases)
+            if phrases
+            else self._records(Occur.Must, _any_of(known), LOOKED_AT)
+        )
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
@@ -234,40 +270,59 @@ class Ranking:
         return hits
 
     def latest(self, most: int) -> list[TurnHit]:
-        """The turns within the limits, the newest first, where no words were given; each by the first said in it."""
+        """The turns within the limits, the newest first, where no words were given.
+
+        Each by the first said in it.
+        """
         return [
             TurnHit(key, [min(records, key=lambda record: (record.role, record.line))], 0.0)
             for key, records in _by_turn(self.records(most)).items()
         ]
 
     def records(self, most: int, having: Sequence[Lookup] = ()) -> list[Posting]:
-        """The records within the limits, of those with every word of some terms; the newest first."""
+        """The records within the limits, of those with every word of some terms.
+
+        The newest first.
+        """
         words = [(Occur.Must, _all_of(lookup)) for lookup in having]
-        return self._records(Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time")
+        return self._records(
+            Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time"
+        )
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """The records that may hold a phrase, in turns that may hold all of them."""
         groups = [self._records(Occur.Must, _all_of(phrase), PHRASED) for phrase in phrases]
         self.capped = any(len(group) == PHRASED for group in groups)
-        shared = set.intersection(*({turn_key(row.file, row.turn) for row in group} for group in groups))
+        shared = set.intersection(
+            *({turn_key(row.file, row.turn) for row in group} for group in groups)
+        )
         return [row for group in groups for row in group if turn_key(row.file, row.turn) in shared]
 
-    def _records(self, occur: Occur, query: Query, most: int, order_by: str | None = None) -> list[Posting]:
+    def _records(
+        self, occur: Occur, query: Query, most: int, order_by: str | None = None
+    ) -> list[Posting]:
         found = self._words.search(
             Query.boolean_query([(occur, query), *self._limits.records, *self._not]), most, order_by
         )
         self.capped = self.capped or len(found) == most
         return found
 
-    def _fused(self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]) -> dict[int, float]:
+    def _fused(
+        self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
+    ) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
         # A title says what was talked about, not the answer.
-        worth = {key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0) for key, rows in by_turn.items()}
+        worth = {
+            key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0)
+            for key, rows in by_turn.items()
+        }
         records = _shares(worth)
         windows = _shares(windows)
         scores = {}
         for key, rows in by_turn.items():
-            hinted = 1 + HINTED * bool(self._when and any(self._when.holds(row.time) for row in rows))
+            hinted = 1 + HINTED * bool(
+                self._when and any(self._when.holds(row.time) for row in rows)
+            )
             scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
         return scores
 
@@ -304,7 +359,10 @@ def together(found: Iterable[Found]) -> float:
 
 
 def _shares(scores: Mapping[int, float]) -> dict[int, float]:
-    """What each place in the order of what is scored counts, the first one 1; what scores alike has the same one."""
+    """What each place in the order of what is scored counts, the first one 1.
+
+    What scores alike has the same one.
+    """
     places: dict[float, int] = {}
     for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
         places.setdefault(score, place)
@@ -344,7 +402,11 @@ def _all_of(lookup: Lookup) -> Query:
         ways = [_term(name) for name, _ in token.stems]
         if token.parts:
             ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
-        words.append(ways[0] if len(ways) == 1 else Query.boolean_query([(Occur.Should, way) for way in ways]))
+        words.append(
+            ways[0]
+            if len(ways) == 1
+            else Query.boolean_query([(Occur.Should, way) for way in ways])
+        )
     return Query.boolean_query([(Occur.Must, word) for word in words])
 
 

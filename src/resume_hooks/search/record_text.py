@@ -1,6 +1,7 @@
 """Texts of records, read from the transcripts as they were indexed, and the piece of one that shows a query's words.
 
-What a file holds by now may not be what was indexed: a record that is no longer where it was has no text.
+What a file holds by now may not be what was indexed: a record that is no longer where it was has no
+text.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a record that is read to be shown; the text of a larger one takes ten times as much memory."""
+"""Bytes of a record that is read to be shown.
+
+The text of a larger one takes ten times as much memory.
+"""
 
 _FOREIGN = re.compile(r"[^\x00-\x7f]+")  # of most texts only these letters are looked at one by one
 
@@ -77,17 +81,27 @@ def text_of(words: str) -> Text:
 
 
 def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple[str | None, int]:
-    """What a record in a file says, and how many bytes were read; None where it is no longer what was indexed."""
+    """What a record in a file says, and how many bytes were read.
+
+    None where it is no longer what was indexed.
+    """
     if record.length > LARGEST:
         return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
     raw = _raw(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
-    texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed) if parsed is not None else None
+    texts = (
+        TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
+        if parsed is not None
+        else None
+    )
     return None if texts is None else said_text(texts), len(raw)
 
 
 def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
-    """A line of a file, if it is still the file that was indexed and the line begins there; else nothing."""
+    """A line of a file, if it is still the file that was indexed and the line begins there.
+
+    Else nothing.
+    """
     try:
         with open_regular(path, follow=False) as stream:
             if inode > 0 and inode != os.fstat(stream.fileno()).st_ino:
@@ -156,8 +170,8 @@ class Marker:
 class Snippet(NamedTuple):
     """A piece of a text on one line, with the spans of the words in it.
 
-    ``near`` is how closely they stand, 0 to 1: one of several does not, one that was asked for alone does. ``terms``
-    are the numbers of the terms that stand anywhere in the text.
+    ``near`` is how closely they stand, 0 to 1: one of several does not, one that was asked for
+    alone does. ``terms`` are the numbers of the terms that stand anywhere in the text.
     """
 
     text: str
@@ -167,7 +181,9 @@ class Snippet(NamedTuple):
 
 
 def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippet:
-    """The sentences around the densest place of ``text``; the words are looked for from ``place`` on.
+    """The sentences around the densest place of ``text``.
+
+    The words are looked for from ``place`` on.
 
     Where there are none, or they are too long, about ``width`` characters.
     """
@@ -227,12 +243,19 @@ def _densest(marks: Sequence[Mark], width: int) -> tuple[int, int, int]:
 
 
 def _stemmed(stem: str, number: int, shown: str, low: str) -> Iterator[Mark]:
-    """The words that have a stem, in a text and its letters without case; a short one where a word or part begins."""
+    """The words that have a stem, in a text and its letters without case.
+
+    A short one where a word or part begins.
+    """
     for place in _places(stem, low):
         begins = not place or low[place - 1] not in _LETTERS
         if not stem.isascii():
             yield place, place + len(stem), number
-        elif len(stem) >= ANYWHERE or begins or (shown[place].isupper() and not shown[place - 1].isupper()):
+        elif (
+            len(stem) >= ANYWHERE
+            or begins
+            or (shown[place].isupper() and not shown[place - 1].isupper())
+        ):
             rest = _REST.match(low, place + len(stem))
             yield place, rest.end() if rest else place + len(stem), number
 
@@ -250,7 +273,10 @@ def _places(words: str, low: str) -> Iterator[int]:
 
 
 def _stems(lookup: Lookup) -> Iterator[str]:
-    """What a term is in a text: any of the stems that were found for it; endings y and i are the same."""
+    """What a term is in a text: any of the stems that were found for it.
+
+    Endings y and i are the same.
+    """
     whole = [] if lookup.term.text.isascii() else [lookup.term.text]
     for stem in map(text_of, [*lookup.marks, *whole]):
         yield stem.low

@@ -27,12 +27,15 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a search is limited to. The defaults mean no limit; an empty set of ``sessions`` matches nothing.
+    """What a search is limited to. The defaults mean no limit.
 
-    ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working directories, to which
-    ``within`` adds what was started below a folder and ``projects`` names of project folders; ``since`` and ``until``
-    are seconds since the epoch. ``asking`` is a session whose last turn is left out: it holds the question.
-    ``programs`` are the agents whose sessions are meant.
+    An empty set of ``sessions`` matches nothing.
+
+    ``sessions`` are ids, ``agent`` the name of one of their sub-agents; ``folders`` are working
+    directories, to which ``within`` adds what was started below a folder and ``projects`` names of
+    project folders; ``since`` and ``until`` are seconds since the epoch. ``asking`` is a session
+    whose last turn is left out: it holds the question. ``programs`` are the agents whose sessions
+    are meant.
     """
 
     sessions: frozenset[str] | None = None
@@ -59,7 +62,9 @@ class Scope:
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """One session and its sub-agents, or one of these. Raises as ``locate.resolve``."""
-    session_id, _, agent = resolve_transcript(locator, cwd, where, foreign=True).session_id.partition("/")
+    session_id, _, agent = resolve_transcript(
+        locator, cwd, where, foreign=True
+    ).session_id.partition("/")
     return Scope(sessions=frozenset({session_id}), agent=agent)
 
 
@@ -72,8 +77,11 @@ def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 def project_of(path: str, where: Where) -> Scope:
     """The project of the session at ``path``, the folder that its file lies in included."""
     scope = project_at(home_folder(HeadTail(path), where), where)
-    # A folder of another name holds it where it was moved; by name alone, other projects of the same key would come in.
-    beside = {os.path.basename(os.path.dirname(path))} - {project_key(folder) for folder in scope.folders or ()}
+    # A folder of another name holds it where it was moved; by name alone, other projects of the
+    # same key would come in.
+    beside = {os.path.basename(os.path.dirname(path))} - {
+        project_key(folder) for folder in scope.folders or ()
+    }
     return replace(scope, projects=scope.projects | beside)
 
 
@@ -84,7 +92,10 @@ def project_at(cwd: str, where: Where) -> Scope:
 
 
 class Entered(NamedTuple):
-    """The ``files`` in scope by their ids, of ``known`` ones; apart from these ``headless`` runs of one question."""
+    """The ``files`` in scope by their ids, of ``known`` ones.
+
+    Apart from these ``headless`` runs of one question.
+    """
 
     files: frozenset[int]
     known: int
@@ -103,11 +114,15 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     holds = Project(scope.folders or (), scope.within).holds
     helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
     wanted, headless = set[int](), set[int]()
-    rows = db.execute("SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0").fetchall()
+    rows = db.execute(
+        "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
+    ).fetchall()
     for file_id, session, agent, folder, cwd, path in rows:
         if scope.programs and name_at(path, where) not in scope.programs:
             continue
-        if scope.sessions is not None and (session not in scope.sessions or scope.agent not in ("", agent)):
+        if scope.sessions is not None and (
+            session not in scope.sessions or scope.agent not in ("", agent)
+        ):
             continue
         if scope.folders is not None and folder not in scope.projects and not holds([cwd], folder):
             continue
@@ -119,7 +134,10 @@ def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
 
 
 def _helpers(db: sqlite3.Connection) -> set[str]:
-    """The sessions that are headless runs of one question in every copy; their sub-agents are left out with them."""
+    """The sessions that are headless runs of one question in every copy.
+
+    Their sub-agents are left out with them.
+    """
     query = (
         "SELECT session FROM files WHERE agent='' GROUP BY session"
         " HAVING max(turns)<=1 AND min(substr(entrypoint, 1, 3)='sdk')"
@@ -127,7 +145,9 @@ def _helpers(db: sqlite3.Connection) -> set[str]:
     return {session for (session,) in db.execute(query)}
 
 
-def limits(db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], known: int) -> Limits:
+def limits(
+    db: sqlite3.Connection, words: Postings, scope: Scope, files: frozenset[int], known: int
+) -> Limits:
     """A scope as parts of a query, for some ``files`` in it, of ``known`` ones."""
     clauses = []
     if len(files) < known:
@@ -161,7 +181,9 @@ def _between(since: int | None, until: int | None) -> Query:
     if until is not None and until <= 0:
         return Query.empty_query()
     last = None if until is None else until - 1
-    return Query.const_score_query(Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last), 0.0)
+    return Query.const_score_query(
+        Query.range_query(SCHEMA, "time", FieldType.Unsigned, max(0, since or 0), last), 0.0
+    )
 
 
 def unknown(words: Postings, scope: Scope) -> list[str]:
@@ -197,7 +219,10 @@ def meant(scope: Scope, where: Where) -> Callable[[TranscriptFile], bool]:
 
 
 def unseen(scope: Scope, where: Where) -> list[str]:
-    """The project folders that a scope may lead to and that can't be listed; none for sessions that were found."""
+    """The project folders that a scope may lead to and that can't be listed.
+
+    None for sessions that were found.
+    """
     hidden = [] if scope.sessions is not None else locate.unlistable(where)
     needed = needed_folders(scope, where) if hidden else None
     if needed is None or hidden == [where.projects]:
@@ -206,7 +231,13 @@ def unseen(scope: Scope, where: Where) -> list[str]:
 
 
 def _branches(words: Postings, name: str) -> list[str] | None:
-    return [encodable(name)] if name and words.frequency("branch", encodable(name)) else [] if name else None
+    return (
+        [encodable(name)]
+        if name and words.frequency("branch", encodable(name))
+        else []
+        if name
+        else None
+    )
 
 
 def _tools(words: Postings, tool: str) -> list[str] | None:

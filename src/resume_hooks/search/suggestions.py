@@ -32,7 +32,9 @@ def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> t
         counts.update(by_stem.keys() - known)
     new = [root for root in counts if shown[root].lower() not in COMMON]
     telling = {root: counts[root] ** 2 * _telling(root, words) for root in new}
-    best = sorted((root for root in telling if telling[root]), key=lambda root: (-telling[root], root))
+    best = sorted(
+        (root for root in telling if telling[root]), key=lambda root: (-telling[root], root)
+    )
     return tuple(shown[root].lower() for root in best[:SUGGESTED])
 
 

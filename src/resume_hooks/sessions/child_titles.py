@@ -30,7 +30,9 @@ _TYPED = {"rewind": "back", "smart-trim": "trim --smart"}
 _KINDS = "|".join(map(re.escape, (*get_args(Kind), "clear", *itertools.chain(*_TYPED.items()))))
 _OURS = re.compile(rf"(?: · (?:{_KINDS})(?: \d{{1,{MAX_DIGITS}}})?)+\Z")
 _END = re.compile(rf" · ({_KINDS})(?: \d{{1,{MAX_DIGITS}}})?\Z")
-_FORMER = re.compile(rf"\A(?:(?:{_KINDS}) \d+ · )+")  # what children were called in 0.1.0: ``handoff 2 · <root title>``
+_FORMER = re.compile(
+    rf"\A(?:(?:{_KINDS}) \d+ · )+"
+)  # what children were called in 0.1.0: ``handoff 2 · <root title>``
 
 
 def word_of(kind: str) -> str:
@@ -53,10 +55,14 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 
 def free_title(root_title: str, kind: Kind, folder: str) -> str:
     """The title with the first number that no session of the folder has, for as long as ``titles_locked``."""
-    front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode("utf-8", "replace")[:-1]
+    front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
+        "utf-8", "replace"
+    )[:-1]
     front = b'"customTitle":' + front
     taken = set()
-    for session in sessions_in(folder):  # all: the client gives a title on when it clears or branches a session
+    for session in sessions_in(
+        folder
+    ):  # all: the client gives a title on when it clears or branches a session
         tail = _tail(session)
         start = tail.rfind(front) + len(front)
         end = tail.find(b'"', start, start + MAX_DIGITS + 2) if start >= len(front) else -1
@@ -70,8 +76,8 @@ def free_title(root_title: str, kind: Kind, folder: str) -> str:
 def titles_locked(folder: str) -> Iterator[None]:
     """Hold a folder's lock from the choice of a title until the session that has it is there.
 
-    The folder itself is locked, so nothing is written. Without the lock after ``PATIENCE``, or on a volume that has
-    none, the block runs all the same: two sessions may have the same title then.
+    The folder itself is locked, so nothing is written. Without the lock after ``PATIENCE``, or on a
+    volume that has none, the block runs all the same: two sessions may have the same title then.
     """
     descriptor = -1
     with contextlib.suppress(OSError):

@@ -26,12 +26,17 @@ NATIVE_SINCE = (2, 1, 329)
 """The oldest client that is known to give ``_BY_NEW_CLIENTS`` a million; 2.1.112 gave them one on demand."""
 
 _SMALL = re.compile(r"claude-(?:3-|(?:haiku-4-5|opus-4(?:-[015])?)(?=\Z|[@-]\d{8}))")
-"""In the names of models that have no window of a million, as the catalog of 2.1.330 says; all others may have one."""
+"""In the names of models that have no window of a million, as the catalog of 2.1.330 says.
+
+All others may have one.
+"""
 
 
 def measured(session_id: str, where: Where) -> int:
     """The window of a session's model as the module inside its client told it last; 0 where it never did."""
-    return positive(read_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get("window"))
+    return positive(
+        read_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get("window")
+    )
 
 
 def window_of(session_id: str, where: Where) -> int:
@@ -47,7 +52,9 @@ def window_set(ends: HeadTail, window: int, where: Where) -> int:
 
 def window_of_model(ends: HeadTail) -> int:
     """The window of the model that answered last, by its name and its client's version; 0 where these don't tell."""
-    if _NATIVE.search(ends.model) or (_BY_NEW_CLIENTS.search(ends.model) and _version(ends.version) >= NATIVE_SINCE):
+    if _NATIVE.search(ends.model) or (
+        _BY_NEW_CLIENTS.search(ends.model) and _version(ends.version) >= NATIVE_SINCE
+    ):
         return LARGE_WINDOW
     return DEFAULT_WINDOW if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model) else 0
 
@@ -56,8 +63,13 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
 
-def as_client_acts(context: ContextUse, ends: HeadTail, agent: str, window: int, where: Where) -> ContextUse:
-    """The context of an agent's session in the window that its client acts on; other agents' settings name none."""
+def as_client_acts(
+    context: ContextUse, ends: HeadTail, agent: str, window: int, where: Where
+) -> ContextUse:
+    """The context of an agent's session in the window that its client acts on.
+
+    Other agents' settings name none.
+    """
     return in_window(context, ends, window_set(ends, window, where)) if agent == NAME else context
 
 
@@ -67,7 +79,12 @@ def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
     What does not fit into the window of its model shows that it has a larger one.
     """
     own = 0 if context.window_known else window_of_model(ends)
-    found = acted_on(context._replace(window=own or context.window, window_known=context.window_known or own > 0), most)
+    found = acted_on(
+        context._replace(
+            window=own or context.window, window_known=context.window_known or own > 0
+        ),
+        most,
+    )
     overfull = own == DEFAULT_WINDOW and not most and found.tokens > found.limit
     return found._replace(window_known=False) if overfull else found
 

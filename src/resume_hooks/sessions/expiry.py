@@ -1,8 +1,9 @@
 """What the client deletes, and from when on: a session by its last write, some of its files by their own.
 
-Measured on 2.1.42 and 2.1.329: a sweep goes over all project folders, with the settings of the folder that the client
-was started in. 2.1.329 takes a transcript with all that belongs to it, and large tool outputs by their own time, out of
-sessions that are written to every day, too; both do so with the folder of a session's file backups.
+Measured on 2.1.42 and 2.1.329: a sweep goes over all project folders, with the settings of the
+folder that the client was started in. 2.1.329 takes a transcript with all that belongs to it, and
+large tool outputs by their own time, out of sessions that are written to every day, too; both do so
+with the folder of a session's file backups.
 
 Loads next to nothing: a session's start waits for it.
 """
@@ -19,7 +20,9 @@ from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
 from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
 
-SOON = 7 * DAY  # seconds before its end at which a session is archived, and told as one that goes soon
+SOON = (
+    7 * DAY
+)  # seconds before its end at which a session is archived, and told as one that goes soon
 AHEAD = 60  # seconds by which the clock of a file system may be ahead of ours
 _EXACT = 0.001
 
@@ -36,8 +39,8 @@ class DatedSession(NamedTuple):
 class Ending(NamedTuple):
     """A session that loses something: ``at`` is when, in seconds since the epoch, the client may begin to delete it.
 
-    ``written`` is the last write of all that goes until the moment that was asked for; ``whole`` if the transcript
-    does, else files that belong to it.
+    ``written`` is the last write of all that goes until the moment that was asked for; ``whole`` if
+    the transcript does, else files that belong to it.
     """
 
     session: DatedSession
@@ -54,10 +57,15 @@ class Ends(NamedTuple):
     files: tuple[float, ...]
 
     def before(self, until: float) -> Ending | None:
-        """What the client may delete before ``until``, in seconds since the epoch; None for nothing."""
+        """What the client may delete before ``until``, in seconds since the epoch.
+
+        None for nothing.
+        """
         last = until - self.period
         whole = self.session.mtime < last
-        going = [mtime for mtime in self.files if mtime < last] + ([self.session.mtime] if whole else [])
+        going = [mtime for mtime in self.files if mtime < last] + (
+            [self.session.mtime] if whole else []
+        )
         return Ending(self.session, min(going) + self.period, max(going), whole) if going else None
 
     def after(self, moment: float) -> float | None:
@@ -77,7 +85,10 @@ class Endings:
             self._with_backups = frozenset(os.listdir(self._history))
 
     def of(self, folder: str) -> list[Ends]:
-        """When the parts of each session in a project folder end; none where it can't be listed, or is a link."""
+        """When the parts of each session in a project folder end.
+
+        None where it can't be listed, or is a link.
+        """
         if os.path.islink(folder):
             return []
         sessions, folders = [], set()
@@ -85,25 +96,32 @@ class Endings:
             for entry in entries:
                 if is_session_id(entry.name):
                     folders.add(entry.name)
-                elif (session_id := session_id_of(entry.name)) and entry.is_file(follow_symlinks=False):
+                elif (session_id := session_id_of(entry.name)) and entry.is_file(
+                    follow_symlinks=False
+                ):
                     status = entry.stat(follow_symlinks=False)
-                    sessions += [DatedSession(session_id, entry.path, status.st_mtime, status.st_size)] * bool(
-                        status.st_size
-                    )
+                    sessions += [
+                        DatedSession(session_id, entry.path, status.st_mtime, status.st_size)
+                    ] * bool(status.st_size)
         return [Ends(each, self._period, tuple(self._files(each, folders))) for each in sessions]
 
     def _files(self, session: DatedSession, folders: set[str]) -> Iterator[float]:
         if session.session_id in folders:
-            yield from _times(os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS))
+            yield from _times(
+                os.path.join(os.path.dirname(session.path), session.session_id, TOOL_RESULTS)
+            )
         if session.session_id in self._with_backups:
             with contextlib.suppress(OSError):
                 yield os.lstat(os.path.join(self._history, session.session_id)).st_mtime
 
 
 def is_archived(session_id: str, written: float, where: Where) -> bool:
-    """Whether the vault has a session as it was last ``written``; told by its manifest's time; that is not read.
+    """Whether the vault has a session as it was last ``written``; told by its manifest's time.
 
-    A manifest that is dated in the future is: the clock was ahead then, or somebody gave it that time.
+    That is not read.
+
+    A manifest that is dated in the future is: the clock was ahead then, or somebody gave it that
+    time.
     """
     try:
         noted = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST)).st_mtime
@@ -122,7 +140,11 @@ def _times(folder: str) -> Iterator[float]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 with contextlib.suppress(OSError), os.scandir(entry.path) as inner:
-                    yield from [each.stat(follow_symlinks=False).st_mtime for each in inner if _is_file(each)]
+                    yield from [
+                        each.stat(follow_symlinks=False).st_mtime
+                        for each in inner
+                        if _is_file(each)
+                    ]
             elif _is_file(entry):
                 yield entry.stat(follow_symlinks=False).st_mtime
 

@@ -18,7 +18,10 @@ def folder(where: Where) -> str:
 
 
 def apart(where: Where) -> Iterator[str]:
-    """Every held file that the client has no longer, or another one in its place; sorted within folders."""
+    """Every held file that the client has no longer, or another one in its place.
+
+    Sorted within folders.
+    """
     top = folder(where)
     for root, _, names in os.walk(top) if is_private(top, where) else ():
         theirs = os.path.join(where.projects, os.path.relpath(root, top))
@@ -36,7 +39,10 @@ def is_same(one: str, other: str) -> bool:
 
 
 def release(path: str, where: Where) -> None:
-    """Remove our link to a client's file, or to all in a session's folder, until the next look. WriteFailed."""
+    """Remove our link to a client's file, or to all in a session's folder, until the next look.
+
+    WriteFailed.
+    """
     if not path.startswith(os.path.join(where.projects, "")):
         return
     ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
@@ -49,5 +55,6 @@ def release(path: str, where: Where) -> None:
         return
     except OSError as error:
         raise WriteFailed(
-            f"{ours} could not be removed: {error.strerror or error}", "Nothing was changed. Check its permissions."
+            f"{ours} could not be removed: {error.strerror or error}",
+            "Nothing was changed. Check its permissions.",
         ) from error

@@ -1,8 +1,8 @@
 """Lineage: a session's ancestors, oldest first, and its descendants.
 
-What a file says of its parent is untrusted: a path is followed only to a session in a project folder of this
-config home or beside the child; otherwise the parent is looked up by id, in all projects, then in the vault. Cycles
-are cut, gaps are shown.
+What a file says of its parent is untrusted: a path is followed only to a session in a project
+folder of this config home or beside the child; otherwise the parent is looked up by id, in all
+projects, then in the vault. Cycles are cut, gaps are shown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.provenance import Parent, kind_now
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
-LEFT = {KEPT: " (archived copy)", TYPED: " (prompts only)"}  # what is said of a row whose transcript is gone
+LEFT = {
+    KEPT: " (archived copy)",
+    TYPED: " (prompts only)",
+}  # what is said of a row whose transcript is gone
 MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
 
 
@@ -36,11 +39,12 @@ MAX_DEPTH = 1_000  # generations followed; more can only be a forgery
 class Ancestor:
     """One row of a lineage.
 
-    ``derivation_type`` is how the session itself came to be: original, trimmed or continued; ``kind`` says it
-    finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the only copy; ``session_file`` is where
-    the client had it), prompts (these alone are left) or missing; a missing one keeps what links tell of it. Of one
-    that a team's server told of, ``owner`` and ``machine`` say whose it is and where. ``subagent`` is the one of its
-    parent's whose work it goes on with, ``""`` for the parent's own.
+    ``derivation_type`` is how the session itself came to be: original, trimmed or continued;
+    ``kind`` says it finer (handoff, fork, clear...). ``status`` is present, kept (the vault has the
+    only copy; ``session_file`` is where the client had it), prompts (these alone are left) or
+    missing; a missing one keeps what links tell of it. Of one that a team's server told of,
+    ``owner`` and ``machine`` say whose it is and where. ``subagent`` is the one of its parent's
+    whose work it goes on with, ``""`` for the parent's own.
     """
 
     session_id: str
@@ -87,23 +91,37 @@ class Family:
         self._found: dict[str, ArchivedSession | None] = {}
 
     def parent_of(self, path: str) -> Parent | None:
-        """The parent of the session at ``path``: as the file says, else our links. SessionNotFound."""
+        """The parent of the session at ``path``: as the file says, else our links.
+
+        SessionNotFound.
+        """
         try:
             recorded = agent_at(path, self._where).parent(path)
         except OSError as error:
-            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+            raise SessionNotFound(
+                f"{path} can't be read: {error.strerror}", "Check the path."
+            ) from error
         return self._or_linked(recorded, _id_at(path, self._where), path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
-        linked = Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at) if link else None
+        linked = (
+            Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at) if link else None
+        )
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
             return recorded or linked
         # The two disagree: the one whose session still exists is right.
-        return recorded if self._is_there(recorded, path) or not self._is_there(linked, path) else linked
+        return (
+            recorded
+            if self._is_there(recorded, path) or not self._is_there(linked, path)
+            else linked
+        )
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
-        """A file of a parent that can be read, the client's or an archived copy; None where it is gone."""
+        """A file of a parent that can be read, the client's or an archived copy.
+
+        None where it is gone.
+        """
         return self._present(parent, child_path) or self.readable(parent.session_id)
 
     def has(self, session_id: str) -> bool:
@@ -145,7 +163,9 @@ class Family:
             return None
         path_by_id = find_session(parent.session_id, self._where)
         beside = os.path.join(here, f"{parent.session_id}.jsonl")
-        known = next((path for path in (path_by_id, beside) if path and self._may_open(path, here)), None)
+        known = next(
+            (path for path in (path_by_id, beside) if path and self._may_open(path, here)), None
+        )
         return known or self._of_another(parent.session_id)
 
     def _of_another(self, session_id: str) -> str | None:
@@ -161,7 +181,10 @@ class Family:
         return (folder == here or in_project) and is_session_file(path)
 
     def lineage(self, path: str) -> list[Ancestor]:
-        """The session at ``path`` and its ancestors, oldest first. SessionNotFound where it can't be read."""
+        """The session at ``path`` and its ancestors, oldest first.
+
+        SessionNotFound where it can't be read.
+        """
         current = os.path.abspath(path)
         seen: set[str] = set()
         row, parent = self._generation(current, seen)
@@ -176,17 +199,28 @@ class Family:
         self, parent: Parent, located: str | None, child: str, seen: set[str]
     ) -> tuple[Ancestor, Parent | None, str]:
         """A parent's row, its own parent, and the path that stands for it."""
-        with contextlib.suppress(SessionNotFound):  # deleted since it was located, or not readable by us
+        with contextlib.suppress(
+            SessionNotFound
+        ):  # deleted since it was located, or not readable by us
             if located:
                 return *self._generation(located, seen), located
         if archived := self._kept(parent.session_id):
             return *self._generation(archived, seen), real(archived.place, self._where)
-        missing = Ancestor(parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0)
+        missing = Ancestor(
+            parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0
+        )
         return missing, None, child
 
-    def _generation(self, session: str | ArchivedSession, seen: set[str]) -> tuple[Ancestor, Parent | None]:
-        """One session's row and its parent; a parent in ``seen`` would close a cycle and is cut off."""
-        seen.add((session_id_of(session) or session) if isinstance(session, str) else session.session_id)
+    def _generation(
+        self, session: str | ArchivedSession, seen: set[str]
+    ) -> tuple[Ancestor, Parent | None]:
+        """One session's row and its parent.
+
+        A parent in ``seen`` would close a cycle and is cut off.
+        """
+        seen.add(
+            (session_id_of(session) or session) if isinstance(session, str) else session.session_id
+        )
         parent = self._parent_of(session)
         if parent is not None and parent.session_id in seen:
             parent = None
@@ -197,7 +231,9 @@ class Family:
         if isinstance(session, str):
             return self.parent_of(session)
         noted = session.about.parent
-        recorded = Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None  # the last came later
+        recorded = (
+            Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None
+        )  # the last came later
         return self._or_linked(recorded, session.session_id, real(session.place, self._where))
 
     @cached_property
@@ -205,7 +241,10 @@ class Family:
         return read_superseded(self._where)
 
     def is_superseded(self, path: str) -> bool:
-        """Whether a child gave way to another session, in which somebody spoke, and to it alone. SessionNotFound."""
+        """Whether a child gave way to another session, in which somebody spoke, and to it alone.
+
+        SessionNotFound.
+        """
         by = self._superseded.get(session_id_of(path) or "", "")
         successor = find_session(by, self._where)
         is_there = HeadTail(successor).own_turns if successor else self._kept(by) is not None
@@ -243,7 +282,9 @@ class Family:
             *((each.transcript.mtime_ns / 1e9, each.session_id, each) for each in archived),
         ]
         for _, session_id, session in sorted(sessions, key=lambda row: row[0]):
-            with contextlib.suppress(SessionNotFound, NotATranscript):  # deleted since it was listed, or broken
+            with contextlib.suppress(
+                SessionNotFound, NotATranscript
+            ):  # deleted since it was listed, or broken
                 if (parent := self._parent_of(session)) is not None:
                     children.setdefault(parent.session_id, []).append((session_id, session, parent))
         return children
@@ -254,7 +295,9 @@ def without_trims(rows: list[Ancestor]) -> list[Ancestor]:
     rows_left: list[Ancestor] = []
     for row in rows:
         if row.derivation_type != "trimmed":
-            rows_left.append(replace(row, parent_session_id=rows_left[-1].session_id if rows_left else None))
+            rows_left.append(
+                replace(row, parent_session_id=rows_left[-1].session_id if rows_left else None)
+            )
     return rows_left
 
 
@@ -269,14 +312,30 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         ends = agent.ends(session)
         session_id, place = _id_at(session, where), own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
-        status = KEPT if is_archived_copy(session, where) else TYPED if left_of(agent.name) else "present"
+        status = (
+            KEPT
+            if is_archived_copy(session, where)
+            else TYPED
+            if left_of(agent.name)
+            else "present"
+        )
     else:
         session_id, place, about = session.session_id, real(session.place, where), session.about
-        title, created, ended, size = session.title, about.created, about.ended, session.transcript.size
+        title, created, ended, size = (
+            session.title,
+            about.created,
+            about.ended,
+            session.transcript.size,
+        )
         status = KEPT
     derived: tuple[str, str, str | None, str | None] = ("original", "original", None, None)
     if parent is not None:
-        derived = parent.derivation_type, parent.kind, parent.exported_file or None, parent.session_id or None
+        derived = (
+            parent.derivation_type,
+            parent.kind,
+            parent.exported_file or None,
+            parent.session_id or None,
+        )
         made = clock.normal(parent.at)  # what it holds of its parent is older than itself
         created, ended = max(created, made), max(ended, made)
     title, of = one_line(plain(title), TITLE_LENGTH), parent.subagent if parent else ""

@@ -31,9 +31,17 @@ _ADVICE = (
 
 
 def render(
-    ancestors: Sequence[Ancestor], *, title: str, session_id: str, file: str, created: str, searcher: bool = True
+    ancestors: Sequence[Ancestor],
+    *,
+    title: str,
+    session_id: str,
+    file: str,
+    created: str,
+    searcher: bool = True,
 ) -> str:
-    """The block for a child whose ``ancestors`` are given oldest first; the child itself comes last.
+    """The block for a child whose ``ancestors`` are given oldest first.
+
+    The child itself comes last.
 
     ``searcher`` tells whether its client has the plugin's agents.
     """
@@ -54,7 +62,10 @@ def render(
 
 def moved_note(old: str, new: str) -> str:
     """What stands after the block of a session that got another home."""
-    return f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are meant below the other."
+    return (
+        f"Its project was {_escape(old)} and is {_escape(new)} now: paths below the one are "
+        "meant below the other."
+    )
 
 
 def shortened(block: str, most: int) -> str:
@@ -95,9 +106,9 @@ def _title(text: str) -> str:
 def unmarked(text: str) -> str:
     """``text`` without the block's own markers, and without tags that clients and models take for the client's.
 
-    Foreign words must not end the block, or begin one; nor speak with another voice than that of a quote. Markers and
-    tags in letters of full width, or with spaces or what nobody sees in them, are read as well: of such a text the
-    plain letters stay.
+    Foreign words must not end the block, or begin one; nor speak with another voice than that of a
+    quote. Markers and tags in letters of full width, or with spaces or what nobody sees in them,
+    are read as well: of such a text the plain letters stay.
     """
     plain_letters = plain(text) if text.isascii() else unicodedata.normalize("NFKC", plain(text))
     if plain_letters != text and _count(plain_letters) > _count(text):

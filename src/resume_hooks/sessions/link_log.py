@@ -1,6 +1,7 @@
 """Links between sessions that no transcript holds, one JSON row a line in ``links.jsonl`` of our state folder.
 
-Only appended to. Standard library and Python 3.9: the session hooks write here before the engine is installed.
+Only appended to. Standard library and Python 3.9: the session hooks write here before the engine is
+installed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from resume_hooks.paths import Where, is_session_id, private_folder, read_regula
 from resume_hooks.storage.atomic import append_line
 
 FILE_NAME = "links.jsonl"
-MAX_BYTES = 64 * 1024 * 1024  # bytes of the file that are read: some 300,000 links. A larger one counts as missing.
+MAX_BYTES = (
+    64 * 1024 * 1024
+)  # bytes of the file that are read: some 300,000 links. A larger one counts as missing.
 
 
 class Link(NamedTuple):
@@ -43,7 +46,10 @@ def record_link(link: Link, where: Where) -> None:
 
 
 def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
-    """Append, in a row that is not a link, that an unopened child gave way ``by`` another session. OSError."""
+    """Append, in a row that is not a link, that an unopened child gave way ``by`` another session.
+
+    OSError.
+    """
     _append({"superseded_id": child_id, "by": by, "at": at}, where)
 
 
@@ -55,7 +61,11 @@ def read_links(where: Where) -> list[Link]:
 def read_superseded(where: Where) -> dict[str, str]:
     """The children that gave way, each with the session it gave way to."""
     pairs = [(row.get("superseded_id"), row.get("by")) for row in _rows(where)]
-    return {str(child): str(by) for child, by in pairs if is_session_id(child) and is_session_id(by) and child != by}
+    return {
+        str(child): str(by)
+        for child, by in pairs
+        if is_session_id(child) and is_session_id(by) and child != by
+    }
 
 
 def _append(row: dict[str, object], where: Where) -> None:
@@ -77,7 +87,9 @@ def _rows(where: Where) -> Iterator[dict[str, Any]]:
 
 
 def _link(row: dict[str, Any]) -> Optional[Link]:
-    child, parent, pid, owner = (row.get(key) for key in ("child_id", "parent_id", "client_pid", "owner"))
+    child, parent, pid, owner = (
+        row.get(key) for key in ("child_id", "parent_id", "client_pid", "owner")
+    )
     if not is_session_id(child) or not is_session_id(parent) or child == parent:
         return None
     kind, at = str(row.get("kind", "")), str(row.get("at", ""))

@@ -1,7 +1,7 @@
 """Find the session that a user's words name, and list those that a name could mean.
 
-Where no session in the projects fits, the forms of a locator are asked of the vault's manifests alone. A session that
-lies in both is the one in the projects.
+Where no session in the projects fits, the forms of a locator are asked of the vault's manifests
+alone. A session that lies in both is the one in the projects.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ from resume_hooks.system.text import one_line, plain_line
 
 
 def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
-    """The archived session that words name, opened; None for none. Exactly, unless ``by_part`` as ``named_by`` has it.
+    """The archived session that words name, opened; None for none.
+
+    Exactly, unless ``by_part`` as ``named_by`` has it.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
@@ -62,20 +64,30 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
     named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
     if not named:
         present = {each.session_id for each in (*around.near, *around.far)}
-        named = named_by(words, all_archived(where, present), where, by_part=by_part, folded=by_part)
+        named = named_by(
+            words, all_archived(where, present), where, by_part=by_part, folded=by_part
+        )
         named = [archived for archived in named if _is_here(archived, around)] or named
     if len(named) > 1:
-        raise AmbiguousLocator(words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named))
+        raise AmbiguousLocator(
+            words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named)
+        )
     return opened(named[0], where) if named else None
 
 
 def named_by(
-    words: str, archived: Sequence[ArchivedSession], where: Where, *, by_part: bool, folded: bool = True
+    words: str,
+    archived: Sequence[ArchivedSession],
+    where: Where,
+    *,
+    by_part: bool,
+    folded: bool = True,
 ) -> list[ArchivedSession]:
     """Those of archived sessions that words name, in the first form that fits any.
 
-    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded`` a title in other
-    capitals, ``by_part`` a part of one, of titles that listings show before others; a bare number.
+    An id or its beginning, a pull request, an exact title or the old path, a tag; where ``folded``
+    a title in other capitals, ``by_part`` a part of one, of titles that listings show before
+    others; a bare number.
     """
     title, tag = behind("title", words), behind("tag", words).casefold()
     pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
@@ -119,7 +131,9 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
         return None
     session_id = session_in(path, around.where)
     full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
-    project, _, name = full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
+    project, _, name = (
+        full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
+    )
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
     archived = vaulted(session_id, around.where) if is_session_id(session_id) else None
     if archived is None or (project and project != archived.project):
@@ -133,7 +147,9 @@ def _is_here(archived: ArchivedSession, around: Surroundings) -> bool:
     """Whether a session is of the working directory, and not of one with the same key."""
     if archived.project not in project_names(around.cwd, around.where, list):
         return False
-    return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(around.cwd)
+    return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(
+        around.cwd
+    )
 
 
 __all__ = [
@@ -163,16 +179,20 @@ def resolve(
 ) -> SessionFile:
     """The session that a locator names.
 
-    None is the session that the client runs, else the latest of this project. Words go through the resolvers in their
-    order: latest and latest~2, a full id, a path, a pull request, a unique prefix of an id, an exact title, a tag, a
-    unique part of a title, the number of a pull request. Of titles, tags and pull requests those of this project come
-    before all others. What names no session there may name one of which the vault alone has a copy: its path is then
-    that of the copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets; UsageError for
-    anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what was tried.
+    None is the session that the client runs, else the latest of this project. Words go through the
+    resolvers in their order: latest and latest~2, a full id, a path, a pull request, a unique
+    prefix of an id, an exact title, a tag, a unique part of a title, the number of a pull request.
+    Of titles, tags and pull requests those of this project come before all others. What names no
+    session there may name one of which the vault alone has a copy: its path is then that of the
+    copy. So it is of a session of another agent, which only who takes ``foreign`` ones gets;
+    UsageError for anybody else. AmbiguousLocator lists its candidates, SessionNotFound says what
+    was tried.
     """
     around = Surroundings(cwd, where)
     if locator is None:
-        return _handed_out(current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign)
+        return _handed_out(
+            current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign
+        )
     words = locator.strip()
     if not words:
         raise UsageError("An empty locator names no session", "Give an id, a title or a path.")
@@ -213,13 +233,18 @@ def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
         return near[0]
 
 
-def resolve_transcript(locator: str | None, cwd: str, where: Where, *, foreign: bool = False) -> SessionFile:
+def resolve_transcript(
+    locator: str | None, cwd: str, where: Where, *, foreign: bool = False
+) -> SessionFile:
     """The transcript that a locator names: a session as ``resolve`` has it, or a sub-agent's.
 
-    The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that references name its records.
-    What lies at a path, and what has a title, may hold ``/agent-`` as well: the path comes first, the title last.
+    The ``session_id`` of a sub-agent's transcript is ``<session id>/agent-<id>``, so that
+    references name its records. What lies at a path, and what has a title, may hold ``/agent-`` as
+    well: the path comes first, the title last.
     """
-    named = None if locator is None else _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
+    named = (
+        None if locator is None else _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
+    )
     if named is not None:
         return named
     session = resolve(locator, cwd, where, foreign=foreign)
@@ -247,17 +272,22 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
     except SessionNotFound:
         return None
     started = subagents_of(session.path)
-    fitting = [one for one in started if one.name == name] or [one for one in started if one.name.startswith(name)]
+    fitting = [one for one in started if one.name == name] or [
+        one for one in started if one.name.startswith(name)
+    ]
     if len(fitting) == 1:
         return _as_session(fitting[0], session.session_id)
     if fitting:
-        raise AmbiguousLocator(locator, candidates((_as_session(one, session.session_id) for one in fitting), where))
+        raise AmbiguousLocator(
+            locator, candidates((_as_session(one, session.session_id) for one in fitting), where)
+        )
     try:
         return resolve(locator, cwd, where, foreign=foreign)
     except SessionNotFound as error:
         names = one_line(plain_line(", ".join(one.name for one in started)), 400) or "no sub-agents"
         raise SessionNotFound(
-            f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}", f"It started {names}."
+            f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}",
+            f"It started {names}.",
         ) from error
 
 
@@ -265,5 +295,9 @@ def _as_session(subagent: Subagent, session_id: str) -> SessionFile:
     try:
         status = os.stat(subagent.path)
     except OSError as error:
-        raise SessionNotFound(f"{subagent.path} can't be read: {error.strerror}", "Was it just deleted?") from error
-    return SessionFile(f"{session_id}/{subagent.name}", subagent.path, status.st_mtime, status.st_size)
+        raise SessionNotFound(
+            f"{subagent.path} can't be read: {error.strerror}", "Was it just deleted?"
+        ) from error
+    return SessionFile(
+        f"{session_id}/{subagent.name}", subagent.path, status.st_mtime, status.st_size
+    )

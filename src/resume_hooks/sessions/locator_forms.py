@@ -1,8 +1,11 @@
-"""The forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``; one resolver each, tried in order.
+"""The forms of a locator: an id, a path, a title, a tag, ``latest~2``, ``#72``.
 
-A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as a path. Of the
-sessions that it may mean, newest first, the names that each goes by are read once; they are sifted before any record is
-parsed: both ends of each file are searched as bytes, at a tenth of the cost.
+One resolver each, tried in order.
+
+A locator is data: it never reaches a path before it has the shape of an id, unless it was typed as
+a path. Of the sessions that it may mean, newest first, the names that each goes by are read once;
+they are sifted before any record is parsed: both ends of each file are searched as bytes, at a
+tenth of the cost.
 """
 
 from __future__ import annotations
@@ -21,7 +24,14 @@ from resume_hooks import clock
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import ENDING, Where, is_session_id, project_names, read_at
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, agent_of, asking, ends_of, homes_of_others, store_of
+from resume_hooks.sessions.agents.registry import (
+    agent_at,
+    agent_of,
+    asking,
+    ends_of,
+    homes_of_others,
+    store_of,
+)
 from resume_hooks.sessions.archived.layout import unpacked, vault
 from resume_hooks.sessions.session_files import (
     SessionFile,
@@ -39,13 +49,18 @@ _KINDS = (b'-title"', b'"pr-link"', b'"tag"')
 """What stands in the lines that a session can be named by, and hardly elsewhere: quotes within text are escaped."""
 
 _CUSTOM = re.compile(rb"""^\{.*"customTitle":\s?"[^"]""", re.MULTILINE)
-_ADDED = re.compile(r" · (?:clear|handoff)\Z")  # what a title carried over by /clear has in no line of its file
+_ADDED = re.compile(
+    r" · (?:clear|handoff)\Z"
+)  # what a title carried over by /clear has in no line of its file
 _CLEARED = re.compile(rb'"customTitle":\s?""')
 _TITLE = re.compile(rb"""^\{.*"(?:customTitle|aiTitle)":\s?"[^"]""", re.MULTILINE)
 
 
 class Facts(NamedTuple):
-    """What a session may be named by; ``listed`` is whether a listing shows it. ``pulls`` are numbers and addresses."""
+    """What a session may be named by; ``listed`` is whether a listing shows it.
+
+    ``pulls`` are numbers and addresses.
+    """
 
     titles: frozenset[str]
     tag: str
@@ -76,14 +91,19 @@ class Surroundings:
 
     @cached_property
     def near(self) -> list[SessionFile]:
-        """The sessions in the project folders of the working directory, newest first; keys collide."""
+        """The sessions in the project folders of the working directory, newest first.
+
+        Keys collide.
+        """
         return self.store.sessions(self.projects)
 
     def nearest_copy(self, copies: Sequence[SessionFile]) -> SessionFile:
         """Of one session's copies, newest first, the one that lies in this project, else the newest."""
         if len({copy.path for copy in copies}) == 1:
             return copies[0]
-        near = (copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects)
+        near = (
+            copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects
+        )
         return next((copy for copy in near if belongs(copy.path, self.cwd)), copies[0])
 
     @cached_property
@@ -92,7 +112,9 @@ class Surroundings:
         known = {session.path for session in self.near}
         return [session for session in self.store.sessions() if session.path not in known]
 
-    def nearest(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]) -> list[SessionFile]:
+    def nearest(
+        self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool]
+    ) -> list[SessionFile]:
         """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
         near = self._fitting(pattern, fits, near=True)
         here = [session for session in near if self.is_of_this_folder(session)]
@@ -106,31 +128,48 @@ class Surroundings:
             return False  # deleted since it was listed
 
     def _naming(self, session: SessionFile) -> bytes:
-        return naming_lines(session) if session.agent == NAME else agent_of(session, self.where).naming(session.path)
+        return (
+            naming_lines(session)
+            if session.agent == NAME
+            else agent_of(session, self.where).naming(session.path)
+        )
 
-    def _fitting(self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool) -> list[SessionFile]:
+    def _fitting(
+        self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool
+    ) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
             sessions = self.near if near else self.far
             self._sifted[pattern, near] = sift(pattern, sessions, self._names, self._naming)
         sifted = self._sifted[pattern, near]
-        return [session for session in sifted if (facts := self._facts_of(session)) is not None and fits(facts)]
+        return [
+            session
+            for session in sifted
+            if (facts := self._facts_of(session)) is not None and fits(facts)
+        ]
 
     def _facts_of(self, session: SessionFile) -> Facts | None:
         if session.path not in self._facts:
             self._facts[session.path] = None
             with contextlib.suppress(SessionNotFound):  # deleted since it was listed
                 ends = ends_of(session, self.where)
-                self._facts[session.path] = Facts(titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed)
+                self._facts[session.path] = Facts(
+                    titles_of(ends), ends.tag, ends.pull_requests, ends.is_listed
+                )
         return self._facts[session.path]
 
 
 def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
-    """Rows that let a person choose between sessions, in the order given; each title is a locator itself."""
+    """Rows that let a person choose between sessions, in the order given.
+
+    Each title is a locator itself.
+    """
     rows: list[dict[str, object]] = []
     for session in sessions:
         with contextlib.suppress(SessionNotFound):  # deleted since the folder was listed
             row = {"session_id": session.session_id, "title": ends_of(session, where).title}
-            rows.append({**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path})
+            rows.append(
+                {**row, "ended": clock.from_epoch(session.mtime), "session_file": session.path}
+            )
     return rows
 
 
@@ -142,8 +181,8 @@ def sift(
 ) -> list[SessionFile]:
     """The sessions in whose ends a line that names them matches ``pattern``, which sees small letters alone.
 
-    Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both ends. What ``read``
-    holds by path is not read again, and what was read is added to it.
+    Tags and pull requests are looked for in the last 64 KB, where clients keep them, titles at both
+    ends. What ``read`` holds by path is not read again, and what was read is added to it.
     """
     sifted = []
     for session in sessions:
@@ -156,7 +195,11 @@ def sift(
 
 def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """The sessions whose custom, generated or derived title is exactly ``title``."""
-    return [session for session in sift(as_written(title), sessions, {}) if title in _titles_at(session.path)]
+    return [
+        session
+        for session in sift(as_written(title), sessions, {})
+        if title in _titles_at(session.path)
+    ]
 
 
 def titles_of(ends: HeadTail) -> frozenset[str]:
@@ -181,7 +224,10 @@ def as_written(words: str) -> re.Pattern[bytes]:
 
 
 def naming_lines(session: SessionFile) -> bytes:
-    """The lines that may name a session, in small letters; by the fewest calls, for there may be thousands."""
+    """The lines that may name a session, in small letters.
+
+    By the fewest calls, for there may be thousands.
+    """
     try:
         descriptor = os.open(session.path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     except OSError:
@@ -215,7 +261,9 @@ def _lines_with(kinds: Iterable[bytes], region: bytes) -> bytes:
 
 
 MIN_PREFIX = 4  # characters of an id that a prefix needs; fewer would fit by chance
-MIN_PART = 3  # bytes of a title that a part of it needs: three letters, or one that writes a whole word
+MIN_PART = (
+    3  # bytes of a title that a part of it needs: three letters, or one that writes a whole word
+)
 
 SEEN = "See resume-hooks sessions for what there is."
 
@@ -223,7 +271,9 @@ MOST_CANDIDATES = 20  # sessions that are shown of those that words fit
 _HEX = frozenset("0123456789abcdef-")
 _LATEST = re.compile(r"latest(?:~([0-9]{0,6}))?", re.IGNORECASE)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
-_PULL_ADDRESS = re.compile(r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE)
+_PULL_ADDRESS = re.compile(
+    r"(https?://[^/?#\s]+/[^/?#\s]+/[^/?#\s]+/pull/[0-9]{1,9})(?:[/?#]\S*)?", re.IGNORECASE
+)
 _PULL_NUMBER = re.compile(r"(?:#|pr:#?)([0-9]{1,9})", re.IGNORECASE)
 
 IMPORT_ADDRESS = "curl URL | resume-hooks import -"  # no verb fetches an address
@@ -236,7 +286,10 @@ AmbiguousLocator where they name several, another ResumeHooksError where no othe
 
 
 def by_latest(words: str, around: Surroundings) -> SessionFile | None:
-    """``latest``, and ``latest~2`` for the second before it. The word is never a title: ``title:latest`` is."""
+    """``latest``, and ``latest~2`` for the second before it.
+
+    The word is never a title: ``title:latest`` is.
+    """
     match = _LATEST.fullmatch(words)
     if match is None:
         return None
@@ -244,7 +297,9 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     current = current_session(around)
     if current is None:
         return latest(around.cwd, around.where, back=back)
-    return latest(around.cwd, around.where, back=back - 1, but=current.session_id) if back else current
+    return (
+        latest(around.cwd, around.where, back=back - 1, but=current.session_id) if back else current
+    )
 
 
 def by_id(words: str, around: Surroundings) -> SessionFile | None:
@@ -262,9 +317,12 @@ def by_id(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def by_path(words: str, around: Surroundings) -> SessionFile | None:
-    """The path of a .jsonl file, or any with a slash; titles may hold slashes too, so other words may still be a title.
+    """The path of a .jsonl file, or any with a slash.
 
-    In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other files.
+    Titles may hold slashes too, so other words may still be a title.
+
+    In a model's shell, which runs our verbs unasked, only of a transcript: UsageError for other
+    files.
     """
     path = typed_path(words, around)
     if path is None:
@@ -288,27 +346,41 @@ def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
 def by_title(words: str, around: Surroundings) -> SessionFile | None:
     """An exact title, also as ``title:words``; one of this project before all others."""
     title = behind("title", words)
-    return _only(words, around.nearest(as_written(title), lambda facts: title in facts.titles), around)
+    return _only(
+        words, around.nearest(as_written(title), lambda facts: title in facts.titles), around
+    )
 
 
 def by_tag(words: str, around: Surroundings) -> SessionFile | None:
-    """A tag; capitals don't matter. ``tag:words`` is that, or the whole of a title, and nothing else."""
+    """A tag; capitals don't matter.
+
+    ``tag:words`` is that, or the whole of a title, and nothing else.
+    """
     tag = behind("tag", words)
-    sessions = around.nearest(as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != "")
+    sessions = around.nearest(
+        as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
+    )
     if not sessions and tag != words:
         raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
     return _only(words, sessions, around)
 
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
-    """A part of the title of one session that a listing shows; capitals don't matter, and a whole title comes first."""
+    """A part of the title of one session that a listing shows.
+
+    Capitals don't matter, and a whole title comes first.
+    """
     title = behind("title", words)
     part = title.casefold()
     if len(part.encode("utf-8", "replace")) < MIN_PART:
         return None
     ends = as_written(title)
-    whole = around.nearest(ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles))
-    some = whole or around.nearest(ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles))
+    whole = around.nearest(
+        ends, lambda facts: facts.listed and any(t.casefold() == part for t in facts.titles)
+    )
+    some = whole or around.nearest(
+        ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles)
+    )
     return _only(words, some, around)
 
 
@@ -357,7 +429,9 @@ def is_address(words: str) -> bool:
 def is_one_form(words: str) -> bool:
     """Whether words are of a form that is nothing else: an id, a path, an address, latest, a tag, a pull request."""
     small = words.lower()
-    named = small.endswith(ENDING) or "://" in small or small.startswith(("latest", "tag:", "title:"))
+    named = (
+        small.endswith(ENDING) or "://" in small or small.startswith(("latest", "tag:", "title:"))
+    )
     return named or is_session_id(small) or _PULL_NUMBER.fullmatch(words) is not None
 
 
@@ -369,7 +443,8 @@ def current_session(around: Surroundings) -> SessionFile | None:
     session = around.store.find(session_id)
     if session is None:
         raise SessionNotFound(
-            f"This session ({session_id}) has no file yet", f"Ask something in it first.{around.hidden}"
+            f"This session ({session_id}) has no file yet",
+            f"Ask something in it first.{around.hidden}",
         )
     return session
 
@@ -383,7 +458,10 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
         except SessionNotFound as error:
             return error
     return SessionNotFound(
-        f"No session is called '{one_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}",
+        (
+            "No session is called "
+            f"'{one_line(plain_line(words), 80)}'{', and no id starts so' if len(words) > 3 else ''}"
+        ),
         "Use a session id or four or more of its first characters, a title or three letters of one, a tag, latest, "
         f"'#72' for a pull request, or the path of a .jsonl file. {SEEN}{around.hidden}",
     )

@@ -1,9 +1,11 @@
 """Whether a session is open: a client says that it has it open, or it was just written to.
 
-A client that names another session, or none, makes none of its folder open; what can't be looked at counts as open.
+A client that names another session, or none, makes none of its folder open; what can't be looked at
+counts as open.
 
-Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured): the file is gone
-after a clean end, stays after a kill, and names another session after ``/resume``, from 2.1.329 also after ``/clear``.
+Clients list themselves in ``sessions/<pid>.json`` of the config home (2.1.112 and later; measured):
+the file is gone after a clean end, stays after a kill, and names another session after ``/resume``,
+from 2.1.329 also after ``/clear``.
 """
 
 from __future__ import annotations
@@ -45,13 +47,22 @@ class Clients:
             if age < FRESH and not _is_newborn(session):
                 ahead = "it was written later than this machine's clock says it is"
                 return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
-            pid = next((pid for pid, entry in self._running if entry.get("sessionId") == session.session_id), 0)
+            pid = next(
+                (
+                    pid
+                    for pid, entry in self._running
+                    if entry.get("sessionId") == session.session_id
+                ),
+                0,
+            )
             return f"the running client {pid} has it open" if pid else ""
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
 
     def has_open(self, session: SessionFile) -> bool:
-        """Whether a list may call a session open: a running client says so; where none does of any, by its last write.
+        """Whether a list may call a session open: a running client says so.
+
+        Where none does of any, by its last write.
 
         A session that its client has just left was written a moment ago, too.
         """
@@ -60,12 +71,16 @@ class Clients:
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
-        if any(other != pid and entry.get("sessionId") == child_id for other, entry in self._running):
+        if any(
+            other != pid and entry.get("sessionId") == child_id for other, entry in self._running
+        ):
             return False
         if maker is None or maker == pid:
             return True
         listed = maker in {each for each, _ in self._listed}
-        return maker not in {each for each, _ in self._running} and (listed or not _is_client(maker))
+        return maker not in {each for each, _ in self._running} and (
+            listed or not _is_client(maker)
+        )
 
     @cached_property
     def _listed(self) -> list[tuple[int, dict[str, Any]]]:
@@ -97,7 +112,10 @@ def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _runs(pid: int, entry: dict[str, Any]) -> bool:
-    """Whether a listed client runs; one of another machine or container can't be seen from here, and counts."""
+    """Whether a listed client runs.
+
+    One of another machine or container can't be seen from here, and counts.
+    """
     domain, started = entry.get("pidDomain"), entry.get("procStart")
     if isinstance(domain, str) and not _is_here(domain):
         return True
@@ -108,7 +126,10 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
 
 
 def _is_client(pid: int) -> bool:
-    """Whether a process is a client, one that lists itself nowhere too; none is where processes can't be seen."""
+    """Whether a process is a client, one that lists itself nowhere too.
+
+    None is where processes can't be seen.
+    """
     try:
         with open(f"{PROC}/{pid}/comm", "rb") as stream:
             return stream.read().rstrip(b"\n") == CLIENT.encode()
@@ -117,7 +138,10 @@ def _is_client(pid: int) -> bool:
 
 
 def _is_here(domain: str) -> bool:
-    """Whether a client's ``linux:<machine id>:pid:[<namespace>]`` is where we run; another system's is taken for it."""
+    """Whether a client's ``linux:<machine id>:pid:[<namespace>]`` is where we run.
+
+    Another system's is taken for it.
+    """
     try:
         namespace = os.readlink(f"{PROC}/self/ns/pid")
         with open("/etc/machine-id", encoding="ascii") as stream:

@@ -1,8 +1,8 @@
 """The records that a fresh child opens with: lineage for the model, a short card for the screen.
 
-The first words are those of ``lineage_block``; form and order are here, as measured on clients 2.0.76 to 2.1.329: a
-summary record that only the transcript view shows, then a synthetic answer, so that nothing is inserted between them
-and the next prompt.
+The first words are those of ``lineage_block``; form and order are here, as measured on clients
+2.0.76 to 2.1.329: a summary record that only the transcript view shows, then a synthetic answer, so
+that nothing is inserted between them and the next prompt.
 """
 
 from __future__ import annotations
@@ -20,14 +20,24 @@ from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import ASSISTANT, RESULT, SYNTHETIC_MODEL, TEXT
 
-_USAGE = {"input_tokens": 0, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0, "output_tokens": 0}
+_USAGE = {
+    "input_tokens": 0,
+    "cache_creation_input_tokens": 0,
+    "cache_read_input_tokens": 0,
+    "output_tokens": 0,
+}
 NEXT_STEP = "Next step, as the user put it:"
-NEW_TASK = "This is a new task. What stands above is known from earlier work, which is not to be gone on with."
+NEW_TASK = (
+    "This is a new task. What stands above is known from earlier work, which is not to be "
+    "gone on with."
+)
 REPORT = "The user's report of what was done after the mark:"
 FORMER_REPORT = REPORT.replace("mark", "checkpoint")  # that of 0.2.0
 
 BLOCK_SHARE, STEP_SHARE = 2, 3  # a lineage has at most half of the room, a next step a third
-Shorter = Callable[[str, int], str]  # fits what stands between lineage and next step; "" where it can't
+Shorter = Callable[
+    [str, int], str
+]  # fits what stands between lineage and next step; "" where it can't
 
 
 class ChildSetting(NamedTuple):
@@ -41,7 +51,10 @@ class ChildSetting(NamedTuple):
 
 
 def opening_text(block: str, next_step: str = "", *, summary: str = "", digest: str = "") -> str:
-    """What the model reads first, of what is given; no blank line in summary or digest hides the next step."""
+    """What the model reads first, of what is given.
+
+    No blank line in summary or digest hides the next step.
+    """
     step = f"{NEXT_STEP}\n{next_step}" if next_step else ""
     return "\n\n".join(part for part in (block, summary, digest, step) if part)
 
@@ -80,27 +93,39 @@ def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = No
 
 def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
     """The two chain records, user and assistant, as lines without endings."""
-    return _told(setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True})
+    return _told(
+        setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
+    )
 
 
 def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: str) -> list[bytes]:
     """What is told at the end of a kept conversation, as lines without endings.
 
-    Not marked as a summary: there clients would take it for a compaction, and leave it out of a partial one.
+    Not marked as a summary: there clients would take it for a compaction, and leave it out of a
+    partial one.
     """
     return _told(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
 
-def _told(setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]) -> list[bytes]:
+def _told(
+    setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]
+) -> list[bytes]:
     """A text for the model, which the transcript view alone shows, and the card that answers it."""
-    # The same child written anew keeps its ids, so that what a client may have appended meanwhile still hangs on them.
+    # The same child written anew keeps its ids, so that what a client may have appended meanwhile
+    # still hangs on them.
     told = f"{setting.session_id}/{parent}"
     user_id, answer_id, message_id = (
         str(uuid.uuid5(uuid.NAMESPACE_OID, f"{told}/{part}")) for part in ("user", "answer", "id")
     )
-    user = {**_envelope(setting, parent, "user", user_id), "message": {"role": "user", "content": text}, **marks}
+    user = {
+        **_envelope(setting, parent, "user", user_id),
+        "message": {"role": "user", "content": text},
+        **marks,
+    }
     # Client 2.1.42 resumes at the latest record, and at the first of two that are equally late.
-    envelope = _envelope(setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id)
+    envelope = _envelope(
+        setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id
+    )
     return [_dump(user), _dump({**envelope, "message": _answer(message_id, card)})]
 
 
@@ -119,12 +144,17 @@ def _answer(message_id: str, text: str) -> dict[str, Any]:
 
 def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
     """A message of a conversation that was held elsewhere."""
-    message = _answer(f"msg_{record_id}", text) if role == ASSISTANT else {"role": role, "content": text}
+    message = (
+        _answer(f"msg_{record_id}", text) if role == ASSISTANT else {"role": role, "content": text}
+    )
     return _dump({**_envelope(setting, parent, role, record_id), "message": message})
 
 
 def lineage_line(setting: ChildSetting, parent: str | None, record_id: str, block: str) -> bytes:
-    """The record that tells a child of many records where it comes from; the screen doesn't show it."""
+    """The record that tells a child of many records where it comes from.
+
+    The screen doesn't show it.
+    """
     content = {"message": {"role": "user", "content": block}, "isMeta": True}
     return _dump({**_envelope(setting, parent, "user", record_id), **content})
 
@@ -141,7 +171,9 @@ def title_line(session_id: str, title: str) -> bytes:
     return _dump(label(CUSTOM_TITLE, title, session_id))
 
 
-def _envelope(setting: ChildSetting, parent: str | None, kind: str, record_id: str) -> dict[str, Any]:
+def _envelope(
+    setting: ChildSetting, parent: str | None, kind: str, record_id: str
+) -> dict[str, Any]:
     """Fields of every chain record, ``parentUuid`` first, as the client's own readers expect."""
     return {
         "parentUuid": parent,

@@ -17,7 +17,10 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import mapping, string
 
 WORKTREE = "worktreeSession"
-"""What a client notes of a worktree that it made; once it is removed, the session lies with those of the original."""
+"""What a client notes of a worktree that it made.
+
+Once it is removed, the session lies with those of the original.
+"""
 
 PATIENCE = 300.0  # seconds that another command is waited for which copies or imports sessions into the same folder
 
@@ -39,9 +42,13 @@ class MovedFolder(NamedTuple):
         said = []
         if self.commits:
             more = f" and {plural(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
-            said.append(f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw")
+            said.append(
+                f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw"
+            )
         if self.files:
-            said.append(f"has {self.files} of the {plural(self.of_files, 'file')} that it worked on")
+            said.append(
+                f"has {self.files} of the {plural(self.of_files, 'file')} that it worked on"
+            )
         if self.worktree:
             said.append("is of the repository that it was a worktree of")
         return ", ".join(said)
@@ -54,7 +61,10 @@ def home_folder(ends: HeadTail, where: Where) -> str:
     seen = [folder for r in records if (folder := string(r, "cwd"))]
     seen += [folder for r in records if (folder := string(mapping(r, WORKTREE), "originalCwd"))]
     here = _here(where)  # where transcripts were moved, the folder that they were moved to
-    return next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd) or here
+    return (
+        next((folder for folder in dict.fromkeys([*seen, here]) if is_keyed(folder, key)), ends.cwd)
+        or here
+    )
 
 
 def _here(where: Where) -> str:
@@ -73,13 +83,15 @@ def project_folder(home: str, where: Where) -> str:
 def only_maker(home: str, where: Where) -> Iterator[None]:
     """While the block runs no other command of ours looks for what it lacks in a working directory, and makes it.
 
-    Without the lock after ``PATIENCE`` seconds, or in a state folder that can't be written, the block runs as well:
-    there may be two of a copy then.
+    Without the lock after ``PATIENCE`` seconds, or in a state folder that can't be written, the
+    block runs as well: there may be two of a copy then.
     """
     place = os.path.join(where.state, "one-maker", project_key(home))
     with contextlib.ExitStack() as stack:
         with contextlib.suppress(ResumeHooksError):
-            stack.enter_context(locked_folder(place, where, "Another command is at it", "No lock:", PATIENCE))
+            stack.enter_context(
+                locked_folder(place, where, "Another command is at it", "No lock:", PATIENCE)
+            )
         yield
     with contextlib.suppress(OSError):  # another command's lock is in it
         removal.remove_empty(os.path.dirname(place), where.state)

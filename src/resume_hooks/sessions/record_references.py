@@ -1,7 +1,8 @@
 """References to one record, ``<session>:<record>``, and the line of a file that they lead to.
 
-What was typed is data: a session's part is a locator like any other; a record's part is a line number, a uuid, or the
-byte at which its line begins. Of a file is read what leads to the line, never all of it into memory.
+What was typed is data: a session's part is a locator like any other; a record's part is a line
+number, a uuid, or the byte at which its line begins. Of a file is read what leads to the line,
+never all of it into memory.
 """
 
 from __future__ import annotations
@@ -21,17 +22,30 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line, Numbers, line_start, line_with, open_transcript, read_at, read_lines
+from resume_hooks.transcripts.lines import (
+    Line,
+    Numbers,
+    line_start,
+    line_with,
+    open_transcript,
+    read_at,
+    read_lines,
+)
 from resume_hooks.transcripts.records import Record
 
-EXAMPLE = "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
+EXAMPLE = (
+    "A reference is <session id or four of its characters>:<line, from 0>, such as 1a2b3c4d:56."
+)
 SHORT = 8  # characters of an id that people see, where no other session's id begins alike
 MAX_DIGITS = 9  # digits of a line number; no file has more lines
 MAX_PLACE_DIGITS = 15  # digits of a byte's place; no file is longer
 
 
 class RecordOffset(NamedTuple):
-    """The line that begins at a byte, ``@<offset>``; as ``<uuid>@<offset>`` that record, wherever it is by now."""
+    """The line that begins at a byte, ``@<offset>``.
+
+    As ``<uuid>@<offset>`` that record, wherever it is by now.
+    """
 
     offset: int
     uuid: str = ""
@@ -50,12 +64,18 @@ class Reference(NamedTuple):
 
 
 def parse(text: str, session: str | None = None) -> Reference:
-    """The record that ``text`` names; with ``session`` it is the record's part alone. UsageError says what is wrong."""
+    """The record that ``text`` names; with ``session`` it is the record's part alone.
+
+    UsageError says what is wrong.
+    """
     wanted = text.strip()
     named, colon, record = wanted.rpartition(":")
     if session is not None:
         if colon:
-            raise UsageError(f"'{_shown(wanted)}' names a session, and so does --session", "Leave one of them out.")
+            raise UsageError(
+                f"'{_shown(wanted)}' names a session, and so does --session",
+                "Leave one of them out.",
+            )
         return Reference(session, _record(wanted))
     if not colon:
         raise UsageError(f"'{_shown(wanted)}' has no colon between a session and a record", EXAMPLE)
@@ -87,7 +107,9 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     """The names of a transcript that ``resolve_transcript`` finds again."""
     session_id, slash, agent = session.session_id.partition("/")
     known = find_session(session_id, where)
-    vaulted = known is None and (session_in(session.path, where) == session_id or session.agent != NAME)
+    vaulted = known is None and (
+        session_in(session.path, where) == session_id or session.agent != NAME
+    )
     files = [one.path for one in subagents_of(known)] if slash and known else [known]
     if not vaulted and session.original not in files:
         return TranscriptNames(session.original, session.original)
@@ -128,7 +150,10 @@ class RecordLine(NamedTuple):
 
 
 class RecordLines:
-    """The lines of one file as long as it is now, by number, uuid or offset. SessionNotFound if it can't be read."""
+    """The lines of one file as long as it is now, by number, uuid or offset.
+
+    SessionNotFound if it can't be read.
+    """
 
     def __init__(self, file: str, session_id: str) -> None:
         self.file = file
@@ -148,7 +173,10 @@ class RecordLines:
             return self._entry(stream, start, number) if start >= 0 else None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
-        """The record of a uuid, in line ``near`` or the last one; then all ids of the file are kept."""
+        """The record of a uuid, in line ``near`` or the last one.
+
+        Then all ids of the file are kept.
+        """
         entry = self.at(near)
         if entry is not None and uuid in records.uuids(entry.record() or {}):
             return entry
@@ -156,7 +184,10 @@ class RecordLines:
         return None if number is None else self.at(number)
 
     def last_of(self, uuid: str) -> RecordLine | None:
-        """The last record of a uuid, not counted; only lines that hold these characters are parsed."""
+        """The last record of a uuid, not counted.
+
+        Only lines that hold these characters are parsed.
+        """
         with open_transcript(self.file) as stream:
             offset = self.size
             while (offset := line_with(stream, uuid.encode(), offset)) >= 0:
@@ -173,8 +204,14 @@ class RecordLines:
         spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
         if 0 <= place.offset < self.size:
             with open_transcript(self.file) as stream:
-                line = self._entry(stream, place.offset) if line_start(stream, place.offset) == place.offset else None
-            if line and (not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))):
+                line = (
+                    self._entry(stream, place.offset)
+                    if line_start(stream, place.offset) == place.offset
+                    else None
+                )
+            if line and (
+                not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))
+            ):
                 return line
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
@@ -194,7 +231,9 @@ class RecordLines:
     def _numbers(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
-            return {uuid: number for number, record in rows if record for uuid in records.uuids(record)}
+            return {
+                uuid: number for number, record in rows if record for uuid in records.uuids(record)
+            }
 
 
 def shortened(reference: str) -> str:
@@ -205,7 +244,10 @@ def shortened(reference: str) -> str:
 
 
 def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
-    """The line that a reference names in its session, counted where that costs nothing. UsageError for none."""
+    """The line that a reference names in its session, counted where that costs nothing.
+
+    UsageError for none.
+    """
     named = reference.record
     line = entries.find(named)
     if line is not None:
@@ -215,14 +257,19 @@ def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
         lines = f"lines 0 to {count - 1}" if count else "no lines"
         raise UsageError(f"No line {named} in {entries.file}", f"It has {lines}.")
     if isinstance(named, RecordOffset) and not named.uuid:
-        remedy = "It may have been rewritten since: begin again at its end, with read SESSION --page."
+        remedy = (
+            "It may have been rewritten since: begin again at its end, with read SESSION --page."
+        )
         raise UsageError(f"No line of {entries.file} begins at byte {named.offset}", remedy)
     uuid = named.uuid if isinstance(named, RecordOffset) else named
     raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")
 
 
 def named_by(reference: Reference, entries: RecordLines) -> RecordLine:
-    """The line that a reference names in its session, with its number. UsageError if it does not exist."""
+    """The line that a reference names in its session, with its number.
+
+    UsageError if it does not exist.
+    """
     return entries.counted(place_of(reference, entries))
 
 
@@ -235,7 +282,9 @@ def _record(text: str) -> int | str | RecordOffset:
             return uuid
         if _is_number(offset, MAX_PLACE_DIGITS):
             return RecordOffset(int(offset), uuid)
-    raise UsageError(f"'{_shown(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE)
+    raise UsageError(
+        f"'{_shown(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE
+    )
 
 
 def _is_number(text: str, digits: int) -> bool:

@@ -1,6 +1,7 @@
 """Titles and tags of sessions, appended as records, as ``/rename`` of the client and the official SDK append them.
 
-Nothing of a session is changed but for its end. Titles stay unique within a project: they are locators.
+Nothing of a session is changed but for its end. Titles stay unique within a project: they are
+locators.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ from resume_hooks.transcripts.records import Record
 
 MAX_LENGTH = 200  # characters of a title or a tag: what is longer nobody types
 MAX_PASSES = 10  # how often the SDK cleans a tag: what it takes out may join what stood apart
-IS_OPEN = "A client may have it open ({why}), and may write what it knew again. In Claude Code, type /rename instead."
+IS_OPEN = (
+    "A client may have it open ({why}), and may write what it knew again. In Claude Code, "
+    "type /rename instead."
+)
 
 _LOCATORS = re.compile(
     r"latest(?:~\d*)?|[0-9a-f-]{4,36}|\d+|#\d+|pr:#?\d+|(?:tag|title):.*|https?://.*|.*\.jsonl|~?/.*|-.*",
@@ -36,11 +40,16 @@ _LOCATORS = re.compile(
 )
 """Words that may name another session in another way: an id or its beginning, a path, a pull request; or an option."""
 
-_UNSEEN = frozenset({"Cf", "Co", "Cn"})  # the SDK takes these out of tags: format, private use, unassigned
+_UNSEEN = frozenset(
+    {"Cf", "Co", "Cn"}
+)  # the SDK takes these out of tags: format, private use, unassigned
 
 
 class LabelChange(NamedTuple):
-    """What a session was and will be called, ``""`` for no tag; no ``records`` where it is called so already."""
+    """What a session was and will be called, ``""`` for no tag.
+
+    No ``records`` where it is called so already.
+    """
 
     session: SessionFile
     old: str
@@ -52,8 +61,9 @@ class LabelChange(NamedTuple):
 def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> LabelChange:
     """Decide on a new title; nothing is written.
 
-    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError if it can't be a title
-    or be renamed; TitleTaken where another session of the project has it, unless ``force``.
+    Beside the title, the name that clients from 2.1.112 show above the input box. UsageError if it
+    can't be a title or be renamed; TitleTaken where another session of the project has it, unless
+    ``force``.
     """
     new, ends = _as_title(title), _own(session, where)
     if not force:
@@ -69,17 +79,31 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
         (ends.custom_title, label(CUSTOM_TITLE, new, session.session_id)),
         (ends.agent_name, label(AGENT_NAME, new, session.session_id)),
     ]
-    return _change(session, ends.title, new, [record for current, record in wanted if current != new], where)
+    return _change(
+        session, ends.title, new, [record for current, record in wanted if current != new], where
+    )
 
 
 def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
-    """Decide on a new tag, ``""`` for none; nothing is written. UsageError if it can't be one, or be set."""
+    """Decide on a new tag, ``""`` for none; nothing is written.
+
+    UsageError if it can't be one, or be set.
+    """
     new, ends = _as_tag(tag) if tag else "", _own(session, where)
-    return _change(session, ends.tag, new, [label(TAG, new, session.session_id)] if ends.tag != new else [], where)
+    return _change(
+        session,
+        ends.tag,
+        new,
+        [label(TAG, new, session.session_id)] if ends.tag != new else [],
+        where,
+    )
 
 
 def write(change: LabelChange) -> None:
-    """Append the records of a change, if any. WriteFailed where that can't be done, or was undone at once."""
+    """Append the records of a change, if any.
+
+    WriteFailed where that can't be done, or was undone at once.
+    """
     path = change.session.path
     if not change.records:
         return
@@ -88,29 +112,39 @@ def write(change: LabelChange) -> None:
     held = {CUSTOM_TITLE: now.custom_title, AGENT_NAME: now.agent_name, TAG: now.tag}
     if any(held[record["type"]] != change.new for record in change.records):
         raise WriteFailed(
-            f"Another program gave {path} another name at the same moment", "Look at it, and run the command again."
+            f"Another program gave {path} another name at the same moment",
+            "Look at it, and run the command again.",
         )
 
 
-def _change(session: SessionFile, old: str, new: str, records: list[Record], where: Where) -> LabelChange:
+def _change(
+    session: SessionFile, old: str, new: str, records: list[Record], where: Where
+) -> LabelChange:
     why = why_open(session, where) if records else ""
     return LabelChange(session, old, new, tuple(records), (IS_OPEN.format(why=why),) if why else ())
 
 
 def _own(session: SessionFile, where: Where) -> HeadTail:
-    """The head and tail of a session that may be added to. UsageError, OnlyKept, WriteFailed, SessionNotFound."""
+    """The head and tail of a session that may be added to.
+
+    UsageError, OnlyKept, WriteFailed, SessionNotFound.
+    """
     require_own(session, where)
     if not is_session_file(session.path):
         raise UsageError(
-            f"{session.path} is not a session's own file", "Only <session id>.jsonl has a title and a tag of its own."
+            f"{session.path} is not a session's own file",
+            "Only <session id>.jsonl has a title and a tag of its own.",
         )
     try:
         writable = os.stat(session.path).st_mode & stat.S_IWUSR
     except OSError as error:
-        raise SessionNotFound(f"{session.path} can't be read: {error.strerror}", "Was it just deleted?") from error
+        raise SessionNotFound(
+            f"{session.path} can't be read: {error.strerror}", "Was it just deleted?"
+        ) from error
     if not writable:
         raise WriteFailed(
-            f"{session.path} is read-only, so nothing was added to it", f"chmod u+w {shlex.quote(session.path)}"
+            f"{session.path} is read-only, so nothing was added to it",
+            f"chmod u+w {shlex.quote(session.path)}",
         )
     ends = HeadTail(session.path)
     if ends.is_sidechain:
@@ -123,7 +157,10 @@ def _as_title(text: str) -> str:
 
 
 def _as_tag(text: str) -> str:
-    """A tag as the SDK writes it: NFKC, and nothing in it that can't be seen. UsageError where nothing is left."""
+    """A tag as the SDK writes it: NFKC, and nothing in it that can't be seen.
+
+    UsageError where nothing is left.
+    """
     tag = _readable(text)
     for _ in range(MAX_PASSES):
         before, normal = tag, unicodedata.normalize("NFKC", tag)
@@ -135,7 +172,9 @@ def _as_tag(text: str) -> str:
 
 def _readable(text: str) -> str:
     if text != encodable(text):
-        raise UsageError("That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8.")
+        raise UsageError(
+            "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
+        )
     return text
 
 
@@ -147,7 +186,10 @@ def _fitting(text: str, what: str) -> str:
         raise UsageError(f"A {what} of {len(text):,} characters", f"Give at most {MAX_LENGTH}.")
     if _LOCATORS.fullmatch(text):
         raise UsageError(
-            f"'{text}' can't be a {what}: as a locator it reads as an id, a path, an option or something else",
+            (
+                f"'{text}' can't be a {what}: as a locator it reads as an id, a path, an "
+                "option or something else"
+            ),
             "Choose other words, or add one.",
         )
     return text

@@ -1,6 +1,7 @@
 """Which files on this machine are sessions, which is the latest of a folder, and the protocol of what holds sessions.
 
-A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project folder is left alone.
+A session file is strictly ``<uuid>.jsonl``, regular and not empty; everything else in a project
+folder is left alone.
 """
 
 from __future__ import annotations
@@ -25,7 +26,9 @@ from resume_hooks.paths import (
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
-MAX_SEARCHED = 8 * 1024 * 1024  # bytes of a file of any name in which a session's records are looked for
+MAX_SEARCHED = (
+    8 * 1024 * 1024
+)  # bytes of a file of any name in which a session's records are looked for
 OWN_AGENT = "claude"  # the agent of a session that nothing else is said of: this client
 
 
@@ -49,7 +52,10 @@ class SessionFile(NamedTuple):
 
 
 def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
-    """The sessions of a project folder, newest first, whose ids start with ``prefix``; none if it can't be read."""
+    """The sessions of a project folder, newest first, whose ids start with ``prefix``.
+
+    None if it can't be read.
+    """
     try:
         return newest_first(_listed(folder, prefix))
     except OSError:
@@ -57,13 +63,20 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 
 
 def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
-    """The sessions in a directory's project folders, newest first; keys collide, see ``belongs``."""
-    return newest_first(session for folder in project_folders(cwd, where) for session in sessions_in(folder))
+    """The sessions in a directory's project folders, newest first.
+
+    Keys collide, see ``belongs``.
+    """
+    return newest_first(
+        session for folder in project_folders(cwd, where) for session in sessions_in(folder)
+    )
 
 
 def all_sessions(where: Where, prefix: str = "") -> list[SessionFile]:
     """Every session of every project whose id starts with ``prefix``, newest first."""
-    return newest_first(s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix))
+    return newest_first(
+        s for folder in paths.all_folders(where) for s in sessions_in(folder, prefix)
+    )
 
 
 def known_ids(where: Where) -> set[str]:
@@ -71,12 +84,17 @@ def known_ids(where: Where) -> set[str]:
     ids = set()
     for folder in paths.all_folders(where):
         with contextlib.suppress(OSError):
-            ids |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+            ids |= {
+                session_id for name in os.listdir(folder) if (session_id := session_id_of(name))
+            }
     return ids
 
 
 def unlistable(where: Where) -> list[str]:
-    """The project folders, or the folder of them all, that can't be listed or looked into; sorted."""
+    """The project folders, or the folder of them all, that can't be listed or looked into.
+
+    Sorted.
+    """
     home = where.projects
     if not _can(os.listdir, home):
         return [home]
@@ -84,17 +102,26 @@ def unlistable(where: Where) -> list[str]:
 
 
 def linked(where: Where, session_id: str = "") -> list[str]:
-    """The project folders that are symbolic links, sorted; with an id the files of that name that lie behind links."""
+    """The project folders that are symbolic links, sorted.
+
+    With an id the files of that name that lie behind links.
+    """
     try:
         with os.scandir(where.projects) as entries:
-            folders = sorted(entry.path for entry in entries if entry.is_symlink() and entry.is_dir())
+            folders = sorted(
+                entry.path for entry in entries if entry.is_symlink() and entry.is_dir()
+            )
     except OSError:
         return []
     if not session_id:
         return folders
     name = f"{session_id}{paths.ENDING}"
     behind = [os.path.join(folder, name) for folder in folders]
-    links = [path for folder in paths.all_folders(where) if os.path.islink(path := os.path.join(folder, name))]
+    links = [
+        path
+        for folder in paths.all_folders(where)
+        if os.path.islink(path := os.path.join(folder, name))
+    ]
     return [path for path in (*behind, *links) if os.path.isfile(path)]
 
 
@@ -102,7 +129,10 @@ def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
     """A remedy's last sentences where folders can't be listed, or are links; "" where all are looked into."""
     remedy = ""
     if folders:
-        remedy = f" It may lie where nothing can be listed: check the permissions of {folders[0]}{_more(folders)}."
+        remedy = (
+            " It may lie where nothing can be listed: check the permissions of "
+            f"{folders[0]}{_more(folders)}."
+        )
     return f"{remedy} {where_linked(linked)}" if linked else remedy
 
 
@@ -136,8 +166,8 @@ def fits(ends: HeadTail, cwd: str) -> bool:
 def session_file(path: str) -> SessionFile:
     """The session at a path the user named, whatever it is called.
 
-    The id comes from the name, else from the records inside. SessionNotFound where nothing can be read there,
-    NotATranscript where what is there is something else.
+    The id comes from the name, else from the records inside. SessionNotFound where nothing can be
+    read there, NotATranscript where what is there is something else.
     """
     try:
         status = os.stat(path)
@@ -145,7 +175,9 @@ def session_file(path: str) -> SessionFile:
             raise SessionNotFound(f"{path} is not a file", "Give the path of a .jsonl file.")
         session_id = session_id_of(path) or _inner_id(path)
     except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        raise SessionNotFound(
+            f"{path} can't be read: {error.strerror}", "Check the path."
+        ) from error
     except ValueError as error:  # NULs, lone surrogates
         raise SessionNotFound(f"{path!r} is not a path: {error}", "Check the path.") from error
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
@@ -154,7 +186,8 @@ def session_file(path: str) -> SessionFile:
 def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
     """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
 
-    Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the session ``but``.
+    Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the
+    session ``but``.
     """
     passed = 0
     for session in sessions_of(cwd, where):
@@ -166,7 +199,8 @@ def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFi
     count = "is only 1 session" if passed == 1 else f"are only {passed} sessions"
     missing = f"There {count} of {cwd} to count back" if passed else f"No session of {cwd} yet"
     raise SessionNotFound(
-        missing, f"Name one by id, title or path, or change to the folder that it was started in.{hidden}"
+        missing,
+        f"Name one by id, title or path, or change to the folder that it was started in.{hidden}",
     )
 
 
@@ -186,7 +220,9 @@ def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
             with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
                 status = entry.stat(follow_symlinks=False)
                 if status.st_size:
-                    sessions.append(SessionFile(session_id, entry.path, status.st_mtime, status.st_size))
+                    sessions.append(
+                        SessionFile(session_id, entry.path, status.st_mtime, status.st_size)
+                    )
     return sessions
 
 
@@ -221,7 +257,10 @@ def _is_talk(session: SessionFile) -> bool:
 
 
 def _inner_id(path: str) -> str:
-    """The session id that records inside name; the file's own name where they name none that could be one."""
+    """The session id that records inside name.
+
+    The file's own name where they name none that could be one.
+    """
     with open(path, "rb") as stream:
         head = stream.read(MAX_SEARCHED)
     for body in head.split(b"\n"):
@@ -233,7 +272,9 @@ def _inner_id(path: str) -> str:
             return str(record["sessionId"])
         if kind(record) in MESSAGES:
             return os.path.splitext(os.path.basename(path))[0]
-    raise NotATranscript(f"{path} holds no record of a session", "Give the path of a Claude Code transcript.")
+    raise NotATranscript(
+        f"{path} holds no record of a session", "Give the path of a Claude Code transcript."
+    )
 
 
 class SessionStore(Protocol):
@@ -242,7 +283,9 @@ class SessionStore(Protocol):
     def projects(self) -> list[str]:
         """The names of the projects that are there, sorted."""
 
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+    def sessions(
+        self, projects: Iterable[str] | None = None, prefix: str = ""
+    ) -> list[SessionFile]:
         """The sessions of these projects (None: of all) whose ids start with ``prefix``, newest first."""
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -267,12 +310,16 @@ class LocalStore:
         """The names of the project folders, without links."""
         return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
 
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+    def sessions(
+        self, projects: Iterable[str] | None = None, prefix: str = ""
+    ) -> list[SessionFile]:
         """The session files of these project folders, newest first."""
         if projects is None:
             return all_sessions(self._where, prefix)
         home = self._where.projects
-        folders = (folder for name in projects if not os.path.islink(folder := os.path.join(home, name)))
+        folders = (
+            folder for name in projects if not os.path.islink(folder := os.path.join(home, name))
+        )
         return newest_first(s for folder in folders for s in sessions_in(folder, prefix))
 
     def find(self, session_id: str) -> SessionFile | None:

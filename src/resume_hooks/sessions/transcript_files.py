@@ -1,7 +1,7 @@
 """Transcripts on disk: those of sessions, and those of sub-agents with the session that each belongs to.
 
-Sub-agents' transcripts lie under the session's own folder; clients before 2.1 left them beside the session. Symbolic
-links are not followed.
+Sub-agents' transcripts lie under the session's own folder; clients before 2.1 left them beside the
+session. Symbolic links are not followed.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ from resume_hooks.transcripts.turns import opens_turn
 PREFIX = "agent-"  # how the names of their files begin
 FOLDER = "subagents"
 _FARTHEST = 2**63 - 1  # what an index can hold: files may say to be of the year 2264
-MAX_DEPTH = 4  # folders below a session's own in which sub-agents are looked for: workflows nest them
+MAX_DEPTH = (
+    4  # folders below a session's own in which sub-agents are looked for: workflows nest them
+)
 MAX_FIRST_LINE = 1024 * 1024
 
-_FROM_LEAD = re.compile(r"</?teammate-message\b[^>]*>")  # what stands around the words of a team's lead to a member
+_FROM_LEAD = re.compile(
+    r"</?teammate-message\b[^>]*>"
+)  # what stands around the words of a team's lead to a member
 
 
 class Subagent(NamedTuple):
@@ -48,7 +52,10 @@ def subagents_of(session_file: str) -> list[Subagent]:
     session_id = os.path.splitext(name)[0]
     inside = subagents_in(os.path.join(folder, session_id), session_id)
     beside = (path for path in _beside(folder) if owning_session(path) == session_id)
-    subagents = [*inside, *(Subagent(session_id, subagent_name(path) or "", path) for path in beside)]
+    subagents = [
+        *inside,
+        *(Subagent(session_id, subagent_name(path) or "", path) for path in beside),
+    ]
     return sorted(subagents, key=lambda subagent: subagent.name)
 
 
@@ -63,7 +70,9 @@ def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         waiting += [(entry.path, depth - 1)] if depth else []
-                    elif (name := subagent_name(entry.name)) and entry.is_file(follow_symlinks=False):
+                    elif (name := subagent_name(entry.name)) and entry.is_file(
+                        follow_symlinks=False
+                    ):
                         yield Subagent(session_id, name, entry.path)
         except OSError:
             continue  # none, or gone since it was listed
@@ -95,7 +104,10 @@ def agent_type(path: str) -> str:
 
 
 def title_of(path: str) -> str:
-    """The title of a transcript; of a sub-agent's the words that it was started with, by a team's lead, too."""
+    """The title of a transcript.
+
+    Of a sub-agent's the words that it was started with, by a team's lead, too.
+    """
     ends = HeadTail(path)
     if subagent_name(path) is None:
         return ends.title
@@ -109,7 +121,9 @@ def beside_sessions(folder: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for path in sorted(_beside(folder)):
         note = f"{path.removesuffix('.jsonl')}.meta.json"
-        found.setdefault(owning_session(path), []).extend([path, note] if os.path.lexists(note) else [path])
+        found.setdefault(owning_session(path), []).extend(
+            [path, note] if os.path.lexists(note) else [path]
+        )
     return found
 
 
@@ -125,8 +139,9 @@ def _beside(folder: str) -> Iterator[str]:
 class TranscriptFile(NamedTuple):
     """A transcript on disk.
 
-    ``session_id`` is the session it belongs to, "" for a sub-agent's file beside its session, which must be opened to
-    tell; ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size`` in bytes.
+    ``session_id`` is the session it belongs to, "" for a sub-agent's file beside its session, which
+    must be opened to tell; ``agent`` is ``agent-<id>`` or "". ``mtime`` is in nanoseconds, ``size``
+    in bytes.
     """
 
     path: str
@@ -165,7 +180,9 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
             yield from _found(entry, name, "", stem)
 
 
-def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str) -> Iterator[TranscriptFile]:
+def _found(
+    file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str
+) -> Iterator[TranscriptFile]:
     """The file, if it is a regular file and not empty; links are skipped."""
     try:
         status = os.stat(file, follow_symlinks=False)
@@ -174,4 +191,6 @@ def _found(file: os.DirEntry[str] | str, folder: str, session_id: str, agent: st
     if status.st_size and stat.S_ISREG(status.st_mode):
         path = os.fspath(file)
         changed = max(-_FARTHEST, min(status.st_mtime_ns, _FARTHEST))
-        yield TranscriptFile(path, folder, session_id, agent, status.st_ino & _FARTHEST, status.st_size, changed)
+        yield TranscriptFile(
+            path, folder, session_id, agent, status.st_ino & _FARTHEST, status.st_size, changed
+        )

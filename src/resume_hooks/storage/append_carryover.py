@@ -1,7 +1,8 @@
 """What others append to a file while it is replaced: carried from the old file to the new one, nothing left behind.
 
-Clients open a transcript by its path for each record and keep nothing open (2.1.42 to 2.1.329), so that soon after a
-rename they write to the new file. What was opened before and written after lies in the old one, which stays open here.
+Clients open a transcript by its path for each record and keep nothing open (2.1.42 to 2.1.329), so
+that soon after a rename they write to the new file. What was opened before and written after lies
+in the old one, which stays open here.
 """
 
 from __future__ import annotations
@@ -35,9 +36,12 @@ class Splice:
         self.position = position
 
     def carry(self, target: int) -> int:
-        """Append to ``target`` the whole lines that are there by now; how many bytes. OSError where it can't be done.
+        """Append to ``target`` the whole lines that are there by now; how many bytes.
 
-        The start of a line waits for its rest, or another program's record would come to stand between the two.
+        OSError where it can't be done.
+
+        The start of a line waits for its rest, or another program's record would come to stand
+        between the two.
         """
         carried = 0
         while piece := self._lines():
@@ -54,8 +58,8 @@ class Splice:
     def follow(self, target: int) -> bool:
         """Carry over what is still written to the old file, until nobody is expected to.
 
-        ``target`` is open to append: lines are added whole, since others write there too. Returns whether a program
-        still has the old file open for writing, as far as the system tells.
+        ``target`` is open to append: lines are added whole, since others write there too. Returns
+        whether a program still has the old file open for writing, as far as the system tells.
         """
         began = last = time.monotonic()
         try:
@@ -72,7 +76,9 @@ class Splice:
         finally:
             self._carry_between_lines(target)
             while rest := read_at(self._source, CHUNK, self.position):
-                ending = b"" if len(rest) == CHUNK else b"\n"  # or the next record would become a part of it
+                ending = (
+                    b"" if len(rest) == CHUNK else b"\n"
+                )  # or the next record would become a part of it
                 self._append(target, rest, ending)
         return held is True
 
@@ -81,7 +87,8 @@ class Splice:
         if not self._lines():
             return 0
         deadline = time.monotonic() + TORN
-        # What was carried so far may end within a line, as the copy of a file does that was being written.
+        # What was carried so far may end within a line, as the copy of a file does that was being
+        # written.
         ended = not self.position or read_at(self._source, 1, self.position - 1) == b"\n"
         while ended and is_torn(target):
             if time.monotonic() >= deadline:
@@ -107,7 +114,10 @@ class Splice:
 
 
 def await_line_end(descriptor: int) -> None:
-    """Wait for the rest of a line that somebody may be writing into an open file; for an abandoned one not for long."""
+    """Wait for the rest of a line that somebody may be writing into an open file.
+
+    For an abandoned one not for long.
+    """
     deadline = time.monotonic() + TORN
     while is_torn(descriptor) and time.monotonic() < deadline:
         time.sleep(PAUSE)
@@ -122,8 +132,8 @@ def is_torn(descriptor: int) -> bool:
 def held_for_writing(descriptor: int) -> bool | None:
     """Whether somebody has the file open for writing; None where the system can't tell.
 
-    Linux grants a read lease only on a file that nobody writes. It is given back at once; whoever opens the file
-    just then is held up for that moment.
+    Linux grants a read lease only on a file that nobody writes. It is given back at once; whoever
+    opens the file just then is held up for that moment.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
@@ -139,7 +149,10 @@ def held_for_writing(descriptor: int) -> bool | None:
 
 
 def begins_with(descriptor: int, copy: str) -> bool:
-    """Whether an open file begins with all the bytes of the file ``copy``. OSError where one can't be read."""
+    """Whether an open file begins with all the bytes of the file ``copy``.
+
+    OSError where one can't be read.
+    """
     offset = 0
     with open(copy, "rb", buffering=0) as stream:
         while piece := stream.read(CHUNK):

@@ -1,7 +1,8 @@
 """The only writer of session files: whole or not at all, checked as read back before it gets its name.
 
-A crash at any point leaves either nothing that a client would see, or the complete file: the bytes go to a
-temporary file in the same folder (never named ``.jsonl``), are synced, checked, and only then linked to the name.
+A crash at any point leaves either nothing that a client would see, or the complete file: the bytes
+go to a temporary file in the same folder (never named ``.jsonl``), are synced, checked, and only
+then linked to the name.
 """
 
 from __future__ import annotations
@@ -17,7 +18,15 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import Splice, await_line_end, begins_with, is_torn
 from resume_hooks.storage.locks import lock
-from resume_hooks.storage.state_file import MODE, create, failing_as, read_open, spare, sweep, sync_folder
+from resume_hooks.storage.state_file import (
+    MODE,
+    create,
+    failing_as,
+    read_open,
+    spare,
+    sweep,
+    sync_folder,
+)
 
 BUFFER = 1024 * 1024  # bytes that are written at a time
 TRIES = 20  # how often a file is opened anew that somebody replaced just then
@@ -26,8 +35,8 @@ TRIES = 20  # how often a file is opened anew that somebody replaced just then
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
     """Create ``path`` with ``chunks``, exclusively, after ``check(temporary path)`` found nothing to object to.
 
-    Raises WriteFailed where the disk refuses or the name is taken, and whatever ``check`` raises; in every
-    case nothing is left behind.
+    Raises WriteFailed where the disk refuses or the name is taken, and whatever ``check`` raises;
+    in every case nothing is left behind.
     """
     folder = os.path.dirname(path)
     sweep(folder)
@@ -38,12 +47,17 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
         sync_folder(folder)
 
 
-def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> bool:
-    """Put ``chunks`` in place of what ``kept``, an exact copy, holds of ``path``; what was appended since goes on.
+def replace_session(
+    path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]
+) -> bool:
+    """Put ``chunks`` in place of what ``kept``, an exact copy, holds of ``path``.
 
-    ``original`` is the file, open to be read: what somebody still writes into it after the rename is carried over.
-    Returns whether a program holds it open even then. Raises WriteFailed and whatever ``check(temporary path)``
-    raises; nothing was changed then, unless the message says so. A crash leaves the file as it was or the new one.
+    What was appended since goes on.
+
+    ``original`` is the file, open to be read: what somebody still writes into it after the rename
+    is carried over. Returns whether a program holds it open even then. Raises WriteFailed and
+    whatever ``check(temporary path)`` raises; nothing was changed then, unless the message says so.
+    A crash leaves the file as it was or the new one.
     """
     folder = os.path.dirname(path)
     sweep(folder)
@@ -53,16 +67,23 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
             was, ours = os.fstat(original), os.fstat(target.fileno())
-            if (was.st_uid, was.st_gid) != (ours.st_uid, ours.st_gid):  # root leaves it to whom it belongs
+            if (was.st_uid, was.st_gid) != (
+                ours.st_uid,
+                ours.st_gid,
+            ):  # root leaves it to whom it belongs
                 os.fchown(target.fileno(), was.st_uid, was.st_gid)
             splice.settle(target.fileno())
             os.fsync(target.fileno())
-            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(original, kept):
+            if not os.path.samestat(os.lstat(path), os.fstat(original)) or not begins_with(
+                original, kept
+            ):
                 raise WriteFailed(
-                    f"{path} was rewritten by another program meanwhile", "Nothing was changed. Run the command again."
+                    f"{path} was rewritten by another program meanwhile",
+                    "Nothing was changed. Run the command again.",
                 )
             splice.carry(target.fileno())
-            # An old session that is rewritten is neither the latest nor open; what is carried over later counts anew.
+            # An old session that is rewritten is neither the latest nor open; what is carried over
+            # later counts anew.
             was = os.fstat(original)
             os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
             os.replace(temporary, path)
@@ -70,10 +91,13 @@ def replace_session(path: str, original: int, kept: str, chunks: Iterable[bytes]
 
 
 def append_line(path: str, line: bytes) -> None:
-    """Append one whole line (without its ending) to a private file of ours; concurrent writers don't mix.
+    """Append one whole line (without its ending) to a private file of ours.
 
-    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. A file with a second
-    name, which need not be ours, is left to that name as it is; a copy takes its place. OSError on failure.
+    Concurrent writers don't mix.
+
+    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. A
+    file with a second name, which need not be ours, is left to that name as it is; a copy takes its
+    place. OSError on failure.
     """
     for _ in range(TRIES):
         descriptor = _open_to_append(path, os.O_CREAT)
@@ -92,13 +116,17 @@ def append_line(path: str, line: bytes) -> None:
 
 
 def append_records(path: str, lines: Sequence[bytes]) -> None:
-    """Append whole lines (without their endings) to a session file that is there; all of them, or WriteFailed and none.
+    """Append whole lines (without their endings) to a session file that is there.
 
-    A line that a client is writing just then is waited for. The file's time stays, unless others write too: by it the
-    client tells which session is the latest, and which are old enough to be deleted.
+    All of them, or WriteFailed and none.
+
+    A line that a client is writing just then is waited for. The file's time stays, unless others
+    write too: by it the client tells which session is the latest, and which are old enough to be
+    deleted.
     """
     with failing_as(
-        f"Could not add to {path}", "Nothing was changed. Check free space and the permissions of the file."
+        f"Could not add to {path}",
+        "Nothing was changed. Check free space and the permissions of the file.",
     ):
         descriptor = _open_to_append(path)
         try:
@@ -121,7 +149,10 @@ def _open_to_append(path: str, create: int = 0) -> int:
 
 
 def _append(descriptor: int, lines: bytes) -> int:
-    """Write whole lines at the end of an open file, synced; how many bytes. What did not fit is taken back."""
+    """Write whole lines at the end of an open file, synced; how many bytes.
+
+    What did not fit is taken back.
+    """
     lock(descriptor, None)
     size = os.fstat(descriptor).st_size
     whole = (b"\n" if is_torn(descriptor) else b"") + lines
@@ -164,7 +195,10 @@ def _followed(path: str, splice: Splice, target: int) -> bool:
 
 @contextlib.contextmanager
 def _written(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
-    """Write a new file; it is synced while the block runs, and is so when the block is left. OSError if it can't be."""
+    """Write a new file; it is synced while the block runs, and is so when the block is left.
+
+    OSError if it can't be.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     with os.fdopen(descriptor, "wb", buffering=BUFFER) as stream:
         os.chmod(path, MODE)  # whatever the umask took away
@@ -194,7 +228,10 @@ def _sync(descriptor: int, failures: list[OSError]) -> None:
 
 
 def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
-    """Name a finished file, seen from ``within``, never over an existing one; whether its old name is left, too."""
+    """Name a finished file, seen from ``within``, never over an existing one.
+
+    Whether its old name is left, too.
+    """
     try:
         os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
     except FileExistsError:
@@ -202,7 +239,8 @@ def name_exclusively(temporary: str, path: str, within: int | None = None) -> bo
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
-        # No hard links here (some network and FAT volumes): reserve the name, then rename over the reservation.
+        # No hard links here (some network and FAT volumes): reserve the name, then rename over the
+        # reservation.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=within))
         try:
             os.replace(temporary, path, src_dir_fd=within, dst_dir_fd=within)

@@ -14,7 +14,14 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import leads_to, locked_folder
-from resume_hooks.storage.state_file import create, discard, failing_as, read_open, sweep, temporary_in
+from resume_hooks.storage.state_file import (
+    create,
+    discard,
+    failing_as,
+    read_open,
+    sweep,
+    temporary_in,
+)
 
 FOLDER = "backups"
 FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
@@ -27,14 +34,22 @@ def folder_of(session_id: str, where: Where) -> str:
 
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where) -> Iterator[None]:
-    """While the block runs nobody else rewrites this session in place; SessionOpen where somebody does."""
-    busy, failed = "This session is being trimmed in place already", "The session was not backed up to"
+    """While the block runs nobody else rewrites this session in place.
+
+    SessionOpen where somebody does.
+    """
+    busy, failed = (
+        "This session is being trimmed in place already",
+        "The session was not backed up to",
+    )
     with locked_folder(folder_of(session_id, where), where, busy, failed):
         yield
 
 
 @contextlib.contextmanager
-def held(session_id: str, path: str, where: Where, *, stays: bool = False) -> Iterator[tuple[int, str]]:
+def held(
+    session_id: str, path: str, where: Where, *, stays: bool = False
+) -> Iterator[tuple[int, str]]:
     """Hold a session for a rewrite in place: locked, open to be read, and with the path of its copy, as ``copied``.
 
     SessionOpen while another process rewrites it.
@@ -42,7 +57,11 @@ def held(session_id: str, path: str, where: Where, *, stays: bool = False) -> It
     with only_one(session_id, where):
         folder = folder_of(session_id, where)
         sweep(folder)
-        copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl") if stays else temporary_in(folder)
+        copy = (
+            os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
+            if stays
+            else temporary_in(folder)
+        )
         with copied(path, copy, stays=stays) as original:
             yield original, copy
 
@@ -51,7 +70,8 @@ def held(session_id: str, path: str, where: Where, *, stays: bool = False) -> It
 def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
     """Hold a file open while an exact copy of it is there, which ``stays`` only if the file is replaced.
 
-    A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it then.
+    A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it
+    then.
     """
     with failing_as(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
@@ -62,7 +82,10 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
                 create(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
                 whole = begins_with(original, copy)
             if not whole:
-                raise WriteFailed(f"{path} changed while it was copied", "Nothing was changed. Run the command again.")
+                raise WriteFailed(
+                    f"{path} changed while it was copied",
+                    "Nothing was changed. Run the command again.",
+                )
             yield original
         finally:
             if made and (not (stays and whole) or leads_to(path, original)):
@@ -72,4 +95,8 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
 def instant_of(path: str) -> str:
     """The instant that a backup is named by; ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
-    return f"{name[:11]}{name[11:].replace('-', ':')}" if name[10:11] == "T" and name.endswith("Z") else ""
+    return (
+        f"{name[:11]}{name[11:].replace('-', ':')}"
+        if name[10:11] == "T" and name.endswith("Z")
+        else ""
+    )

@@ -28,7 +28,9 @@ _TRIES = 20  # how often a lock file is opened anew that its holder removed just
 
 
 def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
-    """Lock an open file or folder until it is closed; None: wait as long as it takes, else so many seconds.
+    """Lock an open file or folder until it is closed.
+
+    None: wait as long as it takes, else so many seconds.
 
     False if another process holds the lock, None where the volume or the system knows no locks.
     """
@@ -61,11 +63,16 @@ def _try(descriptor: int, *, wait: bool) -> None:
 
 
 @contextlib.contextmanager
-def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: float = 0.0) -> Iterator[None]:
-    """Hold the lock of a folder in the state folder while the block runs; the folder is made, and removed if empty.
+def locked_folder(
+    folder: str, where: Where, busy: str, failed: str, patience: float = 0.0
+) -> Iterator[None]:
+    """Hold the lock of a folder in the state folder while the block runs.
 
-    SessionOpen, which says ``busy``, if another process holds it for longer than ``patience`` seconds; WriteFailed,
-    which begins with ``failed``, where the lock file can't be made. A volume without locks holds nobody up.
+    The folder is made, and removed if empty.
+
+    SessionOpen, which says ``busy``, if another process holds it for longer than ``patience``
+    seconds; WriteFailed, which begins with ``failed``, where the lock file can't be made. A volume
+    without locks holds nobody up.
     """
     descriptor, locked = _acquire(folder, where, busy, failed, time.monotonic() + patience)
     try:
@@ -79,7 +86,9 @@ def locked_folder(folder: str, where: Where, busy: str, failed: str, patience: f
         os.close(descriptor)
 
 
-def _acquire(folder: str, where: Where, busy: str, failed: str, deadline: float) -> tuple[int, bool]:
+def _acquire(
+    folder: str, where: Where, busy: str, failed: str, deadline: float
+) -> tuple[int, bool]:
     path = os.path.join(folder, NAME)
     for _ in range(_TRIES):
         descriptor = _open(path, where, failed)
@@ -96,7 +105,10 @@ def _acquire(folder: str, where: Where, busy: str, failed: str, deadline: float)
 
 
 def _open(path: str, where: Where, failed: str) -> int | None:
-    """The open lock file; None if its folder was removed just now. WriteFailed where it can't be made."""
+    """The open lock file; None if its folder was removed just now.
+
+    WriteFailed where it can't be made.
+    """
     folder = os.path.dirname(path)
     try:
         private_folder(folder, where)

@@ -1,4 +1,7 @@
-"""Files and folders given a second name, compared and removed. No link is followed: links stay links."""
+"""Files and folders given a second name, compared and removed.
+
+No link is followed: links stay links.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ def second_name(source: str, target: str) -> None:
 
 
 def inside(path: str) -> list[str]:
-    """Everything in a folder but folders, by its path, sorted; of anything else ``[""]``. OSError."""
+    """Everything in a folder but folders, by its path, sorted; of anything else ``[""]``.
+
+    OSError.
+    """
 
     def refuse(error: OSError) -> None:
         raise error
@@ -50,7 +56,10 @@ def inside(path: str) -> list[str]:
 
 
 def sizes_in(folder: str) -> Iterator[int]:
-    """The bytes of each file below a folder, as far as it can be looked into; no link is followed."""
+    """The bytes of each file below a folder, as far as it can be looked into.
+
+    No link is followed.
+    """
     for root, _, names in os.walk(folder):
         for name in names:
             with contextlib.suppress(OSError):
@@ -60,7 +69,8 @@ def sizes_in(folder: str) -> Iterator[int]:
 def least_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
     """Of files or folders that can be made anew those to remove, the least used first, so that ``over`` bytes go.
 
-    Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays, whatever it takes.
+    Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays,
+    whatever it takes.
     """
     now = time.time()
     for used, path, size in sorted(found):
@@ -78,7 +88,10 @@ def is_same(one: str, other: str) -> bool:
 
 
 def digest(path: str) -> str:
-    """The sha256, in hex, of a file's bytes, of a link's text; anything else is told by its kind. OSError."""
+    """The sha256, in hex, of a file's bytes, of a link's text; anything else is told by its kind.
+
+    OSError.
+    """
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
         return hashlib.sha256(os.fsencode(os.readlink(path))).hexdigest()

@@ -1,9 +1,9 @@
 """The only writer of files in a user's project: a document, a file put back. Whole or not at all.
 
-The bytes go to a temporary file beside the target, are synced and read back, and only then get the name. A symbolic
-link is never written through, and a file is replaced or removed only as long as it is the one that was looked at.
-With ``within``, an open folder (``safe_tree``), the last part of a path is seen from there and no link before it
-counts; the path itself is for messages.
+The bytes go to a temporary file beside the target, are synced and read back, and only then get the
+name. A symbolic link is never written through, and a file is replaced or removed only as long as it
+is the one that was looked at. With ``within``, an open folder (``safe_tree``), the last part of a
+path is seen from there and no link before it counts; the path itself is for messages.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from resume_hooks.storage.atomic import name_exclusively
 from resume_hooks.storage.state_file import sweep, sync_folder, temporary_in
 
 
-def state_of(path: str, within: int | None = None, *, read_only: bool = False) -> os.stat_result | None:
+def state_of(
+    path: str, within: int | None = None, *, read_only: bool = False
+) -> os.stat_result | None:
     """The regular file that may be replaced at ``path``; None where there is nothing.
 
-    WriteFailed for a link, for anything else that is not a file, and for a file that its owner protected, unless
-    ``read_only``.
+    WriteFailed for a link, for anything else that is not a file, and for a file that its owner
+    protected, unless ``read_only``.
     """
     name = _seen_from(within, path)
     try:
@@ -37,12 +39,20 @@ def state_of(path: str, within: int | None = None, *, read_only: bool = False) -
         what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
         raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
     if not read_only and not os.access(name, os.W_OK, dir_fd=within):
-        raise WriteFailed(f"{path} is read-only, so it was left alone", "Allow writing to it, or name another file.")
+        raise WriteFailed(
+            f"{path} is read-only, so it was left alone",
+            "Allow writing to it, or name another file.",
+        )
     return found
 
 
-def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes, os.stat_result | None]:
-    """A file's content, and the state that ``write`` must find; ``b""`` and None without a file. WriteFailed else."""
+def read_state(
+    path: str, limit: int, within: int | None = None
+) -> tuple[bytes, os.stat_result | None]:
+    """A file's content, and the state that ``write`` must find; ``b""`` and None without a file.
+
+    WriteFailed else.
+    """
     if state_of(path, within, read_only=True) is None:
         return b"", None
     try:
@@ -52,17 +62,26 @@ def read_state(path: str, limit: int, within: int | None = None) -> tuple[bytes,
     except OSError as error:
         raise refused(path, error) from error
     if len(content) > limit:
-        raise WriteFailed(f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file.")
+        raise WriteFailed(
+            f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file."
+        )
     return content, found
 
 
 def write(
-    path: str, content: bytes, over: os.stat_result | None, *, mode: int | None = None, within: int | None = None
+    path: str,
+    content: bytes,
+    over: os.stat_result | None,
+    *,
+    mode: int | None = None,
+    within: int | None = None,
 ) -> None:
-    """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is; that keeps its mode.
+    """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is.
 
-    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else. Who writes many files
-    ``within`` a folder sweeps it themselves, once.
+    That keeps its mode.
+
+    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else. Who
+    writes many files ``within`` a folder sweeps it themselves, once.
     """
     folder = os.path.dirname(path)
     if within is None:
@@ -96,7 +115,10 @@ def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
 
 @contextlib.contextmanager
 def folder_made(folder: str) -> Iterator[None]:
-    """Make ``folder``, its last part alone, where it is missing; it is gone again if the block fails. WriteFailed."""
+    """Make ``folder``, its last part alone, where it is missing.
+
+    It is gone again if the block fails. WriteFailed.
+    """
     made = False
     try:
         if not os.path.isdir(folder):
@@ -116,7 +138,9 @@ def folder_made(folder: str) -> Iterator[None]:
 def refused(path: str, error: OSError | ValueError) -> WriteFailed:
     """The failure of a write, in words."""
     why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return WriteFailed(f"Could not write {path}: {why}", "Check free space and the permissions of the folder.")
+    return WriteFailed(
+        f"Could not write {path}: {why}", "Check free space and the permissions of the folder."
+    )
 
 
 def is_same(there: os.stat_result | None, over: os.stat_result | None) -> bool:
@@ -132,7 +156,9 @@ def _seen_from(within: int | None, path: str) -> str:
     return path if within is None else os.path.basename(path)
 
 
-def _fill(path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None) -> None:
+def _fill(
+    path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None
+) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # A file of the project: what the user's umask leaves of its mode.
     descriptor = os.open(path, flags, 0o666, dir_fd=within)
@@ -140,11 +166,17 @@ def _fill(path: str, content: bytes, over: os.stat_result | None, mode: int | No
         stream.write(content)
         stream.flush()
         if over is not None:
-            with contextlib.suppress(OSError):  # where it is a colleague's; root gives it back to its owner
+            with contextlib.suppress(
+                OSError
+            ):  # where it is a colleague's; root gives it back to its owner
                 os.chown(path, over.st_uid, over.st_gid, dir_fd=within)
-        kept = mode if mode is not None else stat.S_IMODE(over.st_mode) if over is not None else None
+        kept = (
+            mode if mode is not None else stat.S_IMODE(over.st_mode) if over is not None else None
+        )
         if kept is not None:
-            os.chmod(path, kept, dir_fd=within)  # after the owner: giving a file away takes bits from its mode
+            os.chmod(
+                path, kept, dir_fd=within
+            )  # after the owner: giving a file away takes bits from its mode
         os.fsync(descriptor)
         stream.seek(0)
         if stream.read() != content:

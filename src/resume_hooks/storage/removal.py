@@ -1,9 +1,10 @@
 """The only place where anything is removed: below a root, through open folders, and behind no link.
 
-A path says where its root is: our state folder, or the folder that the user has the client or a project in. From there
-on every step is opened without following a link, and what is removed is named from the folder that is open, so that a
-link in the place of a folder, there before or put there meanwhile, leads nowhere. A link itself is removed as a link.
-A test forbids ``unlink``, ``rmdir`` and their like elsewhere, with the few exceptions that it names.
+A path says where its root is: our state folder, or the folder that the user has the client or a
+project in. From there on every step is opened without following a link, and what is removed is
+named from the folder that is open, so that a link in the place of a folder, there before or put
+there meanwhile, leads nowhere. A link itself is removed as a link. A test forbids ``unlink``,
+``rmdir`` and their like elsewhere, with the few exceptions that it names.
 
 Standard library, Python 3.9.
 """
@@ -23,7 +24,9 @@ _TRIES = 3  # times that a folder is emptied before it counts as one that can't 
 
 
 def remove(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file, a link or a whole folder for good. OSError where it can't be, is gone, or lies behind a link.
+    """Remove a file, a link or a whole folder for good.
+
+    OSError where it can't be, is gone, or lies behind a link.
 
     ``follow_root``: the root is the user's own, who may have made it a link.
     """
@@ -68,9 +71,12 @@ def remove_empty_name(name: str, within: int) -> None:
 
 
 def remove_at(name: str, within: int) -> None:
-    """Remove what has a name in an open folder, with all below it. OSError; what could be removed is gone then.
+    """Remove what has a name in an open folder, with all below it. OSError.
 
-    A folder that somebody writes into meanwhile, as an index does that is just closed, is looked through again.
+    What could be removed is gone then.
+
+    A folder that somebody writes into meanwhile, as an index does that is just closed, is looked
+    through again.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -110,7 +116,10 @@ def _remove_one(name: str, within: int) -> None:
 
 @contextlib.contextmanager
 def _folder_of(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """The open folder that has a path below a root, and its name there; None where the system opens no folders."""
+    """The open folder that has a path below a root, and its name there.
+
+    None where the system opens no folders.
+    """
     try:
         steps = _steps(path, root)
         if not _BY_DESCRIPTOR:

@@ -13,13 +13,18 @@ from collections.abc import Iterator, Sequence
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 
-SUPPORTED = os.open in os.supports_dir_fd  # whether this system can open a name in an open folder; Windows can't
+SUPPORTED = (
+    os.open in os.supports_dir_fd
+)  # whether this system can open a name in an open folder; Windows can't
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
 def opened(root: str) -> Iterator[int]:
-    """The open folder at the top; links on the way are followed, as the user's own. OSError if it is not a folder."""
+    """The open folder at the top; links on the way are followed, as the user's own.
+
+    OSError if it is not a folder.
+    """
     descriptor = os.open(root, _FOLDER)
     try:
         yield descriptor
@@ -29,7 +34,9 @@ def opened(root: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The open folder that ``parts`` lead to from the open folder ``root``; with ``make``, missing ones are made.
+    """The open folder that ``parts`` lead to from the open folder ``root``.
+
+    With ``make``, missing ones are made.
 
     FileNotFoundError where one is missing, WriteFailed where one is a link or no folder.
     """
@@ -48,7 +55,10 @@ def folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
 
 
 def missing(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
-    """The folders on the way that are not there, the upper ones first. WriteFailed as for ``folder``."""
+    """The folders on the way that are not there, the upper ones first.
+
+    WriteFailed as for ``folder``.
+    """
     for depth in range(1, len(parts) + 1):
         try:
             with folder(root, parts[:depth]):
@@ -59,14 +69,20 @@ def missing(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def takes_files(root: int, parts: Sequence[str]) -> bool:
-    """Whether names may come and go in the folder, or in the last on the way that is there. WriteFailed."""
+    """Whether names may come and go in the folder, or in the last on the way that is there.
+
+    WriteFailed.
+    """
     there = len(parts) - len(missing(root, parts))
     with folder(root, parts[:there]) as within:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=within)
 
 
 def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """A regular file's content and state, no link followed below ``root``. OSError beyond ``limit``, WriteFailed."""
+    """A regular file's content and state, no link followed below ``root``.
+
+    OSError beyond ``limit``, WriteFailed.
+    """
     with (
         opened(root) as top,
         folder(top, parts[:-1]) as within,

@@ -1,6 +1,9 @@
-"""What comes from elsewhere, in a private file of our own for as long as it is looked at; then it is gone.
+"""What comes from elsewhere, in a private file of our own for as long as it is looked at.
 
-Invariant: no more is read or written than was allowed, neither of what comes nor of what it unpacks to.
+Then it is gone.
+
+Invariant: no more is read or written than was allowed, neither of what comes nor of what it unpacks
+to.
 """
 
 from __future__ import annotations
@@ -19,7 +22,9 @@ from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import MODE, discard, failing_as, sweep, temporary_in
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
-MAX_LINE = 64 * 1024 * 1024  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
+MAX_LINE = (
+    64 * 1024 * 1024
+)  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
 MAX_LINES = 5_000_000  # lines, each of which costs a parser time, were it empty; 400,000 of sessions have 1.2 GB
 PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
 _GZIP = b"\x1f\x8b"
@@ -38,8 +43,9 @@ class Taken(NamedTuple):
 def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken]:
     """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
 
-    So is that folder where it was made for it and nothing else is there. ImportFailed past ``most`` bytes, for a line
-    past ``MAX_LINE`` of them, past ``MAX_LINES``, and for damaged gzip; WriteFailed where the disk refuses.
+    So is that folder where it was made for it and nothing else is there. ImportFailed past ``most``
+    bytes, for a line past ``MAX_LINE`` of them, past ``MAX_LINES``, and for damaged gzip;
+    WriteFailed where the disk refuses.
     """
     folder = where.state
     known, temporary = os.path.lexists(folder), temporary_in(folder)
@@ -74,7 +80,9 @@ def file_chunks(path: str) -> Iterator[bytes]:
                 yield piece
     except (OSError, ValueError) as error:  # the latter for a NUL in a name
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise ImportFailed(f"{path} can't be read: {why}", "Give the path of a .jsonl file.") from error
+        raise ImportFailed(
+            f"{path} can't be read: {why}", "Give the path of a .jsonl file."
+        ) from error
 
 
 def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
@@ -82,7 +90,10 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
     for chunk in chunks:
         count += len(chunk)
         if count > most:
-            raise ImportFailed(f"It is larger than {most:,} bytes, so it was not taken in", "--max-bytes allows more.")
+            raise ImportFailed(
+                f"It is larger than {most:,} bytes, so it was not taken in",
+                "--max-bytes allows more.",
+            )
         yield chunk
 
 
@@ -91,10 +102,14 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         lines += chunk.count(b"\n")
         if lines > MAX_LINES:
-            raise ImportFailed(f"It has more than {MAX_LINES:,} lines", "No transcript has so many.")
+            raise ImportFailed(
+                f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
+            )
         ended = chunk.find(b"\n")
         if begun + (ended if ended >= 0 else len(chunk)) > MAX_LINE:
-            raise ImportFailed(f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines.")
+            raise ImportFailed(
+                f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines."
+            )
         begun = begun + len(chunk) if ended < 0 else len(chunk) - chunk.rfind(b"\n") - 1
         yield chunk
 
@@ -116,7 +131,9 @@ def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 if inflater.eof:
                     inflater = zlib.decompressobj(_WBITS)
                 yield inflater.decompress(left, PIECE)
-                left = inflater.unconsumed_tail or inflater.unused_data.lstrip(b"\0")  # which tapes are filled up with
+                left = inflater.unconsumed_tail or inflater.unused_data.lstrip(
+                    b"\0"
+                )  # which tapes are filled up with
         yield inflater.flush()
     except zlib.error as error:
         raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error

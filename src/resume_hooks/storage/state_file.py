@@ -1,4 +1,6 @@
-"""Private files of ours, replaced whole; temporary files beside them, and what removes those of a killed writer.
+"""Private files of ours, replaced whole.
+
+Temporary files beside them, and what removes those of a killed writer.
 
 Standard library, Python 3.9.
 """
@@ -25,7 +27,10 @@ _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
 
 
 def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Write a private file, synced, in place of a file or link; its folder is made. OSError leaves the old one."""
+    """Write a private file, synced, in place of a file or link; its folder is made.
+
+    OSError leaves the old one.
+    """
     folder = private_folder(os.path.dirname(path), where)
     sweep(folder)
     with spare(folder) as temporary:
@@ -35,8 +40,13 @@ def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
 
 
 def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
-    """Write a new private file, synced if ``lasting``; its size. OSError where it can't be, or the name is taken."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+    """Write a new private file, synced if ``lasting``; its size.
+
+    OSError where it can't be, or the name is taken.
+    """
+    descriptor = os.open(
+        path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
+    )
     with os.fdopen(descriptor, "wb") as stream:
         os.chmod(path, MODE)  # whatever the umask took away
         for piece in pieces:
@@ -48,7 +58,10 @@ def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
 
 
 def leave(path: str, where: Where) -> bool:
-    """Leave an empty private file, in a folder of ours; False where it is there already. OSError."""
+    """Leave an empty private file, in a folder of ours; False where it is there already.
+
+    OSError.
+    """
     private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE))
@@ -57,7 +70,10 @@ def leave(path: str, where: Where) -> bool:
 
 
 def read_open(descriptor: int, size: int) -> Iterator[bytes]:
-    """The first ``size`` bytes of an open file, a piece at a time, as far as it has them; its position stays."""
+    """The first ``size`` bytes of an open file, a piece at a time, as far as it has them.
+
+    Its position stays.
+    """
     offset = 0
     while offset < size and (piece := read_at(descriptor, min(PIECE, size - offset), offset)):
         offset += len(piece)
@@ -71,7 +87,10 @@ def temporary_in(folder: str) -> str:
 
 @contextlib.contextmanager
 def spare(folder: str) -> Iterator[str]:
-    """A name for a temporary file or folder; what still has it when the block is left is removed."""
+    """A name for a temporary file or folder.
+
+    What still has it when the block is left is removed.
+    """
     temporary = temporary_in(folder)
     try:
         yield temporary
@@ -102,9 +121,12 @@ def sweep(folder: str) -> None:
 
 
 def discard(path: str) -> None:
-    """Remove a temporary file or folder of our own; what can't be removed, or is gone, does no harm.
+    """Remove a temporary file or folder of our own.
 
-    Its name is ours wherever it lies, so links on the way to its folder are those by which it was made.
+    What can't be removed, or is gone, does no harm.
+
+    Its name is ours wherever it lies, so links on the way to its folder are those by which it was
+    made.
     """
     removal.discard(path, os.path.dirname(path), follow_root=True)
 
@@ -123,7 +145,10 @@ def process_runs(process: int) -> bool:
 
 
 def _runs_on_windows(process: int) -> bool:
-    """There ``os.kill`` would send it Ctrl+C. A handle without rights to anything but waiting harms nobody."""
+    """There ``os.kill`` would send it Ctrl+C.
+
+    A handle without rights to anything but waiting harms nobody.
+    """
     import ctypes  # nobody else pays for it
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]

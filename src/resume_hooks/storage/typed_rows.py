@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 def read_as(kind: Callable[..., T], row: object) -> T | None:
-    """A value of JSON as a named tuple; None where a field is missing or of another type. It may have more fields."""
+    """A value of JSON as a named tuple; None where a field is missing or of another type.
+
+    It may have more fields.
+    """
     try:
         value: T = _reader(kind)(row)
     except (KeyError, TypeError, ValueError):
@@ -29,7 +32,9 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     fields = {name: _reader(each) for name, each in get_type_hints(hint).items()}
 
     def read(row: Any) -> Any:
-        named: Mapping[str, Any] = dict(zip(fields, row, strict=True)) if type(row) is list else _exactly(dict, row)
+        named: Mapping[str, Any] = (
+            dict(zip(fields, row, strict=True)) if type(row) is list else _exactly(dict, row)
+        )
         return hint(**{name: field(named[name]) for name, field in fields.items() if name in named})
 
     return read

@@ -1,8 +1,9 @@
 """Our log of bugs: where our code failed, and nothing of what a session or a user said.
 
-An entry holds the instant, the version, the verb or trigger, and places in code; no error message, since that may
-quote a transcript, and nothing of the environment. Past ``MAX_LOG`` bytes the file becomes the one older generation.
-Standard library only and readable by Python 3.9: the installer keeps its own log with it.
+An entry holds the instant, the version, the verb or trigger, and places in code; no error message,
+since that may quote a transcript, and nothing of the environment. Past ``MAX_LOG`` bytes the file
+becomes the one older generation. Standard library only and readable by Python 3.9: the installer
+keeps its own log with it.
 """
 
 from __future__ import annotations
@@ -36,11 +37,16 @@ def log_file(where: Optional[Where] = None) -> str:
 
 
 def log_bug(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log where an error came from, for ``who``, a verb or trigger of ours; the log's path, ``""`` for none."""
+    """Log where an error came from, for ``who``, a verb or trigger of ours.
+
+    The log's path, ``""`` for none.
+    """
     where = where or Where()
     path = log_file(where)
     at = datetime.now(timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    entry = "\n".join([f"{at} {version} {who} {type(error).__name__}", *_traceback_places(error), "", ""])
+    entry = "\n".join(
+        [f"{at} {version} {who} {type(error).__name__}", *_traceback_places(error), "", ""]
+    )
     try:
         private_folder(os.path.dirname(path), where)
         descriptor = open_log(path)
@@ -54,7 +60,10 @@ def log_bug(who: str, version: str, error: BaseException, where: Optional[Where]
 
 
 def open_log(path: str) -> int:
-    """Open a private log for appending, a full one turned over, without waiting or following links. OSError."""
+    """Open a private log for appending, a full one turned over, without waiting or following links.
+
+    OSError.
+    """
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
@@ -75,12 +84,16 @@ def log_entries(where: Optional[Where] = None) -> List[str]:
 
 
 def _turn_over(path: str, descriptor: int) -> bool:
-    """Make a full log the older generation; of several writers one does. Returns whether to open the path again.
+    """Make a full log the older generation; of several writers one does.
+
+    Returns whether to open the path again.
 
     Whoever still has the old file open writes into that generation.
     """
     if fcntl is not None:
-        with contextlib.suppress(OSError):  # a volume without locks: the worst is a generation that is short
+        with contextlib.suppress(
+            OSError
+        ):  # a volume without locks: the worst is a generation that is short
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):

@@ -1,6 +1,7 @@
 """Run a program on a text and capture its output, within a time and a size.
 
-Invariant: when ``run_captured`` returns or raises, nothing that it started in its process group is left.
+Invariant: when ``run_captured`` returns or raises, nothing that it started in its process group is
+left.
 """
 
 from __future__ import annotations
@@ -23,7 +24,10 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "
 
 @contextlib.contextmanager
 def ending_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl+C, SIGTERM and SIGHUP set; outside the main thread, which alone gets signals, nothing does."""
+    """An event that Ctrl+C, SIGTERM and SIGHUP set.
+
+    Outside the main thread, which alone gets signals, nothing does.
+    """
     event = threading.Event()
     before = {}
     try:
@@ -47,7 +51,10 @@ GRACE = 0.5  # seconds from asking a program to end to ending it: 2.1.329 gives 
 
 
 class Captured(NamedTuple):
-    """The output of a program. ``status`` is negative for a signal; it was ended if ``late`` or ``much``."""
+    """The output of a program. ``status`` is negative for a signal.
+
+    It was ended if ``late`` or ``much``.
+    """
 
     status: int
     out: bytes
@@ -59,7 +66,9 @@ class Captured(NamedTuple):
 def run_captured(
     command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float
 ) -> Captured:
-    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds. OSError if it can't be started.
+    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds.
+
+    OSError if it can't be started.
 
     Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt. OSError on Windows.
     """
@@ -86,7 +95,9 @@ def run_captured(
             _end_process(process)
     if interrupted.is_set():
         raise KeyboardInterrupt
-    return Captured(process.returncode, bytes(exchange.out), bytes(exchange.err), exchange.late, exchange.much)
+    return Captured(
+        process.returncode, bytes(exchange.out), bytes(exchange.err), exchange.late, exchange.much
+    )
 
 
 class _Exchange:

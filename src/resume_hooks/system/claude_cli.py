@@ -19,14 +19,23 @@ LIMIT = 10  # seconds that ``claude --version`` may take
 
 
 def client_executable(where: Where) -> str | None:
-    """The path of the client: on PATH, or where its own installers put it behind an alias; None if not installed."""
-    places = (os.path.join(where.config, "local"), os.path.join(where.environ.get("HOME", "/"), ".local", "bin"))
+    """The path of the client: on PATH, or where its own installers put it behind an alias.
+
+    None if not installed.
+    """
+    places = (
+        os.path.join(where.config, "local"),
+        os.path.join(where.environ.get("HOME", "/"), ".local", "bin"),
+    )
     path = os.pathsep.join([programs.search_path(where.environ), *places])
     return programs.find_program("claude", {**where.environ, "PATH": path})
 
 
 def client_version() -> tuple[int, ...] | None:
-    """The version of the client on PATH, such as (2, 1, 329); None if it is missing or does not answer."""
+    """The version of the client on PATH, such as (2, 1, 329).
+
+    None if it is missing or does not answer.
+    """
     out = output_of_command(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
     words = (out or b"").decode("utf-8", "replace").split()
     numbers = words[0].split(".") if words else []
@@ -35,7 +44,14 @@ def client_version() -> tuple[int, ...] | None:
 
 def settings_file_with(key: str, cwd: str) -> str:
     """The strongest settings file in which ``key`` is true, ``""`` for none."""
-    return next((path for path in reversed(settings_files(cwd, Where())) if read_object(path).get(key) is True), "")
+    return next(
+        (
+            path
+            for path in reversed(settings_files(cwd, Where()))
+            if read_object(path).get(key) is True
+        ),
+        "",
+    )
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
@@ -51,8 +67,12 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
     for path in settings_files(cwd, Where()):
-        yield from ((path, command) for command in _commands_of_hooks(read_object(path).get("hooks")))
-    installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get("plugins")
+        yield from (
+            (path, command) for command in _commands_of_hooks(read_object(path).get("hooks"))
+        )
+    installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
+        "plugins"
+    )
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
             root = copy.get("installPath") if isinstance(copy, dict) else None

@@ -1,7 +1,8 @@
 """Put text on the clipboard of the person who typed, and say which way it went.
 
-Invariant: "copied" is said only of text that was read back or that tmux has taken; anything unconfirmed is "sent".
-Nothing runs longer than ``LIMIT``, but for the program that holds the selection. Standard library, Python 3.9.
+Invariant: "copied" is said only of text that was read back or that tmux has taken; anything
+unconfirmed is "sent". Nothing runs longer than ``LIMIT``, but for the program that holds the
+selection. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
 LIMIT = 2.0  # seconds that all ways together may take
-RESERVE = 0.6  # seconds of those that are left to tmux and the terminal if a clipboard program hangs
+RESERVE = (
+    0.6  # seconds of those that are left to tmux and the terminal if a clipboard program hangs
+)
 
 WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
@@ -30,7 +33,11 @@ class Copied(NamedTuple):
         """What became of ``what``; the caller shows the text itself, too."""
         if self.how == "not copied":
             return f"{what} not copied"
-        return f"{what} copied ({self.via})" if self.how == "copied" else f"{what} sent to the clipboard"
+        return (
+            f"{what} copied ({self.via})"
+            if self.how == "copied"
+            else f"{what} sent to the clipboard"
+        )
 
 
 OSC_52 = "OSC 52"
@@ -40,8 +47,9 @@ NOT_COPIED = Copied("not copied")
 def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
     """Copy ``text`` by the first way that works, or by ``way`` alone (one of WAYS, else ValueError).
 
-    ``environ`` (default: this process's) decides what there is to try, and is the programs' environment. Never raises
-    for what the machine lacks; empty text and lone surrogates, which no clipboard holds, are not copied.
+    ``environ`` (default: this process's) decides what there is to try, and is the programs'
+    environment. Never raises for what the machine lacks; empty text and lone surrogates, which no
+    clipboard holds, are not copied.
     """
     if way not in WAYS:
         raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
@@ -55,7 +63,12 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
     deadline = time.monotonic() + LIMIT
     if way == "auto":
         done = _copy_by_program(text, env, deadline - RESERVE, way)
-        return done or _copy_by_tmux(text, env, deadline) or _copy_by_terminal(text, env, deadline) or NOT_COPIED
+        return (
+            done
+            or _copy_by_tmux(text, env, deadline)
+            or _copy_by_terminal(text, env, deadline)
+            or NOT_COPIED
+        )
     attempt = {"tmux": _copy_by_tmux, "osc52": _copy_by_terminal}.get(way)
     done = attempt(text, env, deadline) if attempt else _copy_by_program(text, env, deadline, way)
     return done or NOT_COPIED
@@ -81,7 +94,9 @@ def _copy_by_program(text: str, env: Mapping[str, str], deadline: float, way: st
     """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
     from resume_hooks.system import clipboard_tools
 
-    found = _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available_tools(env)
+    found = (
+        _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available_tools(env)
+    )
     pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
     if way == "pyperclip" and pyperclip is None:
         return None
@@ -93,11 +108,18 @@ def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
     from resume_hooks.system import clipboard_tools
 
     found = clipboard_tools.available_tools(env)
-    return clipboard_tools.available_tools(env, far_away=True) if found and _is_far_away(env, deadline) else found
+    return (
+        clipboard_tools.available_tools(env, far_away=True)
+        if found and _is_far_away(env, deadline)
+        else found
+    )
 
 
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
-    """Whether the user sits at another machine; tmux knows better than a pane that was opened elsewhere."""
+    """Whether the user sits at another machine.
+
+    Tmux knows better than a pane that was opened elsewhere.
+    """
     if env.get("TMUX"):
         from resume_hooks.system import terminal
 

@@ -1,7 +1,8 @@
 """The clipboard programs of each platform, run by pyperclip or, before that is installed, by ourselves.
 
-Invariant: a copy is confirmed only by reading the same text back; pyperclip checks no exit status. pyperclip's own
-choice is not used: it may load Qt and does not know about ssh. Standard library, Python 3.9.
+Invariant: a copy is confirmed only by reading the same text back; pyperclip checks no exit status.
+pyperclip's own choice is not used: it may load Qt and does not know about ssh. Standard library,
+Python 3.9.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ SETTLE = 0.3  # seconds that a program may take to own the selection after it ha
 
 
 class Tool(NamedTuple):
-    """A clipboard program: how to copy and, if that is quick, how to read back; pyperclip's name for it."""
+    """A clipboard program: how to copy and, if that is quick, how to read back.
+
+    Pyperclip's name for it.
+    """
 
     name: str
     put: tuple[str, ...]
@@ -29,10 +33,16 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale pbcopy takes its input for another encoding, and pbpaste hides it by the inverse mistake.
+# Without a UTF-8 locale pbcopy takes its input for another encoding, and pbpaste hides it by the
+# inverse mistake.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
-XCLIP = Tool("xclip", ("xclip", "-selection", "clipboard"), ("xclip", "-selection", "clipboard", "-o"), "xclip")
+XCLIP = Tool(
+    "xclip",
+    ("xclip", "-selection", "clipboard"),
+    ("xclip", "-selection", "clipboard", "-o"),
+    "xclip",
+)
 XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
 # Reading back means a start of PowerShell, of a second or more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
@@ -41,7 +51,9 @@ WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 def available_tools(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
     """The programs that can reach a clipboard, best first; ``far_away``, for another machine's user, forwarded ones."""
-    return [tool for tool in _fitting_tools(env, far_away) if programs.find_program(tool.put[0], env)]
+    return [
+        tool for tool in _fitting_tools(env, far_away) if programs.find_program(tool.put[0], env)
+    ]
 
 
 def _fitting_tools(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
@@ -74,9 +86,15 @@ def import_pyperclip() -> ModuleType | None:
 
 
 def copy_by_tools(
-    text: str, tools: Iterable[Tool], pyperclip: ModuleType | None, env: Mapping[str, str], deadline: float
+    text: str,
+    tools: Iterable[Tool],
+    pyperclip: ModuleType | None,
+    env: Mapping[str, str],
+    deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy by the first of ``tools`` that does it, run by pyperclip if given; None when none did by ``deadline``.
+    """Copy by the first of ``tools`` that does it, run by pyperclip if given.
+
+    None when none did by ``deadline``.
 
     What comes back is its name, and whether the same text was read back.
     """
@@ -91,7 +109,9 @@ def copy_by_tools(
         )
         if not subprocesses.run_within(deadline, put, run):
             continue
-        held = _clipboard_holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
+        held = (
+            _clipboard_holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
+        )
         if held is not False:
             return tool.name, bool(held)
     return None
@@ -117,10 +137,13 @@ def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[
     return put
 
 
-def _clipboard_holds(tool: Tool, data: bytes, env: Mapping[str, str], deadline: float) -> bool | None:
+def _clipboard_holds(
+    tool: Tool, data: bytes, env: Mapping[str, str], deadline: float
+) -> bool | None:
     """Whether the clipboard holds ``data``; None when it does not answer.
 
-    xsel and wl-copy return before they own the selection, so that the answer may take a moment to be right.
+    xsel and wl-copy return before they own the selection, so that the answer may take a moment to
+    be right.
     """
     settled = time.monotonic() + SETTLE
     while subprocesses.output_of_command(tool.get, env, deadline) != data:

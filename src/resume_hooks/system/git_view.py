@@ -1,10 +1,11 @@
 """How git is asked about a repository whose settings nobody has looked at: by a git folder of our own.
 
-Invariant: git never sees the repository's own git folder as such. It is given a folder of ours that leads to the
-repository's references, index and objects, which are data, and a configuration that is complete without the
-repository's. So there is no filter, hook, monitor, external diff, pager, remote or include that it could run, whatever
-the repository's configuration and attributes say. What we need of that configuration git reads for us as a plain file
-(``git config --file``), and a list of harmless keys is taken over, by value.
+Invariant: git never sees the repository's own git folder as such. It is given a folder of ours that
+leads to the repository's references, index and objects, which are data, and a configuration that is
+complete without the repository's. So there is no filter, hook, monitor, external diff, pager,
+remote or include that it could run, whatever the repository's configuration and attributes say.
+What we need of that configuration git reads for us as a plain file (``git config --file``), and a
+list of harmless keys is taken over, by value.
 """
 
 from __future__ import annotations
@@ -49,7 +50,13 @@ _FIXED = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath=
 
 _HARMLESS = {
     **dict.fromkeys(
-        ("core.filemode", "core.ignorecase", "core.symlinks", "core.trustctime", "core.precomposeunicode"),
+        (
+            "core.filemode",
+            "core.ignorecase",
+            "core.symlinks",
+            "core.trustctime",
+            "core.precomposeunicode",
+        ),
         ("true", "false"),
     ),
     "core.autocrlf": ("true", "false", "input"),
@@ -60,7 +67,10 @@ _HARMLESS = {
 
 _ONLY_READ = ("core.bare", "extensions.partialclone")
 _USERS = "core.excludesfile"
-_FORMATS = {"extensions.objectformat": ("sha1", "sha256"), "extensions.refstorage": ("files", "reftable")}
+_FORMATS = {
+    "extensions.objectformat": ("sha1", "sha256"),
+    "extensions.refstorage": ("files", "reftable"),
+}
 _TRACKING = r"branch\..*\.(remote|merge)|remote\..*\.fetch"
 _KEYS = "|".join(key.replace(".", r"\.") for key in (*_HARMLESS, *_ONLY_READ, *_FORMATS, _USERS))
 
@@ -70,8 +80,8 @@ Settings = list[tuple[str, str]]
 class GitView:
     """A repository, for questions to git that run nothing of the repository's. Used with ``with``.
 
-    ``branch`` is ``""`` where none is checked out. OSError if there is no git, or no such repository, or it can't be
-    looked at before the deadline.
+    ``branch`` is ``""`` where none is checked out. OSError if there is no git, or no such
+    repository, or it can't be looked at before the deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -95,7 +105,10 @@ class GitView:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self._close()
 
@@ -103,10 +116,14 @@ class GitView:
         """Start ``git`` with these words; it is ended, at the latest, with the view."""
         return self._start([*self._options, *words], self._environment)
 
-    def output(self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b"") -> bytes | None:
+    def output(
+        self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
+    ) -> bytes | None:
         """The output of a run, ``b""`` if it failed, None if it took too long: then it is ended."""
         try:
-            found, _ = run.communicate(data or None, timeout=max(0.001, deadline - time.monotonic()))
+            found, _ = run.communicate(
+                data or None, timeout=max(0.001, deadline - time.monotonic())
+            )
         except subprocess.TimeoutExpired:
             _end_run(run)
             return None
@@ -119,7 +136,9 @@ class GitView:
         reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
         self.branch = reference.removeprefix(HEADS) if reference.startswith(HEADS) else ""
         self._folder = folder = _private_folder(self._where, self.root)
-        with open(os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape") as stream:
+        with open(
+            os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape"
+        ) as stream:
             stream.write(head)
         for name in ("refs", "packed-refs", "reftable", "shallow"):
             _link_to(os.path.join(common, name), os.path.join(folder, name))
@@ -144,15 +163,26 @@ class GitView:
         self._take_over(*self._settings(os.path.join(common, "config")))
 
     def _settings(self, path: str) -> tuple[Settings, Settings]:
-        """The settings of the user, and those of the repository, that we ask for; TimeoutError where git is slow.
+        """The settings of the user, and those of the repository, that we ask for.
 
-        Both as git reads them: the user's own with what they include, the repository's file as it is.
+        TimeoutError where git is slow.
+
+        Both as git reads them: the user's own with what they include, the repository's file as it
+        is.
         """
         given = programs.program_environment(self._where.environ)
-        users: dict[str, str] = {key: given[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in given}
-        theirs = {key: self._environment[key] for key in self._environment if not key.startswith("GIT_CONFIG")}
+        users: dict[str, str] = {
+            key: given[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in given
+        }
+        theirs = {
+            key: self._environment[key]
+            for key in self._environment
+            if not key.startswith("GIT_CONFIG")
+        }
         theirs.pop("XDG_CONFIG_HOME", None)
-        runs = [self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})]
+        runs = [
+            self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})
+        ]
         if os.path.exists(path):
             words = ["config", "--file", path, "--null", "--get-regexp", f"^({_KEYS}|{_TRACKING})$"]
             runs.append(self._start(words, self._environment))
@@ -163,17 +193,33 @@ class GitView:
         return user, repository[0] if repository else []
 
     def _take_over(self, users: Settings, repositorys: Settings) -> None:
-        """Give git the settings that can do no harm; of the user's also the name of the list of ignored files."""
+        """Give git the settings that can do no harm.
+
+        Of the user's also the name of the list of ignored files.
+        """
         found = dict(repositorys)
-        self.is_bare = found.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""} and "core.bare" in found
+        self.is_bare = (
+            found.get("core.bare", "").lower() in {"true", "yes", "on", "1", ""}
+            and "core.bare" in found
+        )
         self.is_partial = "extensions.partialclone" in found
         formats = [key for key, known in _FORMATS.items() if found.get(key) in known]
         with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
-            stream.write(f"[core]\n\trepositoryformatversion = {1 if formats else 0}\n[extensions]\n")
+            stream.write(
+                f"[core]\n\trepositoryformatversion = {1 if formats else 0}\n[extensions]\n"
+            )
             stream.writelines(f"\t{key.partition('.')[2]} = {found[key]}\n" for key in formats)
-        values = [f"{key}={value}" for key, value in users + repositorys if value in _HARMLESS.get(key, ())]
+        values = [
+            f"{key}={value}"
+            for key, value in users + repositorys
+            if value in _HARMLESS.get(key, ())
+        ]
         self._options = ["--no-pager", "--no-optional-locks"]
-        for value in (*values[:MOST_VALUES], *_FIXED, f"{_USERS}={self._ignore_file(dict(users).get(_USERS, ''))}"):
+        for value in (
+            *values[:MOST_VALUES],
+            *_FIXED,
+            f"{_USERS}={self._ignore_file(dict(users).get(_USERS, ''))}",
+        ):
             self._options += ["-c", value]
         self._environment |= self._tracking(repositorys, found)
 
@@ -183,12 +229,18 @@ class GitView:
         home = environ.get("HOME", "")
         if named.startswith("~/"):
             return os.path.join(home, named[2:])
-        return named or os.path.join(environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "ignore")
+        return named or os.path.join(
+            environ.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git", "ignore"
+        )
 
     def _tracking(self, repositorys: Settings, found: Mapping[str, str]) -> dict[str, str]:
         """The environment that tells git which reference the branch's upstream is."""
         remote = found.get(f"branch.{self.branch}.remote", "")
-        wanted = {f"branch.{self.branch}.remote", f"branch.{self.branch}.merge", f"remote.{remote}.fetch"}
+        wanted = {
+            f"branch.{self.branch}.remote",
+            f"branch.{self.branch}.merge",
+            f"remote.{remote}.fetch",
+        }
         pairs = [pair for pair in repositorys if pair[0] in wanted][:MOST_VALUES]
         self.has_upstream = bool(self.branch and remote and f"branch.{self.branch}.merge" in found)
         if not self.has_upstream:
@@ -216,7 +268,9 @@ class GitView:
         """End what still runs, and remove the folder."""
         for run in self._runs:
             _end_run(run)
-        for folder in filter(None, (self._folder and os.path.join(self._folder, "info"), self._folder)):
+        for folder in filter(
+            None, (self._folder and os.path.join(self._folder, "info"), self._folder)
+        ):
             with contextlib.suppress(OSError):
                 for name in os.listdir(folder):
                     os.unlink(os.path.join(folder, name))
@@ -238,13 +292,19 @@ def _link_to(target: str, link: str) -> None:
 
 
 def _parse_settings(output: bytes) -> Settings:
-    """The rows that ``git config --null`` prints: a key, a line feed, a value; a key alone is a true boolean."""
+    """The rows that ``git config --null`` prints: a key, a line feed, a value.
+
+    A key alone is a true boolean.
+    """
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
     return [(key, value if line else "true") for key, line, value in rows]
 
 
 def _end_run(run: subprocess.Popen[bytes]) -> None:
-    """End a run with whatever it started. Its pipe is not read to the end: a grandchild may hold that open."""
+    """End a run with whatever it started.
+
+    Its pipe is not read to the end: a grandchild may hold that open.
+    """
     if run.poll() is None:
         kill_group(run.pid)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,8 +1,8 @@
 """The project of a folder: the repository it lies in with all that was started below it, and its other worktrees.
 
-Read from git's own files, and from the notes of first starts, which tell of repositories that are gone; no program is
-run. A note is a small file of three lines: the folder, the first record of git's log there (of a linked worktree where
-it belongs), and a remote. hooks/new-folder writes it.
+Read from git's own files, and from the notes of first starts, which tell of repositories that are
+gone; no program is run. A note is a small file of three lines: the folder, the first record of
+git's log there (of a linked worktree where it belongs), and a remote. hooks/new-folder writes it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,15 @@ from functools import cache, cached_property
 from typing import NamedTuple
 
 from resume_hooks import paths
-from resume_hooks.paths import MAX_KEY, Where, canonical, is_private, open_regular, project_key, read_regular
+from resume_hooks.paths import (
+    MAX_KEY,
+    Where,
+    canonical,
+    is_private,
+    open_regular,
+    project_key,
+    read_regular,
+)
 from resume_hooks.system.invocation import quote_word
 
 PREFIX = "folder-"
@@ -61,7 +69,9 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
     for name in names:
         if name.startswith(PREFIX):
             try:
-                path, git, remote, *_ = os.fsdecode(read_regular(os.path.join(home, name), LONGEST)).split("\n")
+                path, git, remote, *_ = os.fsdecode(
+                    read_regular(os.path.join(home, name), LONGEST)
+                ).split("\n")
             except (OSError, ValueError):
                 continue
             if os.path.isabs(path) and "\0" not in path:
@@ -71,7 +81,9 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
 def as_started(folder: str) -> StartedFolder:
     """What a start would note of a folder now."""
     git = os.path.join(folder, ".git")
-    first = _first_bytes(git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")).partition(b"\n")[0]
+    first = _first_bytes(
+        git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
+    ).partition(b"\n")[0]
     url = _URL.search(_first_bytes(os.path.join(git, "config")))
     remote = os.fsdecode(url[1][:MOST_REMOTE]) if url else ""
     return StartedFolder(folder, os.fsdecode(first[:MOST_LINE]), _PASSWORD.sub("", remote))
@@ -101,7 +113,8 @@ class Project:
     def holds(self, started: Iterable[str], name: str) -> bool:
         """Whether a session in the project folder ``name``, started in one of these directories, is of this project.
 
-        Keys collide and may fit several folders: what stands in the file decides, as far as it fits the name.
+        Keys collide and may fit several folders: what stands in the file decides, as far as it fits
+        the name.
         """
         if name in self.names:
             return True
@@ -125,17 +138,27 @@ class Project:
 def project_of_folder(cwd: str, where: Where) -> Project:
     """The project of a folder: its repository with all that was started below it, and the other worktrees.
 
-    The folder that a variable names holds the sessions of every project: it is all of this one's, too.
+    The folder that a variable names holds the sessions of every project: it is all of this one's,
+    too.
     """
     folders = (*worktrees(cwd), *removed_worktrees(cwd, where))
-    home = canonical(os.path.expanduser("~"))  # kept in a repository by some, with every project below it
-    roots = (folder for folder in folders if folder != home and os.path.lexists(os.path.join(folder, ".git")))
+    home = canonical(
+        os.path.expanduser("~")
+    )  # kept in a repository by some, with every project below it
+    roots = (
+        folder
+        for folder in folders
+        if folder != home and os.path.lexists(os.path.join(folder, ".git"))
+    )
     named = paths.named_folder(where)
     return Project(folders, tuple(roots), tuple(named))
 
 
 def worktrees(cwd: str) -> tuple[str, ...]:
-    """A folder, the root of the repository it lies in, and that repository's other worktrees. Runs no program."""
+    """A folder, the root of the repository it lies in, and that repository's other worktrees.
+
+    Runs no program.
+    """
     root = root_above(canonical(cwd))
     if not root:
         return (canonical(cwd),)
@@ -153,8 +176,15 @@ def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
 
 
 def main_checkout(folder: str, where: Where) -> list[str]:
-    """The main checkout of a linked worktree that is gone, as starts there noted it; none where it is gone, too."""
-    noted = [one.common for one in started_folders(where) if one.common and canonical(one.path) == canonical(folder)]
+    """The main checkout of a linked worktree that is gone, as starts there noted it.
+
+    None where it is gone, too.
+    """
+    noted = [
+        one.common
+        for one in started_folders(where)
+        if one.common and canonical(one.path) == canonical(folder)
+    ]
     return [main for common in noted[:1] for main in _main_folder(common) if os.path.isdir(main)]
 
 
@@ -168,7 +198,11 @@ def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
             refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
         packed = f" refs/heads/{branch}\n".encode() in refs
         there = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
-        how = ["-b", branch, folder] if branch and not there else [folder, *([branch] if branch else [])]
+        how = (
+            ["-b", branch, folder]
+            if branch and not there
+            else [folder, *([branch] if branch else [])]
+        )
         return " ".join(map(quote_word, ["git", "-C", main, "worktree", "add", *how]))
     return ""
 
@@ -208,14 +242,20 @@ def _git_folder_of_worktree(git: str) -> str:
 def _common_folder(git: str) -> str:
     """The git folder that all worktrees share, to which that of a linked one leads."""
     own = _git_folder_of_worktree(git)
-    return own if own == git else os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+    return (
+        own
+        if own == git
+        else os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+    )
 
 
 def _main_folder(common: str) -> Iterator[str]:
     """The worktree that a git folder lies in; a bare repository and a submodule have none there."""
     parent = os.path.dirname(common)
     beside = os.path.join(parent, ".git")
-    if beside == common or (os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)):
+    if beside == common or (
+        os.path.isfile(beside) and canonical(_common_folder(beside)) == canonical(common)
+    ):
         yield canonical(parent)
 
 

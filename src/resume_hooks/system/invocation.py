@@ -9,18 +9,25 @@ import sys
 
 from resume_hooks.system.text import plain_line
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+_ROOT = os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+)
 _ENGINE = os.path.join("hooks", "engine")  # the launcher
 
 _CODEX = "CODEX_THREAD_ID"
-_NAMED = re.compile(r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])")
+_NAMED = re.compile(
+    r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
+)
 """Where a remedy names a command of ours; elsewhere our name is that of the program."""
 
 
 def in_shell(words: str) -> str:
-    """The shell command that runs us with ``words``; the plugin alone puts no ``resume-hooks`` on PATH.
+    """The shell command that runs us with ``words``.
 
-    To Claude Code's model that name is a function of its shell (see hooks/session-start); the plugin lets it through.
+    The plugin alone puts no ``resume-hooks`` on PATH.
+
+    To Claude Code's model that name is a function of its shell (see hooks/session-start); the
+    plugin lets it through.
     """
     if not is_model():
         return _in_any_shell(words)
@@ -47,7 +54,11 @@ def is_model() -> bool:
 
 
 def _in_any_shell(words: str) -> str:
-    return f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}" if _needs_launcher() else f"resume-hooks {words}"
+    return (
+        f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}"
+        if _needs_launcher()
+        else f"resume-hooks {words}"
+    )
 
 
 def _needs_launcher() -> bool:
@@ -57,7 +68,10 @@ def _needs_launcher() -> bool:
 def _is_on_path() -> bool:
     # shutil.which would cost a prompt 5 ms.
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    programs = (os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}") for folder in folders)
+    programs = (
+        os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}")
+        for folder in folders
+    )
     return any(os.path.isfile(program) and os.access(program, os.X_OK) for program in programs)
 
 
@@ -74,5 +88,7 @@ def quote_word(word: str) -> str:
         raw = word.encode("utf-8", "surrogateescape")  # as paths hold bytes that are no UTF-8
     except UnicodeEncodeError:
         raw = word.encode("utf-8", "surrogatepass")
-    shown = (chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in raw)
+    shown = (
+        chr(byte) if 32 <= byte < 127 and byte not in b"'\\" else f"\\{byte:03o}" for byte in raw
+    )
     return "$'" + "".join(shown) + "'"

@@ -1,6 +1,7 @@
 """Assemble the plugin's own files, of a checkout or an installed wheel, in one folder for the client.
 
-The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be in it.
+The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be
+in it.
 """
 
 from __future__ import annotations
@@ -29,13 +30,18 @@ PARTS = (
 
 _MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CHECKOUT = os.path.dirname(os.path.dirname(_PACKAGE))  # or the assembled plugin, where we run from one
+CHECKOUT = os.path.dirname(
+    os.path.dirname(_PACKAGE)
+)  # or the assembled plugin, where we run from one
 
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
 
 def plugin_folder() -> str:
-    """The folder of the assembled plugin; the client reads it for as long as the plugin is installed."""
+    """The folder of the assembled plugin.
+
+    The client reads it for as long as the plugin is installed.
+    """
     return os.path.join(Where().state, "plugin")
 
 
@@ -50,9 +56,14 @@ def is_assembled(folder: str) -> bool:
 
 
 def assemble(target: str) -> None:
-    """Assemble the plugin at ``target``, replacing an older one. WriteFailed leaves what is there in place."""
+    """Assemble the plugin at ``target``, replacing an older one.
+
+    WriteFailed leaves what is there in place.
+    """
     if os.path.lexists(target) and not is_assembled(target):
-        raise WriteFailed(f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME.")
+        raise WriteFailed(
+            f"{target} is not ours, so it was left alone", "Move it away, or set RESUME_HOOKS_HOME."
+        )
     source = _BUNDLED if is_packaged() else CHECKOUT
     fresh, old = f"{target}.{os.getpid()}.new", f"{target}.{os.getpid()}.old"
     ignored = shutil.ignore_patterns("__pycache__", "_plugin")
@@ -66,14 +77,18 @@ def assemble(target: str) -> None:
                 os.makedirs(fresh, exist_ok=True)
                 shutil.copyfile(path, os.path.join(fresh, part))
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
-        for each, _, names in os.walk(fresh):  # doctor calls what others may read in the state a problem
+        for each, _, names in os.walk(
+            fresh
+        ):  # doctor calls what others may read in the state a problem
             for path in (each, *(os.path.join(each, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):
             os.replace(target, old)
         os.replace(fresh, target)
     except OSError as error:
-        raise WriteFailed(f"The plugin could not be assembled at {target}: {error}", "Check the folder.") from error
+        raise WriteFailed(
+            f"The plugin could not be assembled at {target}: {error}", "Check the folder."
+        ) from error
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)

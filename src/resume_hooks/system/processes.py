@@ -2,10 +2,11 @@
 
 Standard library, Python 3.9. Other people's processes are seen but never touched.
 
-Whether the client itself started us, not a shell of the model's, was measured on 2.1.329 and 2.1.330: what a hooks
-module starts is the client's own child and stays in the client's session of the kernel; each shell of the model's leads
-a session of its own, and nothing in there can rejoin the client's. So the parent must be a client that lists itself, of
-our own session, with no other client above it: a client that the model started is not a person's.
+Whether the client itself started us, not a shell of the model's, was measured on 2.1.329 and
+2.1.330: what a hooks module starts is the client's own child and stays in the client's session of
+the kernel; each shell of the model's leads a session of its own, and nothing in there can rejoin
+the client's. So the parent must be a client that lists itself, of our own session, with no other
+client above it: a client that the model started is not a person's.
 """
 
 from __future__ import annotations
@@ -42,7 +43,12 @@ def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
     """The processes above ``pid`` (default: this one), nearest first."""
     seen: Set[int] = set()
     process = _find_process(os.getpid() if pid is None else pid)
-    while process is not None and process.parent >= 1 and process.parent not in seen and len(seen) < MAX_DEPTH:
+    while (
+        process is not None
+        and process.parent >= 1
+        and process.parent not in seen
+        and len(seen) < MAX_DEPTH
+    ):
         seen.add(process.parent)
         process = _find_process(process.parent)
         if process is not None:
@@ -54,7 +60,9 @@ def client_pid() -> Optional[int]:
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
-    clients = (process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS))
+    clients = (
+        process.pid for process in ancestors() if not process.name.lstrip("-").startswith(_HELPERS)
+    )
     return next(clients, None)
 
 
@@ -87,7 +95,9 @@ def _from_proc(pid: int) -> Optional[Process]:
 
 def _process_table() -> Dict[int, Process]:
     if not _known:
-        out = output_of_command(["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT)
+        out = output_of_command(
+            ["ps", "-A", "-o", "pid=,ppid=,tty=,comm="], os.environ, time.monotonic() + PS_LIMIT
+        )
         for row in (out or b"").decode("utf-8", "replace").split("\n"):
             cells = row.split(None, 3)
             if len(cells) == 4 and cells[0].isdecimal() and cells[1].isdecimal():
@@ -97,7 +107,10 @@ def _process_table() -> Dict[int, Process]:
 
 
 def is_asked_by_client(where: Where) -> bool:
-    """Whether the parent of this process is a client that nobody but a person can have started; False if unknown."""
+    """Whether the parent of this process is a client that nobody but a person can have started.
+
+    False if unknown.
+    """
     parent = os.getppid()
     try:
         if os.getsid(0) != os.getsid(parent):
@@ -110,11 +123,16 @@ def is_asked_by_client(where: Where) -> bool:
 
 def is_below_client(where: Where) -> bool:
     """Whether a client started this process, through however many others; False if unknown."""
-    return any(_is_client(process.pid, where, *_home_of_process(process.pid)) for process in ancestors())
+    return any(
+        _is_client(process.pid, where, *_home_of_process(process.pid)) for process in ancestors()
+    )
 
 
 def command_of_client(where: Where) -> list[str]:
-    """What started the nearest client above this process, so that another can be; empty if unknown."""
+    """What started the nearest client above this process, so that another can be.
+
+    Empty if unknown.
+    """
     pid = next((process.pid for process in ancestors() if _is_client(process.pid, where)), 0)
     try:
         program = os.readlink(f"/proc/{pid}/exe")
@@ -122,7 +140,11 @@ def command_of_client(where: Where) -> list[str]:
             words = [os.fsdecode(word) for word in stream.read().split(b"\0")]
     except OSError:
         return []
-    script = [word for word in words[1:] if not word.startswith("-")][:1] if _RUNS_SCRIPTS(program) else []
+    script = (
+        [word for word in words[1:] if not word.startswith("-")][:1]
+        if _RUNS_SCRIPTS(program)
+        else []
+    )
     command = [program, *script]
     return command if all(map(os.path.isfile, command)) else []
 
@@ -131,13 +153,16 @@ def _is_client(pid: int, *homes: Where) -> bool:
     """Whether a process is a client that lists itself in one of some homes, and its number went to no other since."""
     now = start_of_process(pid)
     entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
-    return any(entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries)
+    return any(
+        entry.get("pid") == pid and (not now or entry.get("procStart") == now) for entry in entries
+    )
 
 
 def _home_of_process(pid: int) -> list[Where]:
     """The config home that a process was started with; none where that can't be read.
 
-    A shell below a client can name us another home, but can't change what the client was started with.
+    A shell below a client can name us another home, but can't change what the client was started
+    with.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:

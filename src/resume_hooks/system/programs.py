@@ -1,9 +1,10 @@
 """The only way in which our Python starts a program. hooks/programs is that of the shell scripts.
 
-Invariant: a project never decides what is started. A program is looked for outside the project, runs in the root folder
-and gets the variables of a list; whatever it looks for in its working folder or above, the project has put nothing
-there. Who has a reason for another folder or for the whole environment says so: ``folder`` and ``environ`` are given.
-Standard library, Python 3.9; what is imported late would cost a prompt milliseconds.
+Invariant: a project never decides what is started. A program is looked for outside the project,
+runs in the root folder and gets the variables of a list; whatever it looks for in its working
+folder or above, the project has put nothing there. Who has a reason for another folder or for the
+whole environment says so: ``folder`` and ``environ`` are given. Standard library, Python 3.9; what
+is imported late would cost a prompt milliseconds.
 """
 
 from __future__ import annotations
@@ -42,9 +43,13 @@ _PASSED_OUTSIDE = frozenset(
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
     projects = projects_of(env)
-    found = {name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")}
+    found = {
+        name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")
+    }
     if "HOME" in env:
-        found["HOME"] = home_folder()  # which HOME may say otherwise: pip and others read their settings there
+        found["HOME"] = (
+            home_folder()
+        )  # which HOME may say otherwise: pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
         if is_outside(env[name], projects):
             found[name] = env[name]
@@ -59,11 +64,16 @@ def search_path(env: Mapping[str, str]) -> str:
 @lru_cache(maxsize=8)
 def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
     """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
-    return os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects)) or os.defpath
+    return (
+        os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects))
+        or os.defpath
+    )
 
 
 def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
-    """The absolute path of the program ``name``, a name or a path; None if it is not found outside the project.
+    """The absolute path of the program ``name``, a name or a path.
+
+    None if it is not found outside the project.
 
     shutil.which would cost 6 ms to import.
     """
@@ -71,7 +81,9 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
         return name
     endings = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
-        folders = [os.path.dirname(name)] if is_outside(os.path.dirname(name), projects_of(env)) else []
+        folders = (
+            [os.path.dirname(name)] if is_outside(os.path.dirname(name), projects_of(env)) else []
+        )
     else:
         folders = search_path(env).split(os.pathsep)
     for folder in folders:
@@ -96,10 +108,13 @@ def start_program(
     environ: Optional[Mapping[str, str]] = None,
     **options: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program; ``options`` are those of ``Popen``. FileNotFoundError if ``find_program`` does not find it.
+    """Start a program; ``options`` are those of ``Popen``.
 
-    ``env`` is ours: it says what the project is. ``folder`` and ``environ`` are for programs that need another folder,
-    or more variables: an editor of the user's, our own code, git with a folder of ours, and the client.
+    FileNotFoundError if ``find_program`` does not find it.
+
+    ``env`` is ours: it says what the project is. ``folder`` and ``environ`` are for programs that
+    need another folder, or more variables: an editor of the user's, our own code, git with a folder
+    of ours, and the client.
     """
     import subprocess
 
@@ -113,7 +128,10 @@ def start_program(
 def run_program(
     words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Start a program as ``start_program`` does and wait for its end. ``subprocess.TimeoutExpired`` kills it."""
+    """Start a program as ``start_program`` does and wait for its end.
+
+    ``subprocess.TimeoutExpired`` kills it.
+    """
     import subprocess
 
     with start_program(words, env, **options) as process:
@@ -125,7 +143,9 @@ def run_program(
         return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
-def become_program(program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]) -> NoReturn:
+def become_program(
+    program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
+) -> NoReturn:
     """Become the client, as if the user had started it by hand in ``folder``: with all that is the user's. OSError."""
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted

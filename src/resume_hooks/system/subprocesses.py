@@ -1,7 +1,7 @@
 """Run what may hang: programs, and a piece of work in a process of its own, under a time limit.
 
-Invariant: nothing that is started here has our pipes, so that our own output ends when we do, and what does not end
-in time is killed. Standard library, Python 3.9.
+Invariant: nothing that is started here has our pipes, so that our own output ends when we do, and
+what does not end in time is killed. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ from resume_hooks.system import programs
 def output_of_command(
     command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> bytes | None:
-    """Run ``command`` with ``data`` on stdin: its stdout; None if it is absent, fails, or is killed at ``deadline``.
+    """Run ``command`` with ``data`` on stdin: its stdout.
 
-    For programs that leave nothing behind: a child that kept its stdout would be waited for until then.
+    None if it is absent, fails, or is killed at ``deadline``.
+
+    For programs that leave nothing behind: a child that kept its stdout would be waited for until
+    then.
     """
     if programs.find_program(command[0], env) is None:
         return None
@@ -47,11 +50,14 @@ def output_of_command(
 def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
     """Do ``work``: what it returns, False if it raises, None if it has not ended by ``deadline`` (time.monotonic).
 
-    It runs in a forked process, in a session of its own, with /dev/null as its stdin, stdout and stderr, in the folder
-    and with the environment that ``programs`` gives to what is started, since a library may start something there. On
-    None that whole process group is killed. Its children may outlive a True or False.
+    It runs in a forked process, in a session of its own, with /dev/null as its stdin, stdout and
+    stderr, in the folder and with the environment that ``programs`` gives to what is started, since
+    a library may start something there. On None that whole process group is killed. Its children
+    may outlive a True or False.
     """
-    if not hasattr(os, "fork"):  # Windows: its clipboard calls are made here and limit themselves to half a second
+    if not hasattr(
+        os, "fork"
+    ):  # Windows: its clipboard calls are made here and limit themselves to half a second
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
@@ -68,7 +74,8 @@ def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]
 
 def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
-        # In a process with threads a fork may hang, which Python 3.12 warns of; here the deadline covers it.
+        # In a process with threads a fork may hang, which Python 3.12 warns of; here the deadline
+        # covers it.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -105,7 +112,10 @@ def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process that leads a group, and the group; on Windows, which knows no groups, the process alone."""
+    """Kill a process that leads a group, and the group.
+
+    On Windows, which knows no groups, the process alone.
+    """
     if not hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)

@@ -1,7 +1,8 @@
 """The user's terminal, that of a process above us, OSC 52, which asks it to fill its clipboard, and the tmux around us.
 
-Invariants: bytes are written only to a terminal device that belongs to this user, never waiting past the deadline; a
-text that tmux passed on to a terminal is never confused with one that only tmux holds. Standard library, Python 3.9.
+Invariants: bytes are written only to a terminal device that belongs to this user, never waiting
+past the deadline; a text that tmux passed on to a terminal is never confused with one that only
+tmux holds. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,13 +26,17 @@ _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
 IN_BUFFER = "in tmux alone: prefix ] pastes it"
-"""Where a text is that tmux could hand to no terminal; the prefix is Ctrl+B unless it was changed."""
+"""Where a text is that tmux could hand to no terminal.
+
+The prefix is Ctrl+B unless it was changed.
+"""
 
 
 def terminal_device() -> str | None:
     """The terminal of the nearest process above that has one, if it is this user's and no text console.
 
-    A hook has none itself; a Linux text console has no clipboard, and stands above a desktop's own programs.
+    A hook has none itself; a Linux text console has no clipboard, and stands above a desktop's own
+    programs.
     """
     for process in ancestors():
         path = device_path(process.tty)
@@ -72,8 +77,8 @@ def _is_our_device(status: os.stat_result) -> bool:
 def osc52(text: str, environ: Mapping[str, str]) -> bytes:
     """Build the sequence that puts ``text`` on the terminal's clipboard, wrapped as tmux and screen need it.
 
-    ``b""`` if it can't be done: no text, too long a text, or a terminal known to have no clipboard. ValueError for
-    lone surrogates.
+    ``b""`` if it can't be done: no text, too long a text, or a terminal known to have no clipboard.
+    ValueError for lone surrogates.
     """
     payload = base64.b64encode(text.encode("utf-8"))
     kind = environ.get("TERM", "")
@@ -81,7 +86,8 @@ def osc52(text: str, environ: Mapping[str, str]) -> bytes:
         return b""
     plain = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or kind.startswith("tmux"):
-        # tmux takes the first with set-clipboard on, the second with allow-passthrough on, and drops the other.
+        # tmux takes the first with set-clipboard on, the second with allow-passthrough on, and
+        # drops the other.
         return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _through_screen(plain)
@@ -98,7 +104,10 @@ def _through_screen(sequence: bytes) -> bytes:
 
 
 def send(sequence: bytes, device: str, deadline: float) -> bool:
-    """Write ``sequence`` to a terminal; False if that fails or takes until ``deadline`` (monotonic)."""
+    """Write ``sequence`` to a terminal.
+
+    False if that fails or takes until ``deadline`` (monotonic).
+    """
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
     except OSError:
@@ -127,19 +136,26 @@ def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``IN_BUFFER`` if no terminal can take it.
 
-    ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone would not be the
-    user's clipboard either, and OSC 52 has the better chance.
+    ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone
+    would not be the user's clipboard either, and OSC 52 has the better chance.
     """
     if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
         return ""
     # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
-    return "tmux" if client and capabilities and _takes_clipboard(client.strip(), capabilities) else IN_BUFFER
+    return (
+        "tmux"
+        if client and capabilities and _takes_clipboard(client.strip(), capabilities)
+        else IN_BUFFER
+    )
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Whether the terminal attached last came over ssh, which a pane's environment can't tell; None for unknown."""
+    """Whether the terminal attached last came over ssh, which a pane's environment can't tell.
+
+    None for unknown.
+    """
     answer = _run_tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
     return None if answer is None else answer.startswith("SSH_CONNECTION=")
 
@@ -155,6 +171,8 @@ def _takes_clipboard(client: str, capabilities: str) -> bool:
     return False
 
 
-def _run_tmux(arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b"") -> str | None:
+def _run_tmux(
+    arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b""
+) -> str | None:
     out = subprocesses.output_of_command(["tmux", *arguments], env, deadline, data)
     return None if out is None else out.decode("utf-8", "replace")

@@ -1,6 +1,9 @@
-"""Text that can't drive a terminal: control characters of foreign text never reach a screen; how wide it is there.
+"""Text that can't drive a terminal: control characters of foreign text never reach a screen.
 
-Titles, folders and branches come from transcripts, which anybody may have written. Standard library, Python 3.9.
+How wide it is there.
+
+Titles, folders and branches come from transcripts, which anybody may have written. Standard
+library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -9,8 +12,12 @@ import re
 import unicodedata
 from typing import Any
 
-_SEQUENCE = "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
-"""Whole escape sequences: colours and cursor moves, titles and links. Of any other only the escape goes.
+_SEQUENCE = (
+    "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
+)
+"""Whole escape sequences: colours and cursor moves, titles and links.
+
+Of any other only the escape goes.
 
 This and most others are compiled when they are first used, since every hook loads this module.
 """
@@ -24,7 +31,9 @@ _CONTROLS = (
 
 _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
-_ODD = re.compile(f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]")  # anything that ``plain`` takes out or replaces
+_ODD = re.compile(
+    f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
+)  # anything that ``plain`` takes out or replaces
 LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
 WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
 
@@ -60,15 +69,19 @@ def encodable_all(value: Any) -> Any:
 
 
 def plain_line(text: str) -> str:
-    """``text`` as ``plain`` has it, on one line; runs of spaces stay, since they may belong to a path."""
+    """``text`` as ``plain`` has it, on one line.
+
+    Runs of spaces stay, since they may belong to a path.
+    """
     return plain(text).replace("\n", " ").replace("\t", " ")
 
 
 def shorten_line(line: str, limit: int) -> str:
     """A line cut to ``limit`` characters with an ellipsis.
 
-    The cut never falls inside a long word: half a token is not recognised as a secret any more. The word is left out,
-    a path or an address from its last slash on; if there is nothing else, its beginning stays.
+    The cut never falls inside a long word: half a token is not recognised as a secret any more. The
+    word is left out, a path or an address from its last slash on; if there is nothing else, its
+    beginning stays.
     """
     if len(line) <= limit:
         return line

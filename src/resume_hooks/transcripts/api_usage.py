@@ -1,6 +1,7 @@
 """What the API counted of a session's requests: what its cache holds and for how long, and what a turn here takes.
 
-Read from the two ends of the file. Branches and sub-agents aside, requests count in the order in which they were made.
+Read from the two ends of the file. Branches and sub-agents aside, requests count in the order in
+which they were made.
 """
 
 from __future__ import annotations
@@ -19,19 +20,24 @@ from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.tokens import USUAL_BASE, USUAL_SHARED, FirstRequest, first_request
 from resume_hooks.transcripts.transcript import scan
 
-FIVE_MINUTES = 300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
+FIVE_MINUTES = (
+    300  # seconds that the API keeps what was cached, from each read anew, unless asked for more
+)
 HOUR = 3_600  # seconds that it keeps what was cached for an hour
-REQUESTED = {"5m": FIVE_MINUTES, "1h": HOUR}  # clients since 2.1.329 write what they asked for beside an answer
+REQUESTED = {
+    "5m": FIVE_MINUTES,
+    "1h": HOUR,
+}  # clients since 2.1.329 write what they asked for beside an answer
 LAST_TURNS = 12  # turns at the end whose medians are a typical one
 
 
 class Traffic(NamedTuple):
     """The requests at the end of a session.
 
-    ``last_ms`` is when ``model`` answered the last one, None if none was counted; ``lifetime`` the seconds that its
-    cache lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache holds; ``requests`` and ``growth`` what
-    a turn takes: requests, and tokens that it adds to the context, by ``turns`` of which that is known;
-    a ``growth`` of 0 is unknown.
+    ``last_ms`` is when ``model`` answered the last one, None if none was counted; ``lifetime`` the
+    seconds that its cache lives, 0 if nothing is cached; ``cached`` the tokens that a warm cache
+    holds; ``requests`` and ``growth`` what a turn takes: requests, and tokens that it adds to the
+    context, by ``turns`` of which that is known; a ``growth`` of 0 is unknown.
     """
 
     last_ms: int | None
@@ -53,7 +59,9 @@ class Traffic(NamedTuple):
 
 
 def traffic_of(path: str) -> Traffic:
-    """The requests at the end of a session, from as little of its end as holds one. SessionNotFound as ``scan``.
+    """The requests at the end of a session, from as little of its end as holds one.
+
+    SessionNotFound as ``scan``.
 
     What a turn adds is worth the longer end, no whole scan.
     """
@@ -85,7 +93,10 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
 
 
 class _Turn:
-    """Requests of a turn by the ids of their answers; the context that it began and ended with, 0 for unknown."""
+    """Requests of a turn by the ids of their answers.
+
+    The context that it began and ended with, 0 for unknown.
+    """
 
     def __init__(self, before: int) -> None:
         self.answers: set[str] = set()
@@ -121,14 +132,18 @@ class _Requests:
             turn = self.turns[-1]
             turn.answers.add(node.message_id)
             turn.after = node.context_tokens
-            counts = map(records.usage(record).get, ("cache_creation_input_tokens", "cache_read_input_tokens"))
+            counts = map(
+                records.usage(record).get,
+                ("cache_creation_input_tokens", "cache_read_input_tokens"),
+            )
             cached = sum(map(records.positive, counts))
             self.last = node.time_ms, cached
             if cached:  # clients ask for a cache also where none is kept
                 self.lifetime = _lifetime(record) or self.lifetime or FIVE_MINUTES
 
     def traffic(self, *, whole: bool) -> Traffic:
-        # The first turn of an end may have lost its beginning; before the first prompt of a whole file there is none.
+        # The first turn of an end may have lost its beginning; before the first prompt of a whole
+        # file there is none.
         turns = [turn for turn in self.turns if turn.answers]
         if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
@@ -153,7 +168,10 @@ def _lifetime(record: Record) -> int | None:
         return asked
     split = records.mapping(records.usage(record), "cache_creation")
     # The part that is dropped first decides: all that comes after it is written anew with it.
-    for key, seconds in (("ephemeral_5m_input_tokens", FIVE_MINUTES), ("ephemeral_1h_input_tokens", HOUR)):
+    for key, seconds in (
+        ("ephemeral_5m_input_tokens", FIVE_MINUTES),
+        ("ephemeral_1h_input_tokens", HOUR),
+    ):
         if records.positive(split.get(key)):
             return seconds
     return None

@@ -47,7 +47,8 @@ def kind_of(record: Record) -> str:
 def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
     """The texts of an attachment record that are sent, each with its address in the record.
 
-    Since 2.1.329 what was ``rendered`` for the API may stand beside the attachment; then it alone counts.
+    Since 2.1.329 what was ``rendered`` for the API may stand beside the attachment; then it alone
+    counts.
     """
     rendered = record.get("rendered")
     if isinstance(rendered, list):
@@ -57,15 +58,25 @@ def sent_texts(record: Record) -> Iterator[tuple[Address, str]]:
 
 
 def hook_texts(record: Record) -> list[str]:
-    """What hooks added for the model at one event, a text that came in parts whole again; of other records nothing."""
-    texts = mapping(record, "attachment").get("content") if kind_of(record) == HOOK_CONTEXT else None
-    return put_together(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else []
+    """What hooks added for the model at one event, a text that came in parts whole again.
+
+    Of other records nothing.
+    """
+    texts = (
+        mapping(record, "attachment").get("content") if kind_of(record) == HOOK_CONTEXT else None
+    )
+    return (
+        put_together(text for text in texts if isinstance(text, str))
+        if isinstance(texts, list)
+        else []
+    )
 
 
 def hook_output(record: Record) -> str:
     """What one hook gave for the model, as its output says; ``""`` for nothing.
 
-    These records stand before that of ``hook_texts``, which holds them all and may be too long for a head.
+    These records stand before that of ``hook_texts``, which holds them all and may be too long for
+    a head.
     """
     if kind_of(record) != HOOK_SUCCESS:
         return ""
@@ -73,7 +84,11 @@ def hook_output(record: Record) -> str:
         output = json.loads(string(mapping(record, "attachment"), "stdout"))
     except (ValueError, RecursionError):
         return ""
-    return string(mapping(output, "hookSpecificOutput"), "additionalContext") if isinstance(output, dict) else ""
+    return (
+        string(mapping(output, "hookSpecificOutput"), "additionalContext")
+        if isinstance(output, dict)
+        else ""
+    )
 
 
 def _texts_at(value: object, path: Address, walked: Address) -> Iterator[tuple[Address, str]]:

@@ -1,7 +1,7 @@
 """The kinds of records beside the conversation, and the field of those that say a single thing.
 
-Clients append them as things change: of each kind the last one counts. And what ``/clear`` leaves in the session that
-it starts, to which the client gives the title of the one before.
+Clients append them as things change: of each kind the last one counts. And what ``/clear`` leaves
+in the session that it starts, to which the client gives the title of the one before.
 
 Standard library and Python 3.9: the session hooks write here before the engine is installed.
 """
@@ -10,13 +10,21 @@ from __future__ import annotations
 
 from typing import Any
 
-CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = "custom-title", "ai-title", "summary", "tag", "agent-name"
+CUSTOM_TITLE, AI_TITLE, SUMMARY, TAG, AGENT_NAME = (
+    "custom-title",
+    "ai-title",
+    "summary",
+    "tag",
+    "agent-name",
+)
 LAST_PROMPT, QUEUE_OPERATION, PR_LINK = "last-prompt", "queue-operation", "pr-link"
 MODE, WORKTREE, RELOCATED = "mode", "worktree-state", "relocated"
 
 SNAPSHOT, DELTA = "file-history-snapshot", "file-history-delta"
 SNAPSHOTS = frozenset({SNAPSHOT, DELTA})  # the states of the user's files at a message
-REPLACED = "content-replacement"  # results sent shorter, so that what is cached of them still counts
+REPLACED = (
+    "content-replacement"  # results sent shorter, so that what is cached of them still counts
+)
 
 DIGEST = "resume-hooks-digest"
 DIGEST_HEAD = "digest of what was done before"
@@ -52,7 +60,11 @@ FURTHER_PART = "More of what this session starts with"
 
 def kind_after_clear(head: bytes) -> str:
     """How a session came to be that begins with these bytes, ``clear`` or ``handoff``; ``""`` for any other."""
-    # 2.1.112 writes the command behind what hooks gave, which may be long; each hook's record names the event.
-    if b'"<command-name>/clear</command-name>' not in head and b'"hookName":"SessionStart:clear"' not in head:
+    # 2.1.112 writes the command behind what hooks gave, which may be long; each hook's record names
+    # the event.
+    if (
+        b'"<command-name>/clear</command-name>' not in head
+        and b'"hookName":"SessionStart:clear"' not in head
+    ):
         return ""
     return "handoff" if f'"{AFTER_CLEAR}'.encode() in head else "clear"

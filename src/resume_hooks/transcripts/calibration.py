@@ -1,9 +1,10 @@
 """Calibration: what each piece costs, from what the API counted between one answer and the next.
 
-The input of a request grew by exactly what was added since the one before: that growth is shared out among the
-records between the two, so that savings add up to what was really paid. Without counts, the session's own ratio is
-used. What was counted once and is missing later was either thinking, which the API drops when a turn is over, or
-outputs that the client noted to have cleared from its memory; those it sends again on resume.
+The input of a request grew by exactly what was added since the one before: that growth is shared
+out among the records between the two, so that savings add up to what was really paid. Without
+counts, the session's own ratio is used. What was counted once and is missing later was either
+thinking, which the API drops when a turn is over, or outputs that the client noted to have cleared
+from its memory; those it sends again on resume.
 """
 
 from __future__ import annotations
@@ -18,16 +19,25 @@ from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import is_live_part_within, scan_live
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
-PLAUSIBLE = (1.2, 8.0)  # characters a token that text can have; anything beyond was something else that grew
-MIN_THOUGHT_RATIO = 1.5  # characters a token of thinking at least; most of it is known by its encryption alone
+PLAUSIBLE = (
+    1.2,
+    8.0,
+)  # characters a token that text can have; anything beyond was something else that grew
+MIN_THOUGHT_RATIO = (
+    1.5  # characters a token of thinking at least; most of it is known by its encryption alone
+)
 MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
-QUICK_LIMIT = 8 * 1024 * 1024  # bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds
+QUICK_LIMIT = (
+    8 * 1024 * 1024
+)  # bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds
 
 
 class Scale:
     """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses."""
 
-    def __init__(self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0) -> None:
+    def __init__(
+        self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0
+    ) -> None:
         self.ratio = ratio
         self.again = again
         self._texts = texts
@@ -54,7 +64,9 @@ class _Gap(NamedTuple):
     media: int
 
 
-def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tuple[ContextUse, Scale]:
+def weigh(
+    path: str, chain: list[Node], pieces: Pieces, window: int = 0
+) -> tuple[ContextUse, Scale]:
     """What the client would send of the session at ``path``, and the scale of its pieces."""
     stated = tokens.stated_size(path)
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
@@ -64,22 +76,33 @@ def weigh(path: str, chain: list[Node], pieces: Pieces, window: int = 0) -> tupl
         count = tokens.sent_context(chain, scale.ratio).tokens + scale.again
         larger = window or max(context.window, tokens.window_for(count))
         known = context.window_known or count > tokens.DEFAULT_WINDOW
-        context = context._replace(tokens=count, window=larger, window_known=known, added=count - context.tokens)
+        context = context._replace(
+            tokens=count, window=larger, window_known=known, added=count - context.tokens
+        )
     return context, scale
 
 
 def quick_context(path: str) -> ContextUse:
-    """What ``weigh`` says of the session at ``path``; where its live part is over the limit, what was counted last."""
+    """What ``weigh`` says of the session at ``path``.
+
+    Where its live part is over the limit, what was counted last.
+    """
     if not is_live_part_within(path, QUICK_LIMIT):
         return tokens.recent_context(path)
     transcript, (pieces,) = scan_live(path, lambda: (Pieces(),))
     return weigh(path, transcript.chain, pieces)[0]
 
 
-def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN) -> Scale:
+def calibrate(
+    chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARACTERS_PER_TOKEN
+) -> Scale:
     """The scale of a live chain; ``usual`` is the ratio of one that is too short to tell its own."""
     # What was trimmed in place had another size when it was counted.
-    gaps = [gap for gap in _gaps(chain, pieces) if not any(node.number in pieces.origins for node in gap.nodes)]
+    gaps = [
+        gap
+        for gap in _gaps(chain, pieces)
+        if not any(node.number in pieces.origins for node in gap.nodes)
+    ]
     plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
     grown = sum(gap.growth - gap.media for gap in plain)
     ratio = sum(gap.text for gap in plain) / grown if grown > MIN_GROWTH else usual
@@ -89,9 +112,15 @@ def calibrate(chain: Sequence[Node], pieces: Pieces, usual: float = tokens.CHARA
     added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
     missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
     lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
-    texts = {node.number: share.text for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes}
+    texts = {
+        node.number: share.text
+        for gap, share in zip(gaps, shared, strict=True)
+        for node in gap.nodes
+    }
     thoughts = {
-        node.number: share.thought * lasting for gap, share in zip(gaps, shared, strict=True) for node in gap.nodes
+        node.number: share.thought * lasting
+        for gap, share in zip(gaps, shared, strict=True)
+        for node in gap.nodes
     }
     cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
     return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)) if cleared else 0)
@@ -105,7 +134,10 @@ class _Share(NamedTuple):
 
 
 def _share(gap: _Gap, ratio: float) -> _Share:
-    """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left; then text again."""
+    """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left.
+
+    Then text again.
+    """
     room = gap.growth - gap.media - gap.text / ratio
     thinking = min(max(0.0, room), gap.thought / MIN_THOUGHT_RATIO)
     text = (gap.growth - gap.media - thinking) / gap.text if gap.text else 0.0
@@ -114,7 +146,10 @@ def _share(gap: _Gap, ratio: float) -> _Share:
 
 
 def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
-    """The stretches between the requests that were counted; messages kept from before a compaction tell nothing."""
+    """The stretches between the requests that were counted.
+
+    Messages kept from before a compaction tell nothing.
+    """
     thought: Counter[int] = Counter()
     media: Counter[int] = Counter()
     for piece in pieces.found:
@@ -131,7 +166,9 @@ def _gaps(chain: Sequence[Node], pieces: Pieces) -> Iterable[_Gap]:
             yield _Gap(
                 tuple(between),
                 growth=node.input_tokens - before.input_tokens,
-                text=sum(row.characters - pieces.visible_thoughts.get(row.number, 0) for row in between),
+                text=sum(
+                    row.characters - pieces.visible_thoughts.get(row.number, 0) for row in between
+                ),
                 thought=sum(thought[row.number] for row in between),
                 media=sum(media[row.number] for row in between),
             )

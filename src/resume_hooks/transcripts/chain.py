@@ -1,12 +1,12 @@
 """The live chain: the records a client would send on resume, rebuilt by the client's own rules.
 
-Measured on clients up to 2.1.329 (docs/transcripts.md); where their versions differ, the newest is followed.
-Pure functions over nodes; no file is touched here.
+Measured on clients up to 2.1.329 (docs/transcripts.md); where their versions differ, the newest is
+followed. Pure functions over nodes; no file is touched here.
 
-Records are found by uuid, with the parents that the client would see. Progress and broken records are stepped over; the
-last compaction's kept messages are hung between its summary and what came after, and what it dropped is gone. Of the
-ends of all branches the checkpoint wins, or the file's last record where that continues it; without a checkpoint the
-last record decides.
+Records are found by uuid, with the parents that the client would see. Progress and broken records
+are stepped over; the last compaction's kept messages are hung between its summary and what came
+after, and what it dropped is gone. Of the ends of all branches the checkpoint wins, or the file's
+last record where that continues it; without a checkpoint the last record decides.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ class Graph:
                     self.nodes.clear()
                     self._parents.clear()
                     progress.clear()
-                self.nodes[node.uuid] = node  # a duplicate uuid: the last one wins, in the place of the first
+                self.nodes[node.uuid] = (
+                    node  # a duplicate uuid: the last one wins, in the place of the first
+                )
                 self._parents[node.uuid] = _step(node.parent, progress)
         for uuid, parent in self._parents.items() if broken else ():
             self._parents[uuid] = self._past_broken(parent, broken)
@@ -73,7 +75,10 @@ class Graph:
 
     @cached_property
     def by_time(self) -> dict[bool, list[Node]]:
-        """The dated records of the main conversation and of sidechains, by time; of equal ones the first comes last."""
+        """The dated records of the main conversation and of sidechains, by time.
+
+        Of equal ones the first comes last.
+        """
         dated = [node for node in reversed(self.nodes.values()) if node.time_ms is not None]
         dated.sort(key=lambda node: node.time_ms or 0)
         return {side: [node for node in dated if node.sidechain is side] for side in (False, True)}
@@ -88,7 +93,10 @@ class Graph:
         return parent
 
     def _splice(self) -> bool:
-        """Hang in what the last compaction kept and drop the rest before it; do nothing if that can't be told."""
+        """Hang in what the last compaction kept and drop the rest before it.
+
+        Do nothing if that can't be told.
+        """
         boundaries = [node for node in self.nodes.values() if node.boundary]
         if not any(node.segment for node in boundaries):
             return False
@@ -113,7 +121,9 @@ class Graph:
         if segment is None:
             return []
         if segment.uuids is not None:
-            return list(segment.uuids) if all(uuid in self.nodes for uuid in segment.uuids) else None
+            return (
+                list(segment.uuids) if all(uuid in self.nodes for uuid in segment.uuids) else None
+            )
         walked: dict[str, None] = {}
         uuid: str | None = segment.tail
         while uuid is not None and uuid in self.nodes and uuid not in walked:
@@ -124,7 +134,10 @@ class Graph:
         return None
 
     def _drop(self, boundary: Node, kept: list[str]) -> None:
-        """Forget what stands before ``boundary``; messages that hang there hang on the last kept one instead."""
+        """Forget what stands before ``boundary``.
+
+        Messages that hang there hang on the last kept one instead.
+        """
         dropped = set(takewhile(lambda uuid: uuid != boundary.uuid, self.nodes)) - set(kept)
         for uuid in dropped:
             del self.nodes[uuid], self._parents[uuid]
@@ -134,7 +147,10 @@ class Graph:
 
 
 def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
-    """The parent that children of a progress record hang on; only records that came earlier are known."""
+    """The parent that children of a progress record hang on.
+
+    Only records that came earlier are known.
+    """
     return progress.get(parent, parent) if parent is not None else None
 
 
@@ -145,7 +161,9 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
         return None
     last = max(rows, key=lambda node: node.number)
     pointed = graph.nodes.get(checkpoint.uuid)
-    if pointed is not None and pointed.sidechain:  # 2.1.112 and later find no such session; a child is to be sound
+    if (
+        pointed is not None and pointed.sidechain
+    ):  # 2.1.112 and later find no such session; a child is to be sound
         pointed = None
     if not graph.spliced or (checkpoint.explicit and pointed):
         chosen = _settled(graph, checkpoint, pointed, last)
@@ -164,8 +182,14 @@ def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: N
     return last if _continues(graph, last, pointed, checkpoint, through_itself=True) else pointed
 
 
-def _chosen_leaf(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
-    answered = {parent.uuid for node in graph.nodes.values() if node.spoken and (parent := graph.parent(node))}
+def _chosen_leaf(
+    graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+) -> Node | None:
+    answered = {
+        parent.uuid
+        for node in graph.nodes.values()
+        if node.spoken and (parent := graph.parent(node))
+    }
     parents = graph.children(graph.nodes.values())
     ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
     leaves = {end.uuid: end for end in ends if end is not None and end.uuid not in answered}
@@ -196,7 +220,9 @@ def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
     return max(timed, key=lambda node: (_time(node), graph.positions[node.uuid]), default=last)
 
 
-def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool) -> bool:
+def _continues(
+    graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, *, through_itself: bool
+) -> bool:
     """Whether the walk up from ``last`` passes the checkpoint, or another call of the same parallel batch."""
     caller, answered = (None, ()) if checkpoint.ever_explicit else _batch(graph, pointed)
     answer = caller.message_id if caller is not None and caller.calls else ""
@@ -226,7 +252,10 @@ def _continues(graph: Graph, last: Node, pointed: Node, checkpoint: Checkpoint, 
 
 
 def _batch(graph: Graph, pointed: Node) -> tuple[Node | None, tuple[str, ...]]:
-    """The call that a checkpoint on or below a tool result belongs to, and what was answered; else the record."""
+    """The call that a checkpoint on or below a tool result belongs to, and what was answered.
+
+    Else the record.
+    """
     node = next((above for above in ancestors(pointed, graph.parent) if not above.aside), None)
     if node is not None and node.results:
         return graph.parent(node), node.results
@@ -251,11 +280,14 @@ def _time(node: Node) -> int:
 BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
 
 
-def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridging: bool = True) -> list[Node]:
+def live_chain(
+    nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, bridging: bool = True
+) -> list[Node]:
     """The records that the client would load on resume, oldest first, from the last compaction on.
 
-    ``size`` is the whole file's, in bytes: clients skip more of big ones. Without ``bridging`` the chain ends at
-    the first parent that is not among ``nodes``: the certain part where only the end of a file is known.
+    ``size`` is the whole file's, in bytes: clients skip more of big ones. Without ``bridging`` the
+    chain ends at the first parent that is not among ``nodes``: the certain part where only the end
+    of a file is known.
     """
     graph = Graph(nodes, size)
     leaf = find_leaf(graph, checkpoint)
@@ -271,10 +303,12 @@ def live_chain(nodes: Iterable[Node], checkpoint: Checkpoint, size: int = 0, *, 
 def chain_to(nodes: Sequence[Node], last: Node, size: int = 0) -> list[Node]:
     """The records that the client would load had the conversation ended at ``last``, oldest first.
 
-    ``nodes`` are those of a whole file. What a compaction after ``last`` dropped is there still. The results of a
-    parallel call that ``last`` is part of come along, behind it.
+    ``nodes`` are those of a whole file. What a compaction after ``last`` dropped is there still.
+    The results of a parallel call that ``last`` is part of come along, behind it.
     """
-    later = (node for node in nodes if node.boundary and not node.sidechain and node.number > last.number)
+    later = (
+        node for node in nodes if node.boundary and not node.sidechain and node.number > last.number
+    )
     compaction = next(later, None)
     if compaction is not None:
         size = min(size, compaction.offset)
@@ -308,7 +342,10 @@ def _walk(graph: Graph, leaf: Node, *, bridging: bool) -> list[Node]:
 
 
 def _bridge(graph: Graph, node: Node, walked: dict[str, Node]) -> Node | None:
-    """The record nearest in time before ``node``, within the client's window; the first of several."""
+    """The record nearest in time before ``node``, within the client's window.
+
+    The first of several.
+    """
     if node.time_ms is None:
         return None
     earlier = graph.by_time[node.sidechain]
@@ -358,12 +395,18 @@ class Recovery:
         wanted = {message_id for node in off if (message_id := self._answer_of(node))}
         self._answers: dict[str, list[Node]] = {}
         for node in [*chain, *off]:
-            if node.message_id in wanted and (node.uuid in self._places or node.message_id in self._answers):
+            if node.message_id in wanted and (
+                node.uuid in self._places or node.message_id in self._answers
+            ):
                 self._answers.setdefault(node.message_id, []).append(node)
 
     def whole(self) -> list[Node]:
         """The chain with each region's records between its own, in file order."""
-        regions = [region for message_id in self._answers if (region := self._region(message_id)) is not None]
+        regions = [
+            region
+            for message_id in self._answers
+            if (region := self._region(message_id)) is not None
+        ]
         merged: list[_Region] = []
         for region in sorted(regions, key=lambda found: found.start):
             if merged and region.start < merged[-1].end:
@@ -388,7 +431,9 @@ class Recovery:
 
     def _answer_of(self, node: Node) -> str:
         """The message id of the answer that a record is part of, answers, or stands beside."""
-        above = next((above for above in ancestors(node, self._graph.parent) if not above.aside), None)
+        above = next(
+            (above for above in ancestors(node, self._graph.parent) if not above.aside), None
+        )
         if above is not None and above.results:
             above = self._graph.parent(above)
         return above.message_id if above is not None else ""
@@ -397,17 +442,25 @@ class Recovery:
         group = self._answers[message_id]
         start = self._places[group[0].uuid]
         recovered = self._take([node for node in group if node.uuid not in self._places])
-        results = self._take([node for caller in group for node in self._missing_below(caller) if node.results])
+        results = self._take(
+            [node for caller in group for node in self._missing_below(caller) if node.results]
+        )
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
         while end < len(self._chain):  # its results and the remarks between them, too
             node = self._chain[end]
-            if not (node.message_id == message_id if node.kind == ASSISTANT else node.aside or node.results):
+            if not (
+                node.message_id == message_id
+                if node.kind == ASSISTANT
+                else node.aside or node.results
+            ):
                 break
             end += 1
         asides: dict[str, list[Node]] = {}
         if any(node.calls for node in group):
             answered = [node for node in self._chain[start + 1 : end] if node.results]
-            recovered += [remark for node in [*group, *results, *answered] for remark in self._remarks(node)]
+            recovered += [
+                remark for node in [*group, *results, *answered] for remark in self._remarks(node)
+            ]
             for node in self._chain[start + 1 : end]:
                 if node.aside and (remarks := self._remarks(node)):
                     asides[node.uuid] = remarks
@@ -415,7 +468,10 @@ class Recovery:
         return _Region(start, end, recovered, asides) if recovered or asides else None
 
     def _remarks(self, node: Node) -> list[Node]:
-        """Asides that hang on ``node`` in one line and end there; anything else below makes it another branch."""
+        """Asides that hang on ``node`` in one line and end there.
+
+        Anything else below makes it another branch.
+        """
         found: list[Node] = []
         for child in self._missing_below(node):
             line: list[Node] = []

@@ -31,7 +31,9 @@ from resume_hooks.transcripts.bookkeeping import (
 from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
-WIDE_REACH = 1024 * 1024  # bytes at an end that are read where its usual reach holds no prompt, or no answer
+WIDE_REACH = (
+    1024 * 1024
+)  # bytes at an end that are read where its usual reach holds no prompt, or no answer
 TITLE_LENGTH = 80
 _COARSE = 2  # seconds by which the time of a file may lie before what was written into it
 _OURS = b'"continue_metadata"'  # in the first line of a child of ours
@@ -47,7 +49,9 @@ class HeadTail:
             status = os.fstat(stream.fileno())
             self.head = stream.read(REACH)
             if len(self.head) == REACH and _OURS in self.head.partition(b"\n")[0]:
-                self.head += stream.readline(WIDE_REACH)  # a child's opening may be longer than the reach
+                self.head += stream.readline(
+                    WIDE_REACH
+                )  # a child's opening may be longer than the reach
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
             tail = stream.read(REACH + 1) if len(self.head) >= REACH else b""
@@ -78,14 +82,23 @@ class HeadTail:
         """The same one by one, none if no record has a ``field``: listings want few of them, of many files."""
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
-        return iter(self.first_records) if "first_records" in vars(self) else _whole(self.head, keep_last=self.small)
+        return (
+            iter(self.first_records)
+            if "first_records" in vars(self)
+            else _whole(self.head, keep_last=self.small)
+        )
 
     @cached_property
     def last_records(self) -> list[records.Record]:
         """The whole records of the tail, in file order."""
         if self.small:
             return self.first_records
-        return list(_whole(self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2], keep_last=True))
+        return list(
+            _whole(
+                self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2],
+                keep_last=True,
+            )
+        )
 
     @cached_property
     def custom_title(self) -> str:
@@ -101,10 +114,11 @@ class HeadTail:
     def title(self) -> str:
         """One line of at most 80 characters: custom title, the client's own, a summary, the first prompt.
 
-        The client's order, as its picker of 2.1.329 has it; but where none of these is there it shows the last prompt,
-        which would be another title after each. Here that stands in where the first is out of reach. A session that
-        ``/clear`` started has the title of the handoff whose place it took; else one that was carried over from the
-        session before has the kind behind it, so that it names this one.
+        The client's order, as its picker of 2.1.329 has it; but where none of these is there it
+        shows the last prompt, which would be another title after each. Here that stands in where
+        the first is out of reach. A session that ``/clear`` started has the title of the handoff
+        whose place it took; else one that was carried over from the session before has the kind
+        behind it, so that it names this one.
         """
         return self.title_by(str)
 
@@ -112,7 +126,9 @@ class HeadTail:
         """The title of which ``clean`` made what it is taken from, before that is one line and cut."""
         if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
             return one_line(clean(handed), TITLE_LENGTH)
-        found = self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
+        found = (
+            self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
+        )
         end = f" · {kind_after_clear(self.head)}" if self.is_carried_over else ""
         return one_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
 
@@ -120,16 +136,31 @@ class HeadTail:
     def is_carried_over(self) -> bool:
         """Whether the client gave the session the title of the one before, as at ``/clear``, and nobody another."""
         first = next(self._opening(), {})
-        carried = records.kind(first) == CUSTOM_TITLE and records.string(first, FIELDS[CUSTOM_TITLE])
+        carried = records.kind(first) == CUSTOM_TITLE and records.string(
+            first, FIELDS[CUSTOM_TITLE]
+        )
         return carried == self.custom_title and bool(kind_after_clear(self.head))
 
     @property
     def _handed_title(self) -> str:
         if kind_after_clear(self.head) != "handoff":
             return ""
-        row = re.compile(rf"^\d+\. (.+) · {re.escape(session_id_of(self.path) or '')} · ", re.MULTILINE)
-        texts = [text for record in self.first_records for text in (*hook_texts(record), hook_output(record))]
-        return next((found[1] for text in texts if text.startswith(AFTER_CLEAR) and (found := row.search(text))), "")
+        row = re.compile(
+            rf"^\d+\. (.+) · {re.escape(session_id_of(self.path) or '')} · ", re.MULTILINE
+        )
+        texts = [
+            text
+            for record in self.first_records
+            for text in (*hook_texts(record), hook_output(record))
+        ]
+        return next(
+            (
+                found[1]
+                for text in texts
+                if text.startswith(AFTER_CLEAR) and (found := row.search(text))
+            ),
+            "",
+        )
 
     @cached_property
     def first_prompt(self) -> str:
@@ -149,8 +180,15 @@ class HeadTail:
 
     @property
     def early_prompts(self) -> Iterator[str]:
-        """The texts of the first prompts, as far as the head holds them; of the first one as far as a megabyte."""
-        texts = [records.prompt_text(record) for record in self.first_records if records.is_prompt(record)]
+        """The texts of the first prompts, as far as the head holds them.
+
+        Of the first one as far as a megabyte.
+        """
+        texts = [
+            records.prompt_text(record)
+            for record in self.first_records
+            if records.is_prompt(record)
+        ]
         yield from texts or [self.first_prompt]
 
     @cached_property
@@ -180,7 +218,10 @@ class HeadTail:
 
     @property
     def ended(self) -> str:
-        """The instant of the last dated record of the conversation, else of any; never before ``created``."""
+        """The instant of the last dated record of the conversation, else of any.
+
+        Never before ``created``.
+        """
         return max(self._first_instant, self._last_instant) or clock.from_epoch(self.mtime)
 
     @cached_property
@@ -191,12 +232,19 @@ class HeadTail:
     @cached_property
     def _last_instant(self) -> str:
         said = (r for r in reversed(self.last_records) if records.kind(r) in records.CHAIN_KINDS)
-        stamps = (clock.normal(r.get("timestamp")) for found in (said, reversed(self.last_records)) for r in found)
+        stamps = (
+            clock.normal(r.get("timestamp"))
+            for found in (said, reversed(self.last_records))
+            for r in found
+        )
         return next(filter(None, stamps), "")
 
     @property
     def cwd(self) -> str:
-        """The working directory that the session was started in; later records follow the model's ``cd``."""
+        """The working directory that the session was started in.
+
+        Later records follow the model's ``cd``.
+        """
         return self._first_field("cwd") or self._raw_first("cwd")
 
     @property
@@ -222,7 +270,9 @@ class HeadTail:
     @property
     def model(self) -> str:
         """The model that answered last, ``""`` for none."""
-        return next((name for record in reversed(self.last_records) if (name := records.model(record))), "")
+        return next(
+            (name for record in reversed(self.last_records) if (name := records.model(record))), ""
+        )
 
     @property
     def entrypoint(self) -> str:
@@ -241,20 +291,27 @@ class HeadTail:
 
     @cached_property
     def touched(self) -> bool:
-        """Whether somebody went on here; false for a child of ours that was never resumed, whatever it holds.
+        """Whether somebody went on here.
 
-        A child that says it was made later than its file was written tells nothing: its clock, or its word, is wrong.
+        False for a child of ours that was never resumed, whatever it holds.
+
+        A child that says it was made later than its file was written tells nothing: its clock, or
+        its word, is wrong.
         """
         at = self.derived_at
         if not at or at > clock.from_epoch(self.mtime + _COARSE):
             return self.own_turns
-        return self.holds(lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at)
+        return self.holds(
+            lambda record: is_talk(record) and clock.normal(record.get("timestamp")) > at
+        )
 
     @cached_property
     def prompts(self) -> int:
         """Prompts that the two ends hold; what was copied by a trim in place counts once."""
         found = filter(records.is_prompt, self._seen if self.whole is None else self.whole)
-        return len({(records.string(record, "timestamp"), records.prompt_text(record)) for record in found})
+        return len(
+            {(records.string(record, "timestamp"), records.prompt_text(record)) for record in found}
+        )
 
     @property
     def is_helper(self) -> bool:
@@ -278,11 +335,18 @@ class HeadTail:
         """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
         links = [record for record in self._seen if records.kind(record) == PR_LINK]
         numbers = (record.get("prNumber") for record in links)
-        known = {str(number) for number in numbers if isinstance(number, int) and number is not True}
-        return frozenset(known | {records.string(record, "prUrl").lower() for record in links} - {""})
+        known = {
+            str(number) for number in numbers if isinstance(number, int) and number is not True
+        }
+        return frozenset(
+            known | {records.string(record, "prUrl").lower() for record in links} - {""}
+        )
 
     def holds(self, wanted: Callable[[records.Record], bool]) -> bool:
-        """Whether some record is ``wanted``; the middle of the file is read only where its ends hold none."""
+        """Whether some record is ``wanted``.
+
+        The middle of the file is read only where its ends hold none.
+        """
         if any(wanted(record) for record in self._seen):
             return True
         if self.small:
@@ -290,7 +354,10 @@ class HeadTail:
         try:
             with open(self.path, "rb") as stream:
                 bodies = (line.body for line in read_lines(stream))
-                return any((record := records.parse(body)) is not None and wanted(record) for body in bodies)
+                return any(
+                    (record := records.parse(body)) is not None and wanted(record)
+                    for body in bodies
+                )
         except OSError:
             return False  # gone since it was read
 
@@ -338,10 +405,14 @@ class HeadTail:
         return ""
 
     def _first_field(self, field: str) -> str:
-        return next((value for r in self._opening(field) if (value := records.string(r, field))), "")
+        return next(
+            (value for r in self._opening(field) if (value := records.string(r, field))), ""
+        )
 
     def _last_field(self, field: str) -> str:
-        return next((value for r in reversed(self.last_records) if (value := records.string(r, field))), "")
+        return next(
+            (value for r in reversed(self.last_records) if (value := records.string(r, field))), ""
+        )
 
     def _raw_first(self, field: str) -> str:
         """A field of a first line that is longer than the reach, found as text."""
@@ -365,13 +436,17 @@ def first_prompt_in(found: Iterable[records.Record]) -> str:
 
 def is_talk(record: records.Record) -> bool:
     """Whether a record is of a conversation: somebody asks, or a model answers."""
-    return records.is_prompt(record) or (records.kind(record) == records.ASSISTANT and bool(records.model(record)))
+    return records.is_prompt(record) or (
+        records.kind(record) == records.ASSISTANT and bool(records.model(record))
+    )
 
 
 def _whole(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
     start, end = len(BOM) * region.startswith(BOM), 0
     while end >= 0:
         end = region.find(b"\n", start)
-        if (end >= 0 or keep_last) and (record := records.parse(region[start : end if end >= 0 else None])) is not None:
+        if (end >= 0 or keep_last) and (
+            record := records.parse(region[start : end if end >= 0 else None])
+        ) is not None:
             yield record
         start = end + 1

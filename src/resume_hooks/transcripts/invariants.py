@@ -40,10 +40,14 @@ def check_session(path: str, session_id: str, observers: Sequence[Observer] = ()
     results = [call for node in nodes for call in node.results]
     paired = sorted(calls) == sorted(results) and len(set(calls)) == len(calls)
     return [
-        Check("every line is a whole JSON object", not (transcript.bad_lines or transcript.torn or lenient)),
+        Check(
+            "every line is a whole JSON object",
+            not (transcript.bad_lines or transcript.torn or lenient),
+        ),
         Check("one root, every parent stands before its child", _is_tree(nodes)),
         Check(
-            "the live chain is the whole file in order", [n.uuid for n in transcript.chain] == [n.uuid for n in nodes]
+            "the live chain is the whole file in order",
+            [n.uuid for n in transcript.chain] == [n.uuid for n in nodes],
         ),
         Check("record ids are unique", len({node.uuid for node in nodes}) == len(nodes)),
         Check("instants never go back, and the last is the latest alone", in_order),
@@ -105,7 +109,11 @@ class ReadBack:
     def checks(self, planned: Linear, thoughts: AbstractSet[int]) -> list[Check]:
         """Whether the calls are those that were ``planned``, and no thinking is there but ``thoughts``."""
         dropped = planned.dropped
-        calls = (call for node in planned.nodes for call in set(node.calls) - dropped.get(node.number, frozenset()))
+        calls = (
+            call
+            for node in planned.nodes
+            for call in set(node.calls) - dropped.get(node.number, frozenset())
+        )
         return [
             Check("no tool call was lost or added", self.calls == Counter(calls)),
             Check("thinking is as it was, or gone", self.thoughts <= thoughts),
@@ -116,8 +124,13 @@ def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
     """What must be in ``found``, as read back, as it was in ``old``: everything but what the records say."""
     return [
         Check("every line is in its place", _form(found) == _form(old)),
-        Check("ids, links, instants and token counts are as they were", _links(found) == _links(old)),
-        Check("the live chain is as it was", [node.uuid for node in found.chain] == [node.uuid for node in old.chain]),
+        Check(
+            "ids, links, instants and token counts are as they were", _links(found) == _links(old)
+        ),
+        Check(
+            "the live chain is as it was",
+            [node.uuid for node in found.chain] == [node.uuid for node in old.chain],
+        ),
         Check("no tool call or result was lost or added", _pairs(found) == _pairs(old)),
     ]
 
@@ -129,7 +142,15 @@ def _form(transcript: Transcript) -> tuple[object, ...]:
 def _links(transcript: Transcript) -> list[tuple[object, ...]]:
     return [
         (
-            *(node.number, node.uuid, node.parent, node.kind, node.subtype, node.sidechain, node.session_id),
+            *(
+                node.number,
+                node.uuid,
+                node.parent,
+                node.kind,
+                node.subtype,
+                node.sidechain,
+                node.session_id,
+            ),
             *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
         )
         for node in transcript.nodes

@@ -1,7 +1,7 @@
 """A conversation in an order that every client reads whole: one record after the other, each call answered once.
 
-Clients before 2.1.112 lose all but one of the calls that a model made in parallel, unless they stand in one line.
-Pure functions over nodes.
+Clients before 2.1.112 lose all but one of the calls that a model made in parallel, unless they
+stand in one line. Pure functions over nodes.
 """
 
 from __future__ import annotations
@@ -45,9 +45,16 @@ def standalone_count_from(row: Linear, start: int) -> int:
 
 
 def answers_meet(before: Node, node: Node) -> bool:
-    """Whether two answers of a model stand one behind the other; what no model gave (no tokens counted) is not sent."""
+    """Whether two answers of a model stand one behind the other.
+
+    What no model gave (no tokens counted) is not sent.
+    """
     both = before.kind == node.kind == ASSISTANT
-    return both and bool(before.context_tokens and node.context_tokens) and before.message_id != node.message_id
+    return (
+        both
+        and bool(before.context_tokens and node.context_tokens)
+        and before.message_id != node.message_id
+    )
 
 
 def _standing(row: Linear) -> Iterator[int]:
@@ -57,7 +64,11 @@ def _standing(row: Linear) -> Iterator[int]:
         waiting.update(set(node.calls) - row.dropped.get(node.number, frozenset()))
         waiting.difference_update(node.results)
         after = row.nodes[place] if place < len(row.nodes) else None
-        goes_on = after and after.message_id and (node.kind, node.message_id) == (after.kind, after.message_id)
+        goes_on = (
+            after
+            and after.message_id
+            and (node.kind, node.message_id) == (after.kind, after.message_id)
+        )
         if not waiting and not goes_on:
             yield place
 
@@ -91,7 +102,8 @@ def _grouped(chain: Sequence[Node]) -> Iterable[Node]:
 class _Pairing:
     """Which calls and results belong together, as the API has it: results stand in the user's turn after their call.
 
-    ``waiting``: calls whose results may still come, with the record that made each; ``done``: those that were answered.
+    ``waiting``: calls whose results may still come, with the record that made each; ``done``: those
+    that were answered.
     """
 
     def __init__(self) -> None:

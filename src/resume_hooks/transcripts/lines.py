@@ -1,10 +1,12 @@
 """Raw lines of a transcript, lossless: joining what is read gives the file's bytes again.
 
-Lines end at a line feed only: transcripts hold raw U+2028 and U+0085 inside strings, where ``str`` methods split too.
+Lines end at a line feed only: transcripts hold raw U+2028 and U+0085 inside strings, where ``str``
+methods split too.
 
-Which files and lines clients may choke on was measured in 2.1.42, 2.1.112 and 2.1.330: what stands before a compaction
-costs next to nothing, each MB of the live part 20 ms, 8 MB of memory and a MB of every request; of an answer that is
-drawn 2.4 s and 500 MB. Users saw clients hang. Python 3.9: a start asks, too.
+Which files and lines clients may choke on was measured in 2.1.42, 2.1.112 and 2.1.330: what stands
+before a compaction costs next to nothing, each MB of the live part 20 ms, 8 MB of memory and a MB
+of every request; of an answer that is drawn 2.4 s and 500 MB. Users saw clients hang. Python 3.9: a
+start asks, too.
 """
 
 from __future__ import annotations
@@ -20,8 +22,12 @@ from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
 SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
-CHECKED = 1_024  # bytes before the end of what was read that tell whether a file was only appended to
-STEP = 64 * 1024  # bytes that are read at a time where lines are near, and between two counts of lines
+CHECKED = (
+    1_024  # bytes before the end of what was read that tell whether a file was only appended to
+)
+STEP = (
+    64 * 1024
+)  # bytes that are read at a time where lines are near, and between two counts of lines
 
 
 class Line(NamedTuple):
@@ -51,11 +57,16 @@ def read_lines(stream: BinaryIO, offset: int = 0, number: int = 0) -> Iterator[L
 
 
 def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
-    """The whole lines within the last ``reach`` bytes; their numbers count from the first one read."""
+    """The whole lines within the last ``reach`` bytes.
+
+    Their numbers count from the first one read.
+    """
     size = stream.seek(0, os.SEEK_END)
     offset = stream.seek(max(0, size - reach - 1))
     if size > reach:
-        offset += len(stream.readline())  # the rest of a line that began before the reach, or just its line feed
+        offset += len(
+            stream.readline()
+        )  # the rest of a line that began before the reach, or just its line feed
     for number, raw in enumerate(stream):
         yield Line(number, offset, raw)
         offset += len(raw)
@@ -68,7 +79,9 @@ def open_transcript(file: str, buffering: int = -1) -> Iterator[BinaryIO]:
         with open(file, "rb", buffering=buffering) as stream:
             yield stream
     except OSError as error:
-        raise SessionNotFound(f"{file} can't be read: {error.strerror}", "Check the path.") from error
+        raise SessionNotFound(
+            f"{file} can't be read: {error.strerror}", "Check the path."
+        ) from error
 
 
 def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
@@ -81,15 +94,21 @@ def read_at(stream: BinaryIO, offset: int, length: int) -> bytes:
 
 
 def lines_before(stream: BinaryIO, end: int) -> Iterator[Line]:
-    """The lines that begin before the byte ``end``, the last one first and no further than that; not numbered."""
-    later: list[bytes] = []  # the parts of a line whose beginning is still sought, the last one first
+    """The lines that begin before the byte ``end``, the last one first and no further than that.
+
+    Not numbered.
+    """
+    later: list[
+        bytes
+    ] = []  # the parts of a line whose beginning is still sought, the last one first
     step = STEP
     while end > 0:
         start = max(0, end - step)
         piece = read_at(stream, start, end - start)
         stop = len(piece)
         while stop > 0:
-            # A line feed at the very end of a line is its own, any other one ends the line before it.
+            # A line feed at the very end of a line is its own, any other one ends the line before
+            # it.
             feed = piece.rfind(b"\n", 0, stop if later else stop - 1)
             if feed < 0:
                 later.append(piece[:stop])
@@ -192,7 +211,8 @@ def longest_line(path: str) -> int:
             return 0
         with content:
             while start < len(content):
-                # What ends within the length of the longest so far is none: whole lines are passed over at once.
+                # What ends within the length of the longest so far is none: whole lines are passed
+                # over at once.
                 ended = content.rfind(b"\n", start, start + longest + 1)
                 if ended < 0:
                     ended = content.find(b"\n", start + longest)

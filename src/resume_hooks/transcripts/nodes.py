@@ -20,8 +20,8 @@ from resume_hooks.transcripts.records import Record, string
 class KeptSegment(NamedTuple):
     """Messages that a compaction kept: spliced in after the record ``anchor``.
 
-    ``uuids`` is their order where the client wrote it down, and then it alone counts; None: walk from ``tail`` to
-    ``head``.
+    ``uuids`` is their order where the client wrote it down, and then it alone counts; None: walk
+    from ``tail`` to ``head``.
     """
 
     anchor: str
@@ -34,9 +34,9 @@ class KeptSegment(NamedTuple):
 class Node:
     """One linked record; ``number`` is its 0-based line, ``offset`` and ``length`` its bytes in the file.
 
-    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``: what it says stands
-    before the last boundary, too (``transcript.Copies``). ``characters`` reach the API. ``logical``: the record that a
-    boundary says it follows.
+    ``given_uuid``: the uuid is not the record's own but the one that it was sent under. ``copied``:
+    what it says stands before the last boundary, too (``transcript.Copies``). ``characters`` reach
+    the API. ``logical``: the record that a boundary says it follows.
     """
 
     uuid: str
@@ -71,7 +71,10 @@ class Node:
 
     @property
     def spoken(self) -> bool:
-        """Whether the record is a message of the user or the assistant; a conversation can end only at one."""
+        """Whether the record is a message of the user or the assistant.
+
+        A conversation can end only at one.
+        """
         return self.kind in records.MESSAGES
 
     @property
@@ -95,7 +98,8 @@ class Node:
 class Checkpoint:
     """The last ``last-prompt`` that counts: which record the client took for the end of the conversation.
 
-    A compaction makes it forget; an ``explicit`` one (a rewind) is exact until something is said after it.
+    A compaction makes it forget; an ``explicit`` one (a rewind) is exact until something is said
+    after it.
     """
 
     uuid: str = ""
@@ -213,8 +217,17 @@ def _segment(metadata: object) -> KeptSegment | None:
     listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")
     if isinstance(listed, dict):
         uuids = listed.get("uuids")
-        order = tuple(uuid for uuid in uuids if isinstance(uuid, str)) if isinstance(uuids, list) else ()
+        order = (
+            tuple(uuid for uuid in uuids if isinstance(uuid, str))
+            if isinstance(uuids, list)
+            else ()
+        )
         return KeptSegment(string(listed, "anchorUuid"), "", "", order)
     if isinstance(walked, dict):
-        return KeptSegment(string(walked, "anchorUuid"), string(walked, "headUuid"), string(walked, "tailUuid"), None)
+        return KeptSegment(
+            string(walked, "anchorUuid"),
+            string(walked, "headUuid"),
+            string(walked, "tailUuid"),
+            None,
+        )
     return None

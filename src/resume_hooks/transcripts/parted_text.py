@@ -1,8 +1,8 @@
 """A text of ours in parts: the client takes 10,000 characters of each hook, so that several hooks bring a long one.
 
-Invariant: the parts of a text, put together in their order, are that text to the letter, and no part is longer than
-``MOST``. Lengths are in UTF-16 units, as the client counts. Standard library and Python 3.9: the session hooks write
-here before the engine is installed.
+Invariant: the parts of a text, put together in their order, are that text to the letter, and no
+part is longer than ``MOST``. Lengths are in UTF-16 units, as the client counts. Standard library
+and Python 3.9: the session hooks write here before the engine is installed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from collections.abc import Iterable
 from resume_hooks.system.text import front_units, utf16_length
 from resume_hooks.transcripts.bookkeeping import FURTHER_PART
 
-MOST = 9_800  # units of a part; the client takes 10,000, and puts a preview in place of a longer one
+MOST = (
+    9_800  # units of a part; the client takes 10,000, and puts a preview in place of a longer one
+)
 PARTS = 4  # the hooks that bring one each: hooks/hooks.json
 LONGEST = 38_500  # units of a text for which so many parts always suffice
 _ROOM = MOST - 100  # without the words that say which part it is
@@ -26,9 +28,12 @@ _NUMBER = re.escape("{}")
 
 
 def parts_of(text: str) -> list[str]:
-    """The parts of a text of at most ``LONGEST`` units, each with its number; the text itself where it fits one.
+    """The parts of a text of at most ``LONGEST`` units, each with its number.
 
-    They end where lines end; within a line only where one is longer than a part, or the parts would not suffice.
+    The text itself where it fits one.
+
+    They end where lines end; within a line only where one is longer than a part, or the parts would
+    not suffice.
     """
     if utf16_length(text) <= MOST:
         return [text]
@@ -41,7 +46,10 @@ def parts_of(text: str) -> list[str]:
         line, rest = "", first
     count = len(pieces)
     headed = f"{line}{end}{_FIRST.format(count)}\n{rest}"
-    return [headed, *(f"{_FURTHER.format(number, count)}\n{piece}" for number, piece in enumerate(others, 2))]
+    return [
+        headed,
+        *(f"{_FURTHER.format(number, count)}\n{piece}" for number, piece in enumerate(others, 2)),
+    ]
 
 
 def put_together(texts: Iterable[str]) -> list[str]:

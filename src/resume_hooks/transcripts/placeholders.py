@@ -10,7 +10,9 @@ from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.records import Record, string
 
-SHORTEST = 72  # characters that no placeholder of ours falls short of; what is not longer is never trimmed
+SHORTEST = (
+    72  # characters that no placeholder of ours falls short of; what is not longer is never trimmed
+)
 
 _OURS = re.compile(
     r"\[[^\[\]\n]{1,200} (?:suppressed|trimmed) - original (?:content )?was [\d,]+ (?:characters|tokens)"
@@ -21,9 +23,14 @@ _THEIRS = re.compile(r"\[\.\.\.truncated [^\n]*\]\Z|\(original was [\d,]+ chars\
 """What another tool of the field puts at the end of a text that it cut."""
 
 REACH = 1_000  # characters at the start of a text among which a placeholder of ours stands, none farther on
-THEIR_REACH = 4_500  # characters at the end of a text that another tool's notice fits in; it names a file
+THEIR_REACH = (
+    4_500  # characters at the end of a text that another tool's notice fits in; it names a file
+)
 _RESPONSE = ("[Claude response trimmed - ", "[Assistant message trimmed - ")
-UNANSWERED = "Interrupted: no result of this call was recorded. It may have taken effect; check before you repeat it."
+UNANSWERED = (
+    "Interrupted: no result of this call was recorded. It may have taken effect; check "
+    "before you repeat it."
+)
 
 
 class OriginalReference(NamedTuple):
@@ -35,19 +42,30 @@ class OriginalReference(NamedTuple):
     def __str__(self) -> str:
         """The short form: the first characters of an id name a session, at a fifth of the tokens.
 
-        An id of version 7 begins with the instant: eight characters are those of every session of the same minute.
+        An id of version 7 begins with the instant: eight characters are those of every session of
+        the same minute.
         """
         return f"{self.session_id[: 13 if self.session_id[14:15] == '7' else 8]}:{self.record}"
 
 
 def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for the output of a tool."""
-    return _text(f"Results from {_word(tool)} tool suppressed", f"content was {characters:,} characters", original, why)
+    return _text(
+        f"Results from {_word(tool)} tool suppressed",
+        f"content was {characters:,} characters",
+        original,
+        why,
+    )
 
 
 def for_input(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for an input of a tool."""
-    return _text(f"Input of {_word(tool)} tool suppressed", f"content was {characters:,} characters", original, why)
+    return _text(
+        f"Input of {_word(tool)} tool suppressed",
+        f"content was {characters:,} characters",
+        original,
+        why,
+    )
 
 
 def for_text(characters: int, original: OriginalReference, why: str = "") -> str:
@@ -139,15 +157,27 @@ MARKS = frozenset(Origin("", "", "", 0).marks(0))
 
 
 def origin_of(record: Record) -> Origin | None:
-    """What a trimmed record says of its original, another tool's marks included; None if it can't be followed.
+    """What a trimmed record says of its original, another tool's marks included.
+
+    None if it can't be followed.
 
     The file is untrusted: it is never opened before it is found to be a session of that id.
     """
-    said, file, index = string(record, "original_session_id"), string(record, "original_session"), None
-    if isinstance(record.get("original_index"), int) and not isinstance(record["original_index"], bool):
+    said, file, index = (
+        string(record, "original_session_id"),
+        string(record, "original_session"),
+        None,
+    )
+    if isinstance(record.get("original_index"), int) and not isinstance(
+        record["original_index"], bool
+    ):
         index = record["original_index"]
-    named_so = said == os.path.splitext(os.path.basename(file))[0]  # a file that was trimmed by its path
+    named_so = (
+        said == os.path.splitext(os.path.basename(file))[0]
+    )  # a file that was trimmed by its path
     session_id = said if is_session_id(said) or named_so else session_id_of(file) or ""
     if index is None or index < 0 or not (file or session_id):
         return None
-    return Origin(session_id, file, string(record, "original_uuid") or string(record, "uuid"), index)
+    return Origin(
+        session_id, file, string(record, "original_uuid") or string(record, "uuid"), index
+    )

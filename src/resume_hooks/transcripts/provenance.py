@@ -1,7 +1,9 @@
-"""The first line of a derived session: where it came from. Every known variant is read, one is written.
+"""The first line of a derived session: where it came from.
 
-No key of the written line may be one that listers look for as raw text in the head of a file (cwd, timestamp,
-sessionId, titles, tag...): it would be taken for the session's own.
+Every known variant is read, one is written.
+
+No key of the written line may be one that listers look for as raw text in the head of a file (cwd,
+timestamp, sessionId, titles, tag...): it would be taken for the session's own.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ from resume_hooks.transcripts.records import Record, string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
 
-MAX_FIRST_LINE = 4 * 1024 * 1024  # bytes of a first line that are read in search of metadata merged into a record
+MAX_FIRST_LINE = (
+    4 * 1024 * 1024
+)  # bytes of a first line that are read in search of metadata merged into a record
 HEAD = 64 * 1024  # bytes in which a fork's mark is looked for
 
 
@@ -69,7 +73,9 @@ def read_parent(path: str) -> Parent | None:
             return found
         rest = stream.read(max(0, HEAD - len(first)))
     lines = rest.split(b"\n") if b'"forkedFrom"' in rest else []
-    for record in (records.parse(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body):
+    for record in (
+        records.parse(body) or {} for body in (first, *lines) if b'"forkedFrom"' in body
+    ):
         session_id = string(records.mapping(record, "forkedFrom"), "sessionId")
         if is_session_id(session_id):
             return Parent(session_id, "", "continued", "fork", string(record, "timestamp"))
@@ -90,7 +96,9 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
     opening_tokens: int = 0,
 ) -> bytes:
     """The first line of a child, without its ending; readable by other tools of the field."""
-    file = encodable(parent_file)  # a name that is no UTF-8 can't be told in JSON; the id still leads there
+    file = encodable(
+        parent_file
+    )  # a name that is no UTF-8 can't be told in JSON; the id still leads there
     line: dict[str, Any] = {
         "continue_metadata": {
             "parent_session_file": file,
@@ -106,7 +114,10 @@ def continue_line(  # noqa: PLR0913 - what a first line may tell
         line["continue_metadata"] |= {"context_tokens": count, "characters_per_token": ratio}
         line |= {"context_window": window} if window else {}
     if rewound is not None:
-        line["continue_metadata"] |= {"startedAt": rewound.started_at, "rewoundAt": rewound.rewound_at}
+        line["continue_metadata"] |= {
+            "startedAt": rewound.started_at,
+            "rewoundAt": rewound.rewound_at,
+        }
     if subagent:
         line["continue_metadata"]["subagent"] = subagent
     if opening_tokens:
@@ -125,8 +136,15 @@ def parent_in(record: Record | None) -> Parent | None:
     """The parent that the first record of a session names; None for none."""
     if record is None:
         return None
-    trim, on = records.mapping(record, "trim_metadata"), records.mapping(record, "continue_metadata")
-    file = string(on, "parent_session_file") or string(on, "parent_file") or string(trim, "parent_file")
+    trim, on = (
+        records.mapping(record, "trim_metadata"),
+        records.mapping(record, "continue_metadata"),
+    )
+    file = (
+        string(on, "parent_session_file")
+        or string(on, "parent_file")
+        or string(trim, "parent_file")
+    )
     said = (string(on, "parent_session_id"), string(trim, "parent_session_id"), session_id_of(file))
     session_id = next((text for text in said if text and is_session_id(text)), "")
     if not file and not session_id:

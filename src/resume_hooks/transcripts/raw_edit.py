@@ -1,7 +1,7 @@
 """Top-level fields of a record changed in its raw line, and nothing else of it: what is not named stays byte for byte.
 
-A key inside a string is always escaped, so the raw text ``"key":value`` is a field; where it stands more than once,
-the parsed line decides which one is the record's own.
+A key inside a string is always escaped, so the raw text ``"key":value`` is a field; where it stands
+more than once, the parsed line decides which one is the record's own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ _COUNT, _NONE = re.compile(rb'_tokens":[1-9]\d*'), b'_tokens":0'
 
 
 def encode(record: Record) -> bytes:
-    """A record as a line without its ending: compact, as the client writes it. TooDeep if it nests without end."""
+    """A record as a line without its ending: compact, as the client writes it.
+
+    TooDeep if it nests without end.
+    """
     return _json(record, string(record, "uuid"))
 
 
@@ -35,7 +38,9 @@ def _json(value: object, uuid: str = "") -> bytes:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:  # a lone surrogate, an integer beyond 64 bits, deep nesting
         try:
-            return json.dumps(encodable_all(value), ensure_ascii=False, separators=(",", ":")).encode()
+            return json.dumps(
+                encodable_all(value), ensure_ascii=False, separators=(",", ":")
+            ).encode()
         except RecursionError as error:
             raise TooDeep(
                 f"The record {uuid} is nested too deep to be written again", "Nothing was changed."
@@ -45,14 +50,16 @@ def _json(value: object, uuid: str = "") -> bytes:
 def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> bytes:
     """``body`` with its top-level fields ``old`` set to their ``new`` values; ``old`` must be what stands there.
 
-    Re-encoded only where the raw text can't be told from a field deeper inside, or was spaced by another program.
+    Re-encoded only where the raw text can't be told from a field deeper inside, or was spaced by
+    another program.
     """
     changed = body
     for key, value in new.items():
         if value == old[key]:
             continue
         there, wanted = _field(key, old[key]), _field(key, value)
-        # A key that stands once is the record's own, unless it isn't there at all and the null is one deeper inside.
+        # A key that stands once is the record's own, unless it isn't there at all and the null is
+        # one deeper inside.
         if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
             return _one_by_one(body, old, new)
         changed = changed.replace(there, wanted)
@@ -67,7 +74,8 @@ def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) 
         if start < 0:
             break
         changed = body[:start] + wanted + body[start + len(there) :]
-        # One occurrence is replaced, so the field alone tells; comparing whole records may nest without end.
+        # One occurrence is replaced, so the field alone tells; comparing whole records may nest
+        # without end.
         if (parsed := parse(changed)) and key in parsed and parsed[key] == value:
             return changed
         start = body.find(there, start + 1)
@@ -83,7 +91,10 @@ def with_session_id(body: bytes, session_id: str) -> bytes:
 
 
 def with_own(body: bytes, key: str, value: object) -> bytes:
-    """``body`` with a field of its own added at its end, or set where it has it; byte for byte otherwise."""
+    """``body`` with a field of its own added at its end, or set where it has it.
+
+    Byte for byte otherwise.
+    """
     record = parse(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
         return with_field(body, record, key, value) or encode({**record, key: value})
@@ -94,7 +105,9 @@ def without_usage(body: bytes) -> bytes:
     """An assistant's line with its token counts at zero: a client that reads stale ones would compact at once."""
     start = body.rfind(_USAGE)
     if start >= 0 and body.find(_USAGE, 0, start) < 0 and body.find(_CONTENT, start) < 0:
-        end = _closing(body, start + len(_USAGE))  # what was said stands before it, as clients write it
+        end = _closing(
+            body, start + len(_USAGE)
+        )  # what was said stands before it, as clients write it
         return body[:start] + _COUNT.sub(_NONE, body[start:end]) + body[end:]
     record = parse(body)
     if record is None or not (counts := usage(record)):

@@ -1,7 +1,8 @@
 """Typed access to parsed records: their kinds, the kinds of blocks in a message, and the text in them.
 
-A record is the dict that a line parses to. The accessors answer with the right type or a neutral value and never
-raise, since the format is internal to the client, differs between its versions, and files are edited by hand.
+A record is the dict that a line parses to. The accessors answer with the right type or a neutral
+value and never raise, since the format is internal to the client, differs between its versions, and
+files are edited by hand.
 """
 
 from __future__ import annotations
@@ -17,8 +18,16 @@ from resume_hooks.errors import NotATranscript
 
 Record = dict[str, Any]
 
-USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = "user", "assistant", "system", "attachment", "progress"
-CHAIN_KINDS = frozenset({USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS})  # linked by uuid and parentUuid
+USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS = (
+    "user",
+    "assistant",
+    "system",
+    "attachment",
+    "progress",
+)
+CHAIN_KINDS = frozenset(
+    {USER, ASSISTANT, SYSTEM, ATTACHMENT, PROGRESS}
+)  # linked by uuid and parentUuid
 MESSAGES = frozenset({USER, ASSISTANT})  # kinds of records that hold a message of the conversation
 CLEARED = "microcompact_boundary"
 """The subtype of the record with which a client notes that it cleared outputs from its memory. Without it a falling
@@ -36,7 +45,9 @@ MEDIA = frozenset({IMAGE, DOCUMENT})
 _CALL_ID = {CALL: "id", RESULT: "tool_use_id"}
 
 READERS = frozenset({"Read", "NotebookRead"})
-WRITERS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})  # the client's tools that read or write a file
+WRITERS = frozenset(
+    {"Edit", "MultiEdit", "NotebookEdit", "Write"}
+)  # the client's tools that read or write a file
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs that name it
 MAX_TOKENS = 100_000_000  # more is no count of a context
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client (or we) wrote without asking a model
@@ -51,7 +62,10 @@ _NOT_PROMPTS = (
     "Caveat: ",
     "Unknown command: /",  # 2.1.112
 )
-"""Openings of user text that asks the model nothing. A slash command that does opens with its message instead."""
+"""Openings of user text that asks the model nothing.
+
+A slash command that does opens with its message instead.
+"""
 
 _PLANS = "/plan"
 """The one command of the client's own that asks the model: for a plan of what stands behind it."""
@@ -62,15 +76,19 @@ LEAST_ASKED = 3  # words behind a command of the client's from which on they are
 def parse(body: bytes) -> Record | None:
     """Parse a line's body; None for anything that is not a JSON object.
 
-    orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines take the
-    slower standard parser, and U+FFFD stands for what is no character, so that every string can be written again.
+    orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines
+    take the slower standard parser, and U+FFFD stands for what is no character, so that every
+    string can be written again.
     """
     record = parse_strict(body)
     return _parse_tolerantly(body) if record is None and body.lstrip()[:1] == b"{" else record
 
 
 def parse_strict(body: bytes) -> Record | None:
-    """Parse a line's body that any JSON parser takes; None for anything else, lone surrogates among it."""
+    """Parse a line's body that any JSON parser takes.
+
+    None for anything else, lone surrogates among it.
+    """
     if body[:1] != b"{":
         body = body.strip()
         if body[:1] != b"{":
@@ -117,7 +135,10 @@ def positive(value: object, most: int = MAX_TOKENS) -> int:
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every text in a JSON value, in order; no recursion, since a hostile file may nest without end."""
+    """Every text in a JSON value, in order.
+
+    No recursion, since a hostile file may nest without end.
+    """
     waiting = [value]
     while waiting:
         inner = waiting.pop()
@@ -229,7 +250,10 @@ def tokens_before(record: Record) -> int:
 
 
 def counted_tokens(record: Record) -> tuple[int, int]:
-    """Tokens that the API counted for an assistant record: its input, and with its answer; zeros where unknown."""
+    """Tokens that the API counted for an assistant record: its input, and with its answer.
+
+    Zeros where unknown.
+    """
     counts = usage(record)
     if not counts or kind(record) != ASSISTANT:
         return 0, 0

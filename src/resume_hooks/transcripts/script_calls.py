@@ -1,8 +1,9 @@
 """Calls that a script made: in the client's Code Mode the model calls the tool ``REPL``, whose script calls the others.
 
-The client notes each such call in two records, behind the answer to the script: a call that no model said, and a result
-without a text, beside which ``toolUseResult`` holds what the tool gave. Clients up to 2.1.112 kept these alone. What is
-said here makes of them the calls and results that other readers know; the bytes of a transcript stay as they are.
+The client notes each such call in two records, behind the answer to the script: a call that no
+model said, and a result without a text, beside which ``toolUseResult`` holds what the tool gave.
+Clients up to 2.1.112 kept these alone. What is said here makes of them the calls and results that
+other readers know; the bytes of a transcript stay as they are.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ def is_made_by_script(record: Record) -> bool:
     """Whether a record holds a call that a script made. No model said it, but it did happen."""
     if records.kind(record) != records.ASSISTANT or is_copy_of_error(record):
         return False
-    return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(records.calls(record))
+    return string(records.message(record), "model") == records.SYNTHETIC_MODEL and bool(
+        records.calls(record)
+    )
 
 
 def is_copy_of_error(record: Record) -> bool:
@@ -45,7 +48,10 @@ def with_result(record: Record) -> Record:
     told = _text_of(record.get("toolUseResult"))
     if not told:
         return record
-    content = [{**block, "content": told} if block is answers[0] else block for block in records.blocks(record)]
+    content = [
+        {**block, "content": told} if block is answers[0] else block
+        for block in records.blocks(record)
+    ]
     return records.with_content(record, content)
 
 
@@ -73,5 +79,7 @@ def _joined(rows: object) -> str:
     """The texts in a list: plain ones, or blocks."""
     texts = rows if isinstance(rows, list) else []
     return "\n".join(
-        row if isinstance(row, str) else string(row, "text") for row in texts if isinstance(row, (str, dict))
+        row if isinstance(row, str) else string(row, "text")
+        for row in texts
+        if isinstance(row, (str, dict))
     )

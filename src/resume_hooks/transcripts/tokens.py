@@ -1,9 +1,10 @@
 """Token counts, as every list and card shows them, from what the API itself counted wherever it did.
 
-The last answer's usage is the true context size of a session; characters become tokens by the session's own ratio.
-Contents before the last compaction count as nothing, since they are never sent again. An image costs width x height /
-750 tokens once it fits the API's bounds (1,568 pixels a side, about 1,600 tokens), whatever the length of its encoding;
-a page of a PDF is sent as its text and an image.
+The last answer's usage is the true context size of a session; characters become tokens by the
+session's own ratio. Contents before the last compaction count as nothing, since they are never sent
+again. An image costs width x height / 750 tokens once it fits the API's bounds (1,568 pixels a
+side, about 1,600 tokens), whatever the length of its encoding; a page of a PDF is sent as its text
+and an image.
 """
 
 from __future__ import annotations
@@ -20,19 +21,37 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, open_transcript
 from resume_hooks.transcripts.nodes import Node, node_of
-from resume_hooks.transcripts.records import DOCUMENT, Record, counted_tokens, mapping, parse, positive, string
-from resume_hooks.transcripts.transcript import certain_chain, chooses_alike, is_complete, scan, stays_after_boundary
+from resume_hooks.transcripts.records import (
+    DOCUMENT,
+    Record,
+    counted_tokens,
+    mapping,
+    parse,
+    positive,
+    string,
+)
+from resume_hooks.transcripts.transcript import (
+    certain_chain,
+    chooses_alike,
+    is_complete,
+    scan,
+    stays_after_boundary,
+)
 
 MAX_SIDE = 1_568
 MAX_IMAGE_TOKENS = 1_600
 PIXELS_A_TOKEN = 750
-PAGE_TOKENS = 2_000  # of a PDF page: the API's guide says 1,500 to 3,000 for its text, and the image on top
+PAGE_TOKENS = (
+    2_000  # of a PDF page: the API's guide says 1,500 to 3,000 for its text, and the image on top
+)
 
 _TRIMMED = re.compile(r"resume-hooks: .*?\btokens(?: before, about|, now about) ([\d,]+)(k?)")
 """What the client keeps of our remark on a trim in place, which says what is left in tokens, or in thousands."""
 
 _PAGE = re.compile(rb"/Type\s*/Page\b")
-_HEAD = 64 * 1024  # characters of base64 that are decoded in search of an image's size; multiple of four
+_HEAD = (
+    64 * 1024
+)  # characters of base64 that are decoded in search of an image's size; multiple of four
 
 DEFAULT_WINDOW = 200_000
 LARGE_WINDOW = 1_000_000
@@ -64,7 +83,10 @@ class ImageSize(NamedTuple):
 
 
 def media_tokens(block: Record) -> int:
-    """Tokens that an image or document block costs; the most an image can where its size can't be told."""
+    """Tokens that an image or document block costs.
+
+    The most an image can where its size can't be told.
+    """
     source = mapping(block, "source")
     if not source:
         return 0
@@ -72,7 +94,9 @@ def media_tokens(block: Record) -> int:
     if block.get("type") == DOCUMENT:
         if source.get("type") != "base64":
             return len(data) // 4
-        return PAGE_TOKENS * max(1, len(_PAGE.findall(_decoded(data))))  # pages may be compressed away
+        return PAGE_TOKENS * max(
+            1, len(_PAGE.findall(_decoded(data)))
+        )  # pages may be compressed away
     size = image_size(_decoded(data[:_HEAD]))
     return image_tokens(size) if size else MAX_IMAGE_TOKENS
 
@@ -84,7 +108,10 @@ def image_tokens(size: ImageSize) -> int:
 
 
 def image_size(head: bytes) -> ImageSize | None:
-    """The size of a PNG, GIF, WebP or JPEG image from its first bytes; None for others and torn ones."""
+    """The size of a PNG, GIF, WebP or JPEG image from its first bytes.
+
+    None for others and torn ones.
+    """
     try:
         if head.startswith(b"\x89PNG"):
             return ImageSize(*struct.unpack(">II", head[16:24]))
@@ -133,9 +160,10 @@ def _decoded(data: str) -> bytes:
 class ContextUse(NamedTuple):
     """Tokens in use and the window they are used of: the one figure for how full a session is.
 
-    ``measured`` is false where no answer told the count, which then is an estimate; ``added`` are tokens of a measured
-    one that are estimated, since they came after that answer. Where ``window_known`` is false
-    nothing tells the window: ``window`` is the smallest that it can be, to decide by, and there is no share to show.
+    ``measured`` is false where no answer told the count, which then is an estimate; ``added`` are
+    tokens of a measured one that are estimated, since they came after that answer. Where
+    ``window_known`` is false nothing tells the window: ``window`` is the smallest that it can be,
+    to decide by, and there is no share to show.
     """
 
     tokens: int
@@ -167,7 +195,11 @@ class ContextUse(NamedTuple):
     @property
     def share(self) -> str:
         """The share in words: ``18 % of 980,000``, or that nothing tells it."""
-        return f"{self.most_percent} % of {self.limit:,}" if self.window_known else "of an unknown window"
+        return (
+            f"{self.most_percent} % of {self.limit:,}"
+            if self.window_known
+            else "of an unknown window"
+        )
 
     @property
     def compacts_at_once(self) -> bool:
@@ -185,19 +217,30 @@ def context_of(chain: list[Node], window: int = 0) -> ContextUse:
 
 
 def use_of(count: int, window: int, *, measured: bool) -> ContextUse:
-    """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
-    return ContextUse(count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW)
+    """So many tokens in a ``window``.
+
+    Of 0 only a count above the usual one tells that it is a large one.
+    """
+    return ContextUse(
+        count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW
+    )
 
 
 def _last_measured(chain: list[Node]) -> Node | None:
-    """The last answer that was counted since the compaction; kept messages carry the counts from before it."""
+    """The last answer that was counted since the compaction.
+
+    Kept messages carry the counts from before it.
+    """
     floor = chain[0].number if chain and chain[0].boundary else -1
     counted = [node for node in chain if node.context_tokens and node.number > floor]
     if not counted:
         return None
-    # Of an answer in several records the one that was written last; the others may have come back from farther up.
+    # Of an answer in several records the one that was written last; the others may have come back
+    # from farther up.
     answer = counted[-1].message_id
-    return max((node for node in counted if node.message_id == answer), key=lambda node: node.number)
+    return max(
+        (node for node in counted if node.message_id == answer), key=lambda node: node.number
+    )
 
 
 def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse:
@@ -224,18 +267,25 @@ def characters_per_token(chain: list[Node]) -> float:
 
 
 def window_for(tokens: int) -> int:
-    """The context window: a million once the use exceeded 200,000. Transcripts name no model's window."""
+    """The context window: a million once the use exceeded 200,000.
+
+    Transcripts name no model's window.
+    """
     return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
 
 
 def first_request(ends: HeadTail) -> FirstRequest | None:
     """The first request less what was said before it: attachments stay in, since a new session is given its own.
 
-    So do instructions that stand before the first prompt as messages. A file that begins within a session tells nothing
-    of that.
+    So do instructions that stand before the first prompt as messages. A file that begins within a
+    session tells nothing of that.
     """
-    opening = next((record for record in ends.first_records if isinstance(record.get("uuid"), str)), {})
-    if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get("isSidechain"):
+    opening = next(
+        (record for record in ends.first_records if isinstance(record.get("uuid"), str)), {}
+    )
+    if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get(
+        "isSidechain"
+    ):
         return None
     near = _first_counted(ends.first_records)
     if near or ends.small:
@@ -246,7 +296,10 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
 
 
 def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
-    """The first request as ``first_request`` has it, and the tokens that were said before it; None for none."""
+    """The first request as ``first_request`` has it, and the tokens that were said before it.
+
+    None for none.
+    """
     said = 0
     for record in early:
         if records.kind(record) not in records.MESSAGES or not isinstance(record.get("uuid"), str):
@@ -269,8 +322,8 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
 def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
     """A session's context in use, by its ``chain``, or what a child that was neither prompted nor compacted came to.
 
-    Between a compaction and the next answer it is what our trim in place said; else nothing has counted what every
-    request begins with, so that is added.
+    Between a compaction and the next answer it is what our trim in place said; else nothing has
+    counted what every request begins with, so that is added.
     """
     stated = stated_size(path)
     window = window or window_of_parent(stated)
@@ -289,7 +342,8 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
 def _trimmed_to(ends: HeadTail) -> int:
     """What our last trim in place said is left; 0 where none was since, or only in the session that it is a child of.
 
-    The compaction itself may be out of reach: a client writes all that is left between that and the remark.
+    The compaction itself may be out of reach: a client writes all that is left between that and the
+    remark.
     """
     for record in reversed(ends.last_records):
         if string(record, "subtype") == records.COMPACTION:
@@ -301,12 +355,23 @@ def _trimmed_to(ends: HeadTail) -> int:
 
 def left_by_trim(record: Record) -> int:
     """The tokens that our remark on a trim in place says are left; 0 where the record is no such remark."""
-    found = _TRIMMED.match(string(record, "content")) if string(record, "subtype") == "informational" else None
-    return min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS) if found else 0
+    found = (
+        _TRIMMED.match(string(record, "content"))
+        if string(record, "subtype") == "informational"
+        else None
+    )
+    return (
+        min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS)
+        if found
+        else 0
+    )
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
-    """The window that is stated, or of what a child is a trim of, where that needed a large one; else 0."""
+    """The window that is stated, or of what a child is a trim of, where that needed a large one.
+
+    Else 0.
+    """
     if stated and stated.window:
         return stated.window
     return LARGE_WINDOW if stated and window_for(stated.original) == LARGE_WINDOW else 0
@@ -321,8 +386,8 @@ def window_shown(path: str, count: int) -> int:
 def recent_context(path: str, window: int = 0) -> ContextUse:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 
-    The end tells where the branch that the client would choose ends there and was measured there, or was compacted
-    there; what is unusual (a branch chosen farther up) is left to a whole scan.
+    The end tells where the branch that the client would choose ends there and was measured there,
+    or was compacted there; what is unusual (a branch chosen farther up) is left to a whole scan.
     """
     for reach in TAIL_REACHES:
         tail = scan(path, reach)
@@ -330,16 +395,20 @@ def recent_context(path: str, window: int = 0) -> ContextUse:
             return session_context(path, tail.chain, window)
         if chooses_alike(tail):
             chain = certain_chain(tail)
-            if is_complete(chain, tail) or (_last_measured(chain) and stays_after_boundary(chain, tail)):
+            if is_complete(chain, tail) or (
+                _last_measured(chain) and stays_after_boundary(chain, tail)
+            ):
                 return session_context(path, chain, window)
     return session_context(path, scan(path).chain, window)
 
 
 def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
-    """The context counted last in a file's end, on whatever branch; None for none since the last compaction.
+    """The context counted last in a file's end, on whatever branch.
 
-    What was said after that answer is added by the usual ratio. After a client cleared outputs from its memory the
-    count is an estimate: it sends them again on resume.
+    None for none since the last compaction.
+
+    What was said after that answer is added by the usual ratio. After a client cleared outputs from
+    its memory the count is an estimate: it sends them again on resume.
     """
     later, is_cleared = 0, False
     for record in reversed(found):
@@ -361,17 +430,21 @@ def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
     """What is said of a session whose context no answer counted since its last compaction, 0 for nothing."""
     if left := _trimmed_to(ends):
         return left
-    said = (clock.normal(r.get("timestamp")) for r in ends.last_records if string(r, "subtype") == records.COMPACTION)
+    said = (
+        clock.normal(r.get("timestamp"))
+        for r in ends.last_records
+        if string(r, "subtype") == records.COMPACTION
+    )
     return stated.tokens if stated and max(said, default="") <= ends.derived_at else 0
 
 
 class StatedSize(NamedTuple):
     """What a child of ours says of itself in its first line, until an answer counts it.
 
-    ``original`` are the tokens of the session that it is a trim of, 0 for none, and ``saved`` the characters that this
-    saved; ``ratio`` is characters a token.
-    ``window`` is that of the model where another agent told it, or a large one that its parent showed, else 0.
-    ``tokens`` is 0 where only that is stated.
+    ``original`` are the tokens of the session that it is a trim of, 0 for none, and ``saved`` the
+    characters that this saved; ``ratio`` is characters a token. ``window`` is that of the model
+    where another agent told it, or a large one that its parent showed, else 0. ``tokens`` is 0
+    where only that is stated.
     """
 
     tokens: int
@@ -382,10 +455,17 @@ class StatedSize(NamedTuple):
 
 
 def stated_size(path: str) -> StatedSize | None:
-    """What the first line of a session states of its size; None if it states nothing. Anybody may have edited it."""
+    """What the first line of a session states of its size; None if it states nothing.
+
+    Anybody may have edited it.
+    """
     with open_transcript(path) as stream:
         first = stream.readline(MAX_FIRST_LINE)
-    return stated_size_in(parse(first) or {}) if b'_metadata"' in first or b'"context_window"' in first else None
+    return (
+        stated_size_in(parse(first) or {})
+        if b'_metadata"' in first or b'"context_window"' in first
+        else None
+    )
 
 
 def stated_size_in(record: Record) -> StatedSize | None:

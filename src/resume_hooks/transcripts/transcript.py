@@ -1,7 +1,8 @@
 """A transcript as a value: its lines scanned once, its live chain, turns, calls and results.
 
-Reading never changes a file. Records stay on disk; ``read`` fetches one by its node. Of a large file its end may tell
-for certain which records a client would load: what looks there answers no where the rest might tell otherwise.
+Reading never changes a file. Records stay on disk; ``read`` fetches one by its node. Of a large
+file its end may tell for certain which records a client would load: what looks there answers no
+where the rest might tell otherwise.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ Observer = Callable[[Line, records.Record, "Node | None"], None]
 class Copies:
     """Takes in the records of one file in order.
 
-    ``until`` is the instant up to which what follows is a copy; ``latest`` that of the last message before it. By the
-    latter a summary that was copied, too, is told from a fresh one, which is made after all that it sums up.
+    ``until`` is the instant up to which what follows is a copy; ``latest`` that of the last message
+    before it. By the latter a summary that was copied, too, is told from a fresh one, which is made
+    after all that it sums up.
     """
 
     def __init__(self, until: str = "", latest: str = "") -> None:
@@ -54,7 +56,9 @@ class Copies:
             return False
         at = record.get("timestamp")
         if kind == records.SYSTEM and record.get("subtype") == records.COMPACTION:
-            kept = any(key.startswith("preserved") for key in records.mapping(record, "compactMetadata"))
+            kept = any(
+                key.startswith("preserved") for key in records.mapping(record, "compactMetadata")
+            )
             self.until = "" if kept else clock.normal(at)
             return False
         if not self.until:
@@ -66,7 +70,10 @@ class Copies:
         instant = clock.normal(at)
         summed_up = record.get("isCompactSummary") and instant > clock.normal(self.latest)
         if summed_up or (instant > self.until and kind in records.MESSAGES):
-            self.until, self.latest = "", instant  # the client's own compaction, or the conversation goes on
+            self.until, self.latest = (
+                "",
+                instant,
+            )  # the client's own compaction, or the conversation goes on
         return bool(self.until) and instant <= self.until
 
 
@@ -80,8 +87,9 @@ class ChainTurn(NamedTuple):
 class Transcript:
     """One scanned file, or its end where not ``whole``; ``size`` is the file's own, in bytes.
 
-    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside), ``lenient_lines`` of those
-    that only a tolerant parser takes: lone surrogates, bytes that are no UTF-8.
+    ``bad_lines`` are 0-based numbers of lines that hold no JSON object (blank ones aside),
+    ``lenient_lines`` of those that only a tolerant parser takes: lone surrogates, bytes that are no
+    UTF-8.
     """
 
     def __init__(self, path: str) -> None:
@@ -101,7 +109,10 @@ class Transcript:
         self._counted = 0
 
     def holds(self, uuid: str) -> bool:
-        """Whether a record that was read so far has this id; only files with queued prompts pay for the set."""
+        """Whether a record that was read so far has this id.
+
+        Only files with queued prompts pay for the set.
+        """
         self._ids.update(node.uuid for node in self.nodes[self._counted :])
         self._counted = len(self.nodes)
         return uuid in self._ids
@@ -127,10 +138,16 @@ class Transcript:
 
     @cached_property
     def turns(self) -> list[ChainTurn]:
-        """The live chain cut at its prompts; what stands before the first prompt belongs to no turn."""
+        """The live chain cut at its prompts.
+
+        What stands before the first prompt belongs to no turn.
+        """
         starts = [index for index, node in enumerate(self.chain) if node.prompt]
         ends = [*starts[1:], len(self.chain)]
-        return [ChainTurn(n, tuple(self.chain[a:b])) for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)]
+        return [
+            ChainTurn(n, tuple(self.chain[a:b]))
+            for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)
+        ]
 
     @cached_property
     def pairs(self) -> dict[str, tuple[Node, Node | None]]:
@@ -147,14 +164,22 @@ class Transcript:
         return part
 
     def read(self, node: Node) -> records.Record:
-        """The record behind a node, read from disk; SessionNotFound if the file changed or is gone."""
+        """The record behind a node, read from disk.
+
+        SessionNotFound if the file changed or is gone.
+        """
         with open_transcript(self.path) as stream:
             return read_record(stream, node)
 
 
 def read_record(stream: BinaryIO, node: Node) -> records.Record:
-    """The record behind a node of an open file; SessionNotFound if the file changed. A node without an id is any."""
-    record = records.parse(Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body)
+    """The record behind a node of an open file; SessionNotFound if the file changed.
+
+    A node without an id is any.
+    """
+    record = records.parse(
+        Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
+    )
     if record is None or (node.uuid and not node.is_of(record)):
         raise SessionNotFound(f"{stream.name} changed while it was read", "Run the command again.")
     return record
@@ -167,11 +192,13 @@ class ScanStart(NamedTuple):
     number: int
 
 
-def scan(path: str, reach: int = 0, observers: Sequence[Observer] = (), start: ScanStart | None = None) -> Transcript:
+def scan(
+    path: str, reach: int = 0, observers: Sequence[Observer] = (), start: ScanStart | None = None
+) -> Transcript:
     """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
 
-    ``observers`` see each record as it is read, so that whoever needs more of it parses no line again.
-    SessionNotFound if the file can't be read, NotATranscript for a file of another program.
+    ``observers`` see each record as it is read, so that whoever needs more of it parses no line
+    again. SessionNotFound if the file can't be read, NotATranscript for a file of another program.
     """
     transcript = Transcript(path)
     with open_transcript(path, SEARCHED_BYTES) as stream, without_gc():
@@ -203,7 +230,9 @@ def without_gc() -> Iterator[None]:
 
 
 def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
-    raw = line.raw if line.offset else line.body  # a copy of each line would cost a tenth of the scan
+    raw = (
+        line.raw if line.offset else line.body
+    )  # a copy of each line would cost a tenth of the scan
     if raw.isspace():
         return
     record = records.parse_strict(raw)
@@ -232,7 +261,10 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
 def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_as = record.get("sentAsUuid")
     if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
-        node.uuid, node.given_uuid = sent_as, True  # a queued prompt: its answer hangs on the id that it was sent under
+        node.uuid, node.given_uuid = (
+            sent_as,
+            True,
+        )  # a queued prompt: its answer hangs on the id that it was sent under
     transcript.nodes.append(node)
     if not node.broken and node.kind != records.PROGRESS:
         transcript.checkpoint.pass_record(node)
@@ -249,8 +281,9 @@ Observers = TypeVar("Observers", bound=Sequence[Observer])
 def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript, Observers]:
     """Scan what the live chain of a session needs, and the observers that saw it.
 
-    Of a large file that was compacted only the part since then, where that alone decides; else the whole. Numbers and
-    offsets are those of the whole file either way. SessionNotFound, NotATranscript as ``scan``.
+    Of a large file that was compacted only the part since then, where that alone decides; else the
+    whole. Numbers and offsets are those of the whole file either way. SessionNotFound,
+    NotATranscript as ``scan``.
     """
     with open_transcript(path) as stream:
         offset = _offset_of_live(stream)
@@ -272,7 +305,10 @@ def is_live_part_within(path: str, limit: int) -> bool:
 
 
 def was_compacted(path: str) -> bool:
-    """Whether there is a compaction in a session, with something before it. SessionNotFound as ``scan``."""
+    """Whether there is a compaction in a session, with something before it.
+
+    SessionNotFound as ``scan``.
+    """
     with open_transcript(path) as stream:
         return _last_compaction(stream, os.fstat(stream.fileno()).st_size, 0)[1] > 0
 
@@ -307,7 +343,9 @@ def chooses_alike(tail: Transcript) -> bool:
     """Whether the records of a file's end point at the same branch as those of the whole file."""
     known = tail.by_uuid
     for node in tail.nodes:
-        if node.segment and not known.keys() >= set(node.segment.uuids or (node.segment.head, node.segment.tail)):
+        if node.segment and not known.keys() >= set(
+            node.segment.uuids or (node.segment.head, node.segment.tail)
+        ):
             return False  # kept messages lie farther up
     if tail.checkpoint.uuid:
         pointed = known.get(tail.checkpoint.uuid)
@@ -323,10 +361,15 @@ def chooses_alike(tail: Transcript) -> bool:
 def certain_chain(tail: Transcript) -> list[Node]:
     """The end of the live chain, as far as the end of the file tells it; empty if it doesn't."""
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
-    rows = [node for node in tail.nodes if not node.sidechain and not node.broken and node.kind != PROGRESS]
+    rows = [
+        node
+        for node in tail.nodes
+        if not node.sidechain and not node.broken and node.kind != PROGRESS
+    ]
     # A branch that is not the last one may stand back where a compaction farther up kept messages.
     certain = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
-    # What came back to a record without a parent, by the answer that both are of, hangs on what kept messages hang on.
+    # What came back to a record without a parent, by the answer that both are of, hangs on what
+    # kept messages hang on.
     begun_anew = any(node.parent is None for node in chain[1:])
     return chain if certain and not begun_anew else []
 
@@ -335,7 +378,11 @@ def is_complete(chain: list[Node], tail: Transcript) -> bool:
     """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
     if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
         return False
-    return tail.size > SKIPPED_BYTES if chain[0].segment is None else Graph(tail.nodes, tail.size).spliced
+    return (
+        tail.size > SKIPPED_BYTES
+        if chain[0].segment is None
+        else Graph(tail.nodes, tail.size).spliced
+    )
 
 
 def stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:
@@ -349,6 +396,9 @@ def _last_boundary(tail: Transcript) -> int:
 
 
 def _hinted(path: str) -> bool:
-    """Whether any line of the file may choose the branch; a search for bytes, far cheaper than a scan."""
+    """Whether any line of the file may choose the branch.
+
+    A search for bytes, far cheaper than a scan.
+    """
     with open_transcript(path) as stream:
         return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

@@ -1,6 +1,7 @@
 """Pieces: the contents of records that a placeholder could stand for, each with its address and its size.
 
-Gathered while a file is scanned; what a piece says is copied out of the record, so that the record can be let go.
+Gathered while a file is scanned; what a piece says is copied out of the record, so that the record
+can be let go.
 """
 
 from __future__ import annotations
@@ -42,7 +43,16 @@ SIGNATURE = 232
 """Characters of a thought's signature that are no thought. The rest is its encryption, in base64: of most thoughts
 recent clients keep nothing else (median over 139 of the corpus)."""
 
-_TARGETS = ("file_path", "notebook_path", "path", "command", "pattern", "url", "query", "description")
+_TARGETS = (
+    "file_path",
+    "notebook_path",
+    "path",
+    "command",
+    "pattern",
+    "url",
+    "query",
+    "description",
+)
 _EXTENT = ("offset", "limit", "pages")
 
 
@@ -58,9 +68,9 @@ class ToolCall(NamedTuple):
 class Piece(NamedTuple):
     """One content that could be trimmed.
 
-    ``number`` is the record's line, ``address`` the value in it. ``characters`` reach the API; ``tokens`` is the cost
-    of what has no characters (images, documents), else 0. ``call`` is the tool call that it belongs to, ``digest``
-    equal for equal contents of results.
+    ``number`` is the record's line, ``address`` the value in it. ``characters`` reach the API;
+    ``tokens`` is the cost of what has no characters (images, documents), else 0. ``call`` is the
+    tool call that it belongs to, ``digest`` equal for equal contents of results.
     """
 
     number: int
@@ -80,10 +90,11 @@ class Piece(NamedTuple):
 class Pieces:
     """An observer of ``transcript.scan``: every piece of a file, and what is known of its calls by their ids.
 
-    ``failed`` are calls whose answer is an error, ``answered`` the records of the answers, ``origins`` say where the
-    original of a record is that was trimmed before. ``visible_thoughts`` are characters of thinking, by record;
-    ``answers`` the records of answers that are placeholders already. ``thinking_in`` names the answer of each record
-    with thinking, ``voiced`` the records in which an answer says more.
+    ``failed`` are calls whose answer is an error, ``answered`` the records of the answers,
+    ``origins`` say where the original of a record is that was trimmed before. ``visible_thoughts``
+    are characters of thinking, by record; ``answers`` the records of answers that are placeholders
+    already. ``thinking_in`` names the answer of each record with thinking, ``voiced`` the records
+    in which an answer says more.
     """
 
     def __init__(self) -> None:
@@ -166,7 +177,14 @@ class Pieces:
         if isinstance(content, str):
             refused = call in self.failed and content.startswith(records.REJECTION)
             if len(content) > SHORTEST and not refused and not was_trimmed(content):
-                yield Piece(node.number, (*at, "content"), RESULT, len(content), call=call, digest=hash(content))
+                yield Piece(
+                    node.number,
+                    (*at, "content"),
+                    RESULT,
+                    len(content),
+                    call=call,
+                    digest=hash(content),
+                )
             return
         for index, inner in enumerate(content if isinstance(content, list) else ()):
             if not isinstance(inner, dict):
@@ -175,13 +193,22 @@ class Pieces:
             if string(inner, "type") in records.MEDIA:
                 yield Piece(node.number, inside, MEDIA, 0, media_tokens(inner), call=call)
             elif len(text := string(inner, "text")) > SHORTEST and not was_trimmed(text):
-                yield Piece(node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text))
+                yield Piece(
+                    node.number, (*inside, "text"), RESULT, len(text), call=call, digest=hash(text)
+                )
 
 
 def calls_in(record: Record) -> dict[str, ToolCall]:
-    """The tool calls that a record makes, by their ids; those of sub-agents and of plain exports too."""
+    """The tool calls that a record makes, by their ids.
+
+    Those of sub-agents and of plain exports too.
+    """
     made = records.calls(record) if records.kind(record) == records.ASSISTANT else []
-    return {string(block, "id"): _tool_call(block, 0) for block in made if isinstance(block.get("input"), dict)}
+    return {
+        string(block, "id"): _tool_call(block, 0)
+        for block in made
+        if isinstance(block.get("input"), dict)
+    }
 
 
 def _tool_call(block: Record, number: int) -> ToolCall:
@@ -189,7 +216,9 @@ def _tool_call(block: Record, number: int) -> ToolCall:
     target = next((found for key in _TARGETS if (found := string(given, key))), "")
     # Of anything but a number or a text only what it is, since it may nest without end.
     extent = (given.get(key) for key in _EXTENT)
-    plain = (v if v is None or isinstance(v, (str, int, float)) else type(v).__name__ for v in extent)
+    plain = (
+        v if v is None or isinstance(v, (str, int, float)) else type(v).__name__ for v in extent
+    )
     return ToolCall(number, string(block, "name"), target, tuple(plain))
 
 

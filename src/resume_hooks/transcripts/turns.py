@@ -1,6 +1,7 @@
 """Turns as people count them: by prompts, in the order of the file, from 1.
 
-Such a number stays when a session is appended to or compacted; numbers within the live chain would not.
+Such a number stays when a session is appended to or compacted; numbers within the live chain would
+not.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ _FORM = re.compile(r"(?:([0-9]{1,7})(-)?((?<=-)[0-9]{1,7})?|last|-([0-9]{1,7}))"
 
 
 def opens_turn(record: Record, *, subagent: bool = False) -> bool:
-    """Whether a record opens the next turn. In a sub-agent's own file every record is marked as a side chain."""
-    return is_prompt({**record, "isSidechain": False} if subagent and record.get("type") == USER else record)
+    """Whether a record opens the next turn.
+
+    In a sub-agent's own file every record is marked as a side chain.
+    """
+    return is_prompt(
+        {**record, "isSidechain": False} if subagent and record.get("type") == USER else record
+    )
 
 
 class Turns(NamedTuple):
@@ -30,16 +36,26 @@ class Turns(NamedTuple):
     from_end: int = 0
 
     def within(self, count: int) -> range:
-        """The numbers meant of ``count`` turns; 0 stands before the first prompt. UsageError if there are none."""
+        """The numbers meant of ``count`` turns; 0 stands before the first prompt.
+
+        UsageError if there are none.
+        """
         first = max(1, count - self.from_end + 1) if self.from_end else self.first
         if first > count:
-            there = f"It has turns 1 to {count}." if count else "It has no turns; --turns 0 is what stands in it."
+            there = (
+                f"It has turns 1 to {count}."
+                if count
+                else "It has no turns; --turns 0 is what stands in it."
+            )
             raise UsageError(f"No turn {first} in this session", there)
         return range(first, min(count, count if self.last is None else self.last) + 1)
 
 
 def parse(text: str) -> Turns:
-    """The turns that ``text`` asks for: ``12``, ``12-15``, ``12-``, ``last``, ``-3``. UsageError for anything else."""
+    """The turns that ``text`` asks for: ``12``, ``12-15``, ``12-``, ``last``, ``-3``.
+
+    UsageError for anything else.
+    """
     match = _FORM.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"'{one_line(plain_line(text), 40)}' names no turns", FORMS)

@@ -1,6 +1,9 @@
-"""What a copy of a conversation must know of a file besides its records; gathered while the file is scanned.
+"""What a copy of a conversation must know of a file besides its records.
 
-Which records need mending before an API takes them, and which snapshots of the user's files belong to which messages.
+Gathered while the file is scanned.
+
+Which records need mending before an API takes them, and which snapshots of the user's files belong
+to which messages.
 """
 
 from __future__ import annotations
@@ -34,7 +37,9 @@ class WriteScan:
         """Take in one record."""
         if node is not None:
             stray = "sentAsUuid" in record and not node.given_uuid
-            if node.spoken and (stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)):
+            if node.spoken and (
+                stray or needs_mending(record) or _repeats(node.calls) or _repeats(node.results)
+            ):
                 self.mends.add(node.number)
         elif (kind := records.kind(record)) in SNAPSHOTS:
             message = string(records.mapping(record, "snapshot"), "messageId")
@@ -50,12 +55,17 @@ def needs_mending(record: Record) -> bool:
     if isinstance(content, str):
         return record.get("type") == records.ASSISTANT or not content.strip()
     if content == []:
-        return record.get("type") != records.ASSISTANT  # an answer without blocks is passed over by every client
+        return (
+            record.get("type") != records.ASSISTANT
+        )  # an answer without blocks is passed over by every client
     return isinstance(content, list) and any(map(_is_hollow, content))
 
 
 def mend(record: Record) -> Record | None:
-    """``record`` with blank text and unsigned thinking taken out, an answer as blocks; None if nothing is left."""
+    """``record`` with blank text and unsigned thinking taken out, an answer as blocks.
+
+    None if nothing is left.
+    """
     found: Any = records.message(record).get("content")
     kept: list[Record] = []
     known: set[tuple[str, str]] = set()  # calls and results, of which the first of each id stays

@@ -15,7 +15,12 @@ DAY = 86_400
 def aged(home: ConfigHome, number: int, days: float, cwd: str = CWD) -> SessionFile:
     """A session that was last written so many days ago."""
     own_id = session_id(number)
-    path = write_session(home.project(cwd), own_id, conversation(1, session_id=own_id), mtime=time.time() - days * DAY)
+    path = write_session(
+        home.project(cwd),
+        own_id,
+        conversation(1, session_id=own_id),
+        mtime=time.time() - days * DAY,
+    )
     return session_file(path)
 
 

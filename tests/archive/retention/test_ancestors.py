@@ -1,4 +1,7 @@
-"""Ancestors are in the vault from the birth of a child on, whatever made it; the child never waits for that."""
+"""Ancestors are in the vault from the birth of a child on, whatever made it.
+
+The child never waits for that.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,11 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.retention import ancestors, archive_sessions, pending
-from resume_hooks.archive.retention.ancestors import archive_ancestors, archive_parents, archive_pending
+from resume_hooks.archive.retention.ancestors import (
+    archive_ancestors,
+    archive_parents,
+    archive_pending,
+)
 from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -46,10 +53,15 @@ def test_a_child_keeps_its_parent_and_all_before(config_home: ConfigHome) -> Non
     assert archived_ids(config_home.where) == sorted([root.session_id, first.session_id])
     kept = find(root.session_id, config_home.where)
     assert kept
-    assert {os.path.basename(part.place) for part in kept.parts} == {os.path.basename(root.path), output.name}
+    assert {os.path.basename(part.place) for part in kept.parts} == {
+        os.path.basename(root.path),
+        output.name,
+    }
 
 
-def test_a_parent_that_is_kept_costs_no_more(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_parent_that_is_kept_costs_no_more(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Until it grows: then what its next child came from is archived, too."""
     root = aged(config_home, 1, 0)
     rolled(config_home, root)
@@ -76,7 +88,10 @@ def test_a_vault_that_refuses_is_a_warning(config_home: ConfigHome) -> None:
     assert archive_pending(config_home.where, never) == 1
     (state / "vault").unlink()
     assert archive_pending(config_home.where, never) == 0
-    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == ([root.session_id], [])
+    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == (
+        [root.session_id],
+        [],
+    )
 
 
 def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
@@ -91,11 +106,17 @@ def test_what_takes_long_is_left_for_later(config_home: ConfigHome) -> None:
 
 
 def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a long lineage that nobody kept yet a verb keeps as much as it has time for; the rest is noted."""
+    """Of a long lineage that nobody kept yet a verb keeps as much as it has time for.
+
+    The rest is noted.
+    """
     monkeypatch.setattr(ancestors, "LIMIT", -1.0)
     root = aged(config_home, 1, 0)
     assert rolled(config_home, root).warnings == ()
-    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == ([], [root.session_id])
+    assert (archived_ids(config_home.where), pending.pending_ids(config_home.where)) == (
+        [],
+        [root.session_id],
+    )
 
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
@@ -108,7 +129,9 @@ def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> 
 
 def test_what_lies_elsewhere_is_left_alone(config_home: ConfigHome, tmp_path: Path) -> None:
     """The client deletes nothing outside of its project folders."""
-    path = write_session(tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1)))
+    path = write_session(
+        tmp_path / "elsewhere", session_id(1), conversation(1, session_id=session_id(1))
+    )
     rows = Family(config_home.where).lineage(path)
     assert archive_ancestors(rows, config_home.where) == []
     assert archived_ids(config_home.where) == []
@@ -135,7 +158,9 @@ def test_who_forks_keeps(config_home: ConfigHome) -> None:
     assert archived_ids(config_home.where) == [parent.session_id]
 
 
-def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_error_of_the_vault_is_told(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In the words of the error."""
 
     def refuse(*_: object, **__: object) -> None:
@@ -143,4 +168,6 @@ def test_another_error_of_the_vault_is_told(config_home: ConfigHome, monkeypatch
 
     monkeypatch.setattr(archive_sessions, "archive_session", refuse)
     root = aged(config_home, 1, 0)
-    assert rolled(config_home, root).warnings == (f"The ancestor {root.session_id} is not in the vault yet: No room.",)
+    assert rolled(config_home, root).warnings == (
+        f"The ancestor {root.session_id} is not in the vault yet: No room.",
+    )

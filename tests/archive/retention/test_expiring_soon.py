@@ -27,7 +27,10 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     assert found.first == first.mtime + 30 * 86_400
     finding = _check_expiry(CWD)
     assert (finding.level, finding.code) == ("note", "soon")
-    assert "2 sessions in 2 projects, and files of 1 younger ones, expire within seven days, from 20" in finding.detail
+    assert (
+        "2 sessions in 2 projects, and files of 1 younger ones, expire within seven days, from 20"
+        in finding.detail
+    )
     assert "the client's default" in finding.detail
 
 
@@ -35,11 +38,18 @@ def test_the_next_seven_days_of_all_projects(config_home: ConfigHome) -> None:
     ("settings", "days", "level", "said"),
     [
         ({"cleanupPeriodDays": 0}, 25, "ok", "deletes no session"),
-        ({"cleanupPeriodDays": 90}, 25, "ok", "90 days after their last write (cleanupPeriodDays in "),
+        (
+            {"cleanupPeriodDays": 90},
+            25,
+            "ok",
+            "90 days after their last write (cleanupPeriodDays in ",
+        ),
         ({}, 1, "ok", "none within seven days"),
     ],
 )
-def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, level: str, said: str) -> None:
+def test_nothing_to_tell(
+    config_home: ConfigHome, settings: Any, days: float, level: str, said: str
+) -> None:
     """Which level of the client's settings decides stands there."""
     (config_home.config / "settings.json").write_text(json.dumps(settings))
     aged(config_home, 1, days)
@@ -48,7 +58,9 @@ def test_nothing_to_tell(config_home: ConfigHome, settings: Any, days: float, le
     assert said in finding.detail
 
 
-def test_all_is_kept_or_nothing_may_be(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_is_kept_or_nothing_may_be(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The vault has all of them; or it is off, and says so."""
     archive_session(aged(config_home, 1, 25), config_home.where)
     assert _check_expiry(CWD).code == "kept"
@@ -62,7 +74,10 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     aged(config_home, 3, 1)
     archive_session(soon, config_home.where)
     found = page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
-    assert [(row.session_id, row.kept) for row in found.rows] == [(soon.session_id, True), (late.session_id, False)]
+    assert [(row.session_id, row.kept) for row in found.rows] == [
+        (soon.session_id, True),
+        (late.session_id, False),
+    ]
     assert [row.expires_days for row in found.rows] == [1, 4]
     assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
     assert page(SessionLister(CWD, config_home.where), None, limit=0).rows[0].expires_days == 28

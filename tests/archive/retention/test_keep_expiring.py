@@ -18,11 +18,16 @@ from tests.builders import CWD, ConfigHome, session_id
 
 def sliced(home: ConfigHome, *, waiting: bool = True, over: bool = False, cwd: str = CWD) -> Slice:
     """One slice for the project of CWD."""
-    return archive_expiring(home.project().name, cwd, home.where, at_once if over else never, waiting=waiting)
+    return archive_expiring(
+        home.project().name, cwd, home.where, at_once if over else never, waiting=waiting
+    )
 
 
 def test_what_goes_soon_is_kept_once(config_home: ConfigHome) -> None:
-    """Old sessions and old outputs of young ones; then nothing; the next look is when the next is due."""
+    """Old sessions and old outputs of young ones; then nothing.
+
+    The next look is when the next is due.
+    """
     aged(config_home, 1, 25)
     aged(config_home, 2, 22.5)
     young = aged(config_home, 3, 0.1)
@@ -57,7 +62,10 @@ def test_what_was_written_since_is_kept_again(config_home: ConfigHome) -> None:
 
 
 def test_other_projects_are_kept_when_nobody_waits(config_home: ConfigHome) -> None:
-    """What this client's own sweep would take from them within a day; what has days left is for their own starts."""
+    """What this client's own sweep would take from them within a day.
+
+    What has days left is for their own starts.
+    """
     aged(config_home, 1, 31, cwd="/other")
     aged(config_home, 2, 25, cwd="/other")
     assert sliced(config_home).kept == 0
@@ -97,7 +105,9 @@ def test_nothing_where_the_vault_is_off(config_home: ConfigHome) -> None:
 def test_what_takes_long_is_left_while_somebody_waits(config_home: ConfigHome, what: str) -> None:
     """Many files or bytes; others go on meanwhile."""
     session = aged(config_home, 1, 29)
-    folder = with_backups(config_home, session, 29, count=archive_sessions.MOST_FILES + 1 if what == "files" else 1)
+    folder = with_backups(
+        config_home, session, 29, count=archive_sessions.MOST_FILES + 1 if what == "files" else 1
+    )
     if what == "bytes":
         (folder / "large@v1").write_bytes(bytes(permission.MOST_BYTES))
         os.utime(folder, (time.time() - 29 * DAY,) * 2)

@@ -14,8 +14,13 @@ AT = "2026-11-27T09:30:00.000Z"
 INSTANT = AT.replace(":", "-")
 
 
-def moved(home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()) -> Path:
-    """Move a session, and what lies under its id, as that engine did; those ``hidden`` stay on their way there."""
+def moved(
+    home: ConfigHome, session_id: str, *, complete: bool = True, hidden: tuple[str, ...] = ()
+) -> Path:
+    """Move a session, and what lies under its id, as that engine did.
+
+    Those ``hidden`` stay on their way there.
+    """
     project = home.project()
     key = f"projects/{project.name}"
     agents = [f"{key}/{path.name}" for path in sorted(project.glob("agent-*"))]
@@ -28,16 +33,27 @@ def moved(home: ConfigHome, session_id: str, *, complete: bool = True, hidden: t
         path = home.config / place
         first, _, rest = place.partition("/")
         name = first if first in {"file-history", "tasks"} else rest.rpartition("/")[2]
-        files = sorted(each for each in path.rglob("*") if not each.is_dir()) if path.is_dir() else [path]
+        files = (
+            sorted(each for each in path.rglob("*") if not each.is_dir())
+            if path.is_dir()
+            else [path]
+        )
         whole = hashlib.sha256()
         for file in files:
             inner = os.fsencode(os.path.relpath(file, path)) if file != path else b""
             whole.update(inner + b"\0" + hashlib.sha256(file.read_bytes()).digest())
         size = sum(file.stat().st_size for file in files)
         parts.append(
-            {"place": place, "files": len(files), "size": size, "sha256": whole.hexdigest() if complete else ""}
+            {
+                "place": place,
+                "files": len(files),
+                "size": size,
+                "sha256": whole.hexdigest() if complete else "",
+            }
         )
-        target = path.with_name(f".{path.name}.{INSTANT}.moving") if name in hidden else folder / name
+        target = (
+            path.with_name(f".{path.name}.{INSTANT}.moving") if name in hidden else folder / name
+        )
         shutil.move(path, target)
     manifest = {
         "session_id": session_id,

@@ -18,7 +18,9 @@ from tests.builders import SESSION, ConfigHome, conversation, custom_title, writ
 OLD = time.time() - 5 * 24 * 60 * 60
 
 
-def laid_out(home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2) -> SessionFile:
+def laid_out(
+    home: ConfigHome, number: str = SESSION, title: str = "Fix the parser", turns: int = 2
+) -> SessionFile:
     """A session with sub-agents in both places, a large output, a backup of a file, and a task."""
     folder = home.project()
     rows = [*conversation(turns, session_id=number), custom_title(title, number)]
@@ -61,7 +63,11 @@ def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
     found = {}
     for part in kept.parts:
         steps = part.place.split("/")
-        path = folder / "file-history" / steps[-1] if steps[0] == "file-history" else folder.joinpath(*steps[2:])
+        path = (
+            folder / "file-history" / steps[-1]
+            if steps[0] == "file-history"
+            else folder.joinpath(*steps[2:])
+        )
         found[part.place] = path.read_bytes()
     return found
 
@@ -69,4 +75,8 @@ def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
 def vault_files(home: ConfigHome) -> list[str]:
     """Every file in the vault, but for locks."""
     root = Path(vault(home.where))
-    return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file() and path.name != "lock")
+    return sorted(
+        str(path.relative_to(root))
+        for path in root.rglob("*")
+        if path.is_file() and path.name != "lock"
+    )

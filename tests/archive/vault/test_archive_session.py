@@ -31,14 +31,24 @@ SLOT = "projects/-home-user-proj"
 
 
 def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
-    """One private file with all that belongs to a session; nothing that happens to the client's files changes it."""
+    """One private file with all that belongs to a session.
+
+    Nothing that happens to the client's files changes it.
+    """
     session = laid_out(config_home, turns=50)
     kept = archive_session(session, config_home.where)
     before = client_files(config_home)
     assert (kept.complete, kept.title, kept.cwd) == (True, "Fix the parser", "/home/user/proj")
-    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{kept.transcript.where}"]
+    assert vault_files(config_home) == [
+        f"{SESSION}/manifest.json",
+        f"{SESSION}/{kept.transcript.where}",
+    ]
     assert kept.size == sum(map(len, before.values()))
-    assert kept.stored == os.path.getsize(os.path.join(kept.folder, kept.transcript.where)) < kept.size / 3
+    assert (
+        kept.stored
+        == os.path.getsize(os.path.join(kept.folder, kept.transcript.where))
+        < kept.size / 3
+    )
     for place in before:
         (config_home.config / place).write_bytes(b"")  # cut short in place
     assert kept_files(kept, config_home) == before
@@ -46,13 +56,20 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     assert int(os.stat(opened(kept, config_home.where)).st_mtime) == int(OLD)
     assert all_archived(config_home.where) == [kept]
     assert verify(kept) == []
-    assert project_folder_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(session.path)
-    assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {0o700}
+    assert project_folder_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(
+        session.path
+    )
+    assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {
+        0o700
+    }
     assert {path.stat().st_mode & 0o777 for path in Path(kept.folder).iterdir()} == {0o600}
 
 
 def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
-    """The manifest is not even written again; what was appended makes one new pack, and is no earlier state."""
+    """The manifest is not even written again.
+
+    What was appended makes one new pack, and is no earlier state.
+    """
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     before = os.stat(os.path.join(kept.folder, "manifest.json"))
@@ -62,8 +79,13 @@ def test_nothing_changed_costs_nothing(config_home: ConfigHome) -> None:
         stream.write(b'{"type":"x"}\n')
     again = archive_session(locate.session_file(session.path), config_home.where)
     assert (again.earlier, kept_files(again, config_home)) == ((), client_files(config_home))
-    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{again.transcript.where}"]
-    assert kept_files(kept, config_home) == kept_files(again, config_home)  # for whoever has read the older manifest
+    assert vault_files(config_home) == [
+        f"{SESSION}/manifest.json",
+        f"{SESSION}/{again.transcript.where}",
+    ]
+    assert kept_files(kept, config_home) == kept_files(
+        again, config_home
+    )  # for whoever has read the older manifest
 
 
 @pytest.mark.parametrize("how", ["shorter", "other", "in place"])
@@ -92,8 +114,13 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
 
 
 @pytest.mark.parametrize("how", ["flipped", "gone"])
-def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: ConfigHome, how: str) -> None:
-    """What the client has goes into a new pack; the damaged one stays for what only it holds, and verifying tells."""
+def test_a_damaged_pack_keeps_no_session_from_being_archived(
+    config_home: ConfigHome, how: str
+) -> None:
+    """What the client has goes into a new pack.
+
+    The damaged one stays for what only it holds, and verifying tells.
+    """
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     output = Path(session.path.replace(".jsonl", "/tool-results/toolu_1.txt"))
@@ -110,14 +137,22 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(config_home: Config
     assert again.transcript.where != pack.name
     assert {part.where for part in again.parts} == {again.transcript.where, pack.name}
     ((content, sha256),) = [
-        (b"".join(pieces), part.sha256) for part, pieces in unpack.pack_contents(again.folder, [again.transcript])
+        (b"".join(pieces), part.sha256)
+        for part, pieces in unpack.pack_contents(again.folder, [again.transcript])
     ]
-    assert (content, hashlib.sha256(content).hexdigest()) == (Path(session.path).read_bytes(), sha256)
-    assert {finding.name for finding in verify(again)} == {"missing" if how == "gone" else "damaged"}
+    assert (content, hashlib.sha256(content).hexdigest()) == (
+        Path(session.path).read_bytes(),
+        sha256,
+    )
+    assert {finding.name for finding in verify(again)} == {
+        "missing" if how == "gone" else "damaged"
+    }
 
 
 @pytest.mark.parametrize("how", ["cut", "appended"])
-def test_written_while_it_is_packed(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_written_while_it_is_packed(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     """What is appended is for the next time; of a file that is cut short nothing counts."""
     session = laid_out(config_home)
     before = client_files(config_home)
@@ -162,7 +197,10 @@ def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
     again = archive_session(session, config_home.where)
     assert kept_files(again, config_home) == client_files(config_home)
     (earlier,) = again.earlier
-    assert kept_files(as_it_was(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"] == b"the user's file"
+    assert (
+        kept_files(as_it_was(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"]
+        == b"the user's file"
+    )
     assert states(again) == []
 
 
@@ -201,7 +239,10 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     note = Path(kept.folder, "manifest.json")
-    for content, why in ((b'{"version":2}', "newer resume-hooks"), (b"[]", "can't be read as a manifest")):
+    for content, why in (
+        (b'{"version":2}', "newer resume-hooks"),
+        (b"[]", "can't be read as a manifest"),
+    ):
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):
             archive_session(session, config_home.where)
@@ -239,7 +280,9 @@ def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> N
         archive_session(locate.session_file(str(path)), config_home.where)
 
 
-def test_switched_off(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_switched_off(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """By the setting, by an employer: nothing is kept, and both say why."""
     session = laid_out(config_home)
     stored_settings.store("vault", "off", config_home.where)
@@ -292,8 +335,13 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
         assert archive_session(session, config_home.where, patience=0) == kept
 
 
-def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is kept as it is needs nothing written, and can be read; anything else says where and why."""
+def test_a_vault_that_can_not_be_written(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is kept as it is needs nothing written, and can be read.
+
+    Anything else says where and why.
+    """
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
     opened(kept, config_home.where)
@@ -321,7 +369,10 @@ def test_a_vault_that_can_not_be_written(config_home: ConfigHome, monkeypatch: p
 def test_a_full_disk_leaves_what_was(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, call: str, renewed: bool
 ) -> None:
-    """What was kept before still is; of what was begun nothing is left; the path of the session is told once."""
+    """What was kept before still is; of what was begun nothing is left.
+
+    The path of the session is told once.
+    """
     first = archive_session(laid_out(config_home), config_home.where)
     other = laid_out(config_home, session_id(2), "Other")
     if renewed:
@@ -332,11 +383,18 @@ def test_a_full_disk_leaves_what_was(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(PackWriter if call == "write" else os, "add" if call == "write" else call, full)
+        patch.setattr(
+            PackWriter if call == "write" else os, "add" if call == "write" else call, full
+        )
         with pytest.raises(WriteFailed) as failure:
             archive_session(other, config_home.where)
-    assert str(failure.value).startswith(f"{other.path} could not be archived: No space left on device")
+    assert str(failure.value).startswith(
+        f"{other.path} could not be archived: No space left on device"
+    )
     assert all_archived(config_home.where) == [first]
     assert verify(first) == []
-    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{first.transcript.where}"]
+    assert vault_files(config_home) == [
+        f"{SESSION}/manifest.json",
+        f"{SESSION}/{first.transcript.where}",
+    ]
     assert archive_session(other, config_home.where).complete

@@ -17,7 +17,14 @@ from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.archive.vault.trash import GONE
-from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, SessionOpen, UsageError, WriteFailed
+from resume_hooks.errors import (
+    AmbiguousLocator,
+    PlaceTaken,
+    SessionNotFound,
+    SessionOpen,
+    UsageError,
+    WriteFailed,
+)
 from resume_hooks.paths import Where
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
@@ -28,7 +35,14 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import move, removal
 from tests.archive.vault import former_trash
 from tests.archive.vault.laid_out import OLD, laid_out
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 from tests.crashes import crashes, outcome
 from tests.needs import corpus, corpus_sessions
 from tests.storage.test_move import across, digested
@@ -61,7 +75,9 @@ def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Retrieval:
 
 
 @pytest.fixture(params=["same", "other", "no links"])
-def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+def file_systems(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], None]:
     """Let the trash lie on the same file system, or on another one, or have no hard links, once it is called."""
 
     def set_up() -> None:
@@ -76,15 +92,25 @@ def file_systems(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     return set_up
 
 
-def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_systems: Callable[[], None]) -> None:
-    """Transcript, sub-agents, outputs, backups: nothing stays; all comes back with its time, and the trash is empty."""
-    bystander = write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD)
+def test_a_session_goes_whole_and_comes_back(
+    config_home: ConfigHome, file_systems: Callable[[], None]
+) -> None:
+    """Transcript, sub-agents, outputs, backups: nothing stays.
+
+    All comes back with its time, and the trash is empty.
+    """
+    bystander = write_session(
+        config_home.project(), OTHER, conversation(1, session_id=OTHER), mtime=OLD
+    )
     session = laid_out(config_home)
     before = everything(config_home)
     file_systems()
     entry = delete(session, config_home)
     assert set(everything(config_home)) == {bystander}
-    assert (len(entry.parts), entry.size) == (7, sum(len(b) for p, (b, _) in before.items() if p != bystander))
+    assert (len(entry.parts), entry.size) == (
+        7,
+        sum(len(b) for p, (b, _) in before.items() if p != bystander),
+    )
     assert entry.complete
     assert trash.all_deleted(config_home.where) == [entry]
     assert os.stat(entry.folder).st_mode & 0o777 == 0o700
@@ -94,7 +120,9 @@ def test_a_session_goes_whole_and_comes_back(config_home: ConfigHome, file_syste
 
 
 @pytest.mark.parametrize("verb", ["delete", "restore"])
-def test_killed_anywhere_nothing_is_lost(config_home: ConfigHome, file_systems: Callable[[], None], verb: str) -> None:
+def test_killed_anywhere_nothing_is_lost(
+    config_home: ConfigHome, file_systems: Callable[[], None], verb: str
+) -> None:
     """At every step: what is not in its place is told by the trash, and a restore brings all back as it was."""
     path = laid_out(config_home).path
     before = everything(config_home)
@@ -152,7 +180,9 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
     assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
 
 
-def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_puts_all_back(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Ctrl+C while the digests are made: the session is where it was."""
     session = laid_out(config_home)
     before = everything(config_home)
@@ -167,7 +197,9 @@ def test_an_interrupt_puts_all_back(config_home: ConfigHome, monkeypatch: pytest
     assert everything(config_home) == before
 
 
-def test_what_can_not_be_put_back_is_told(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_put_back_is_told(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It stays in the trash, which says so, and restore joins both halves."""
     session = laid_out(config_home)
     before = everything(config_home)
@@ -217,7 +249,9 @@ def test_a_live_session_stays(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("place", ["outside", "other name", "link", "linked folder"])
-def test_what_is_no_session_of_a_client_is_refused(config_home: ConfigHome, tmp_path: Path, place: str) -> None:
+def test_what_is_no_session_of_a_client_is_refused(
+    config_home: ConfigHome, tmp_path: Path, place: str
+) -> None:
     """Whatever a locator may name: rm is for that."""
     folder = config_home.project()
     path = {
@@ -228,7 +262,9 @@ def test_what_is_no_session_of_a_client_is_refused(config_home: ConfigHome, tmp_
     }[place]
     if place == "linked folder":
         path.parent.symlink_to(tmp_path)
-    real = Path(write_session(tmp_path, OTHER if place == "link" else SESSION, conversation(1), mtime=OLD))
+    real = Path(
+        write_session(tmp_path, OTHER if place == "link" else SESSION, conversation(1), mtime=OLD)
+    )
     if place == "other name":
         real.rename(path)
     elif place == "link":
@@ -238,7 +274,10 @@ def test_what_is_no_session_of_a_client_is_refused(config_home: ConfigHome, tmp_
 
 
 def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
-    """They and what they lead to stay; a link inside its own folder moves as a link, and comes back as one."""
+    """They and what they lead to stay.
+
+    A link inside its own folder moves as a link, and comes back as one.
+    """
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "precious").write_bytes(b"precious")
@@ -305,7 +344,9 @@ def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
-def test_nothing_is_restored_through_a_link(config_home: ConfigHome, tmp_path: Path, linked: str) -> None:
+def test_nothing_is_restored_through_a_link(
+    config_home: ConfigHome, tmp_path: Path, linked: str
+) -> None:
     """What somebody linked in its place meanwhile leads elsewhere."""
     session = laid_out(config_home)
     entry = delete(session, config_home)
@@ -339,10 +380,14 @@ def test_folders_that_went_are_made_anew(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("setting", "left"), [(None, 7), (4, 2), (1, 1), (400, None)])
-def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting: int | None, left: int | None) -> None:
+def test_an_old_session_does_not_expire_at_once(
+    config_home: ConfigHome, setting: int | None, left: int | None
+) -> None:
     """The client deletes by time at its next start: what is too old is left some days, younger files keep theirs."""
     if setting:
-        (config_home.config / "settings.json").write_text(json.dumps({"cleanupPeriodDays": setting}))
+        (config_home.config / "settings.json").write_text(
+            json.dumps({"cleanupPeriodDays": setting})
+        )
     session = laid_out(config_home)
     long_ago = time.time() - 100 * 24 * 60 * 60
     for path in everything(config_home):
@@ -357,13 +402,22 @@ def test_an_old_session_does_not_expire_at_once(config_home: ConfigHome, setting
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
-    """Id, title, their parts, the path it had; ambiguity lists, and each of several deletes by its instant."""
-    for number, title in ((SESSION, "One"), ("11111111-2222-4111-8111-111111111111", "Two"), (OTHER, "One")):
+    """Id, title, their parts, the path it had.
+
+    Ambiguity lists, and each of several deletes by its instant.
+    """
+    for number, title in (
+        (SESSION, "One"),
+        ("11111111-2222-4111-8111-111111111111", "Two"),
+        (OTHER, "One"),
+    ):
         delete(laid_out(config_home, number, title), config_home)
     assert found("00000002", config_home.where).session_id == OTHER
     for locator in ("Two", "two", "title:Two"):
         assert found(locator, config_home.where).title == "Two"
-    assert found(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id == OTHER
+    assert (
+        found(str(config_home.project() / f"{OTHER}.jsonl"), config_home.where).session_id == OTHER
+    )
     for locator in ("1111", "One"):
         with pytest.raises(AmbiguousLocator) as told:
             found(locator, config_home.where)
@@ -379,7 +433,12 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     first, second = (str(row["locator"]) for row in several.value.candidates)
     assert [row["title"] for row in several.value.candidates] == ["Later", "One"]
     assert first == again.locator
-    for named in (first, first[:8] + first[36:], f"{OTHER}@{again.deleted_at}", f"Later@{again.instant}"):
+    for named in (
+        first,
+        first[:8] + first[36:],
+        f"{OTHER}@{again.deleted_at}",
+        f"Later@{again.instant}",
+    ):
         assert found(named, config_home.where) == again
     assert found(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
@@ -409,12 +468,18 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
         {"title": None},
         {"parts": [{"place": "../../etc/passwd", "files": 1, "size": 1, "sha256": ""}]},
         {"parts": [{"place": f"projects/../{SESSION}.jsonl", "files": 1, "size": 1, "sha256": ""}]},
-        {"parts": [{"place": f"projects/a/b/{SESSION}.jsonl", "files": 1, "size": 1, "sha256": ""}]},
+        {
+            "parts": [
+                {"place": f"projects/a/b/{SESSION}.jsonl", "files": 1, "size": 1, "sha256": ""}
+            ]
+        },
         {"parts": [{"place": f"file-history/{SESSION}", "files": 1, "size": 1, "sha256": ""}]},
         {"parts": [{"place": "projects/a/authorized_keys", "files": 1, "size": 1, "sha256": ""}]},
     ],
 )
-def test_a_note_that_was_tampered_with_moves_nothing(config_home: ConfigHome, change: dict[str, object]) -> None:
+def test_a_note_that_was_tampered_with_moves_nothing(
+    config_home: ConfigHome, change: dict[str, object]
+) -> None:
     """Of another version, damaged, or with a place where no session's part belongs: no entry, left alone."""
     entry = delete(laid_out(config_home), config_home)
     note = Path(entry.folder) / MANIFEST
@@ -441,7 +506,9 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
     removal.remove(os.path.join(entry.folder, "file-history"), entry.folder)
     warnings = restoring.plan(entry, config_home.where).warnings
-    assert [word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")] == [True, True]
+    assert [
+        word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")
+    ] == [True, True]
     os.unlink(os.path.join(entry.folder, f"{SESSION}.jsonl"))
     with pytest.raises(SessionNotFound, match="gone from the trash"):
         restoring.plan(entry, config_home.where)
@@ -464,7 +531,9 @@ def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
 
 def begun_anew(home: ConfigHome) -> str:
     """What a client leaves that had a deleted session open."""
-    return write_session(home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD)
+    return write_session(
+        home.project(), SESSION, [*conversation(1), custom_title("anew")], mtime=OLD
+    )
 
 
 def test_of_a_crash_and_a_session_begun_anew_both_come_out(
@@ -530,7 +599,10 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
 def test_what_was_half_removed_is_finished_by_the_next(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Counted until then, of whatever session; a failure names the path, and what else goes is gone."""
+    """Counted until then, of whatever session.
+
+    A failure names the path, and what else goes is gone.
+    """
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
     whole = removal.remove
 
@@ -543,15 +615,23 @@ def test_what_was_half_removed_is_finished_by_the_next(
         with monkeypatch.context() as patch:
             patch.setattr(removal, "remove", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(trash.all_deleted(config_home.where), config_home.where, trash.strays(config_home.where))
+                deletion.empty(
+                    trash.all_deleted(config_home.where),
+                    config_home.where,
+                    trash.strays(config_home.where),
+                )
         (stray,) = trash.strays(config_home.where)
-        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), strays
+        assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), (
+            strays
+        )
     assert trash.all_deleted(config_home.where) == []
     assert deletion.empty([], config_home.where, trash.strays(config_home.where)) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
-def test_killed_before_it_took_anything(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_killed_before_it_took_anything(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While files get their second names: the session is where it was, and the trash names none."""
     session = laid_out(config_home)
     before = everything(config_home)
@@ -571,7 +651,9 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
     entry = delete(laid_out(config_home), config_home)
     other = Path(entry.folder).parent.with_name("other")
     other.mkdir()
-    (other / MANIFEST).write_text((Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other"))
+    (other / MANIFEST).write_text(
+        (Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other")
+    )
     for part in entry.parts:
         os.unlink(stored(entry.folder, part))
     assert trash.all_deleted(config_home.where) == [entry]
@@ -580,7 +662,9 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize("note", [None, b"{", b"{}"])
-def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note: bytes | None) -> None:
+def test_an_entry_that_can_not_be_told_is_counted(
+    config_home: ConfigHome, note: bytes | None
+) -> None:
     """Its note missing or damaged: nothing takes it for empty, and only who names it removes it."""
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
@@ -593,9 +677,14 @@ def test_an_entry_that_can_not_be_told_is_counted(config_home: ConfigHome, note:
 
 
 def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> None:
-    """The backups go with the last copy; whichever comes back has them, and emptying does not take them from it."""
+    """The backups go with the last copy.
+
+    Whichever comes back has them, and emptying does not take them from it.
+    """
     first = laid_out(config_home)
-    second = locate.session_file(write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD))
+    second = locate.session_file(
+        write_session(config_home.project("/elsewhere"), SESSION, conversation(1), mtime=OLD)
+    )
     backup = config_home.config / "file-history" / SESSION / "abc@v1"
     one = delete(first, config_home)
     assert backup.exists()
@@ -604,7 +693,9 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     restore(config_home, one.locator)
     assert backup.read_bytes() == b"the user's file"
     (warning,) = restore(config_home, two.locator).warnings
-    assert warning.startswith(f"{first.path} has the same id"), "newer clients refuse an id that lies in two folders"
+    assert warning.startswith(f"{first.path} has the same id"), (
+        "newer clients refuse an id that lies in two folders"
+    )
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
@@ -649,7 +740,9 @@ def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, 
     assert deletion.empty([entry], config_home.where) == []
 
 
-def test_nothing_is_called_safe_that_is_not_there(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_is_called_safe_that_is_not_there(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A restore that fails looks for the parts before it says that nothing is lost."""
     entry = delete(laid_out(config_home), config_home)
 
@@ -672,7 +765,10 @@ def modes(home: ConfigHome) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_there_and_back_is_the_identity(config_home: ConfigHome, *, packed: bool) -> None:
-    """Bytes, modes and times to the nanosecond, a link, an empty file; stored as it is, or packed by then."""
+    """Bytes, modes and times to the nanosecond, a link, an empty file.
+
+    Stored as it is, or packed by then.
+    """
     session = laid_out(config_home)
     own = config_home.project() / SESSION
     (own / "empty").touch()
@@ -708,8 +804,13 @@ def test_packing_killed_anywhere_loses_nothing(config_home: ConfigHome) -> None:
         assert everything(config_home) == before
 
 
-def test_packing_waits_for_nobody_and_nobody_for_it(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A session that is restored while it is packed is back; no delete waits, and time that is over is kept."""
+def test_packing_waits_for_nobody_and_nobody_for_it(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session that is restored while it is packed is back.
+
+    No delete waits, and time that is over is kept.
+    """
     session = laid_out(config_home)
     before = everything(config_home)
     delete(session, config_home)
@@ -748,7 +849,11 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     before = everything(config_home), modes(config_home)
     folder = former_trash.moved(config_home, SESSION)
     (entry,) = trash.all_deleted(config_home.where)
-    assert (entry.locator, entry.title, len(entry.parts)) == (f"{SESSION}@{folder.name}", "Fix the parser", 7)
+    assert (entry.locator, entry.title, len(entry.parts)) == (
+        f"{SESSION}@{folder.name}",
+        "Fix the parser",
+        7,
+    )
     assert entry.complete
     if packed:
         trash.pack(config_home.where, lambda: False)
@@ -756,9 +861,10 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     assert restore(config_home).warnings == ()
     assert (everything(config_home), modes(config_home)) == before
     former_trash.moved(config_home, SESSION)
-    assert [each.session_id for each in deletion.empty(trash.all_deleted(config_home.where), config_home.where)] == [
-        SESSION
-    ]
+    assert [
+        each.session_id
+        for each in deletion.empty(trash.all_deleted(config_home.where), config_home.where)
+    ] == [SESSION]
     assert everything(config_home) == {}
 
 
@@ -766,7 +872,9 @@ def test_an_interrupted_delete_of_0_2_0_is_joined(config_home: ConfigHome) -> No
     """Killed on the way to another file system: what it hid beside its place comes back, too."""
     laid_out(config_home)
     before = everything(config_home)
-    former_trash.moved(config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks"))
+    former_trash.moved(
+        config_home, SESSION, complete=False, hidden=(f"{SESSION}.jsonl", SESSION, "tasks")
+    )
     (entry,) = trash.all_deleted(config_home.where)
     assert not entry.complete
     restore(config_home)
@@ -788,7 +896,10 @@ def test_what_went_on_beside_a_copy_of_0_2_0_stays(config_home: ConfigHome) -> N
 
 
 def test_what_no_manifest_can_name_stays_as_0_2_0_left_it(config_home: ConfigHome) -> None:
-    """A name that is no UTF-8, in a folder that was moved whole; all else in the trash is packed."""
+    """A name that is no UTF-8, in a folder that was moved whole.
+
+    All else in the trash is packed.
+    """
     laid_out(config_home)
     (config_home.project() / SESSION / os.fsdecode(b"\xff")).write_bytes(b"odd")
     before = everything(config_home)
@@ -802,7 +913,9 @@ def test_what_no_manifest_can_name_stays_as_0_2_0_left_it(config_home: ConfigHom
     assert before.items() <= everything(config_home).items()
 
 
-def test_a_pack_that_fails_leaves_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pack_that_fails_leaves_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A full disk is not made fuller, however often it is tried."""
     session = laid_out(config_home)
     before, entry = everything(config_home), delete(session, config_home)
@@ -814,7 +927,9 @@ def test_a_pack_that_fails_leaves_nothing(config_home: ConfigHome, monkeypatch: 
     assert everything(config_home) == before
 
 
-def test_packed_since_it_was_looked_up_it_comes_back(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_packed_since_it_was_looked_up_it_comes_back(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A restore that found it as it was stored; a vault that is a link is none of its business."""
     session = laid_out(config_home)
     link = config_home.project() / SESSION / "nowhere"
@@ -824,7 +939,9 @@ def test_packed_since_it_was_looked_up_it_comes_back(config_home: ConfigHome, tm
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
     trash.pack(config_home.where, lambda: False)
     assert not os.path.lexists(stored(entry.folder, entry.transcript))
-    assert restoring.write(restoring.plan(entry, config_home.where), config_home.where).warnings == ()
+    assert (
+        restoring.write(restoring.plan(entry, config_home.where), config_home.where).warnings == ()
+    )
     assert everything(config_home) == before
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9
 
@@ -836,7 +953,9 @@ def test_what_is_back_lasts_before_it_leaves_the_trash(
     entry = delete(laid_out(config_home), config_home)
     synced: list[str] = []
     monkeypatch.setattr(
-        restoring, "sync_folder", lambda path: synced.append(path) if os.path.exists(entry.folder) else 0
+        restoring,
+        "sync_folder",
+        lambda path: synced.append(path) if os.path.exists(entry.folder) else 0,
     )
     restore(config_home)
     assert {os.path.dirname(path) for path in everything(config_home)} <= set(synced)
@@ -855,7 +974,9 @@ def test_a_backup_that_the_trash_lost_holds_nothing_up(config_home: ConfigHome) 
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_there_and_back_is_the_identity_over_the_corpus(config_home: ConfigHome, *, packed: bool) -> None:
+def test_there_and_back_is_the_identity_over_the_corpus(
+    config_home: ConfigHome, *, packed: bool
+) -> None:
     """Every session of it, with all that lies beside: bytes, modes and times."""
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):

@@ -15,12 +15,25 @@ from resume_hooks.archive.vault.lookup import find as named
 from resume_hooks.archive.vault.lookup import instant, states
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import folder_of, vault
-from resume_hooks.sessions.archived.manifest import About, all_archived, find, unreadable, why_unreadable
+from resume_hooks.sessions.archived.manifest import (
+    About,
+    all_archived,
+    find,
+    unreadable,
+    why_unreadable,
+)
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.storage.locks import locked_folder
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 
 
 def gone(home: ConfigHome) -> dict[str, bytes]:
@@ -32,7 +45,9 @@ def gone(home: ConfigHome) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("quietly", [False, True])
-def test_an_unpacked_copy_of_nothing_is_not_believed(config_home: ConfigHome, quietly: bool) -> None:
+def test_an_unpacked_copy_of_nothing_is_not_believed(
+    config_home: ConfigHome, quietly: bool
+) -> None:
     """As a power cut leaves it, with the right size: readers see its time, ``restore`` every byte."""
     kept = archive_session(laid_out(config_home), config_home.where)
     before = gone(config_home)
@@ -48,7 +63,9 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(config_home: ConfigHome, qu
     assert client_files(config_home) == before
 
 
-def test_what_is_unpacked_is_synced(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_unpacked_is_synced(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each file, before the folder has its name."""
     kept = archive_session(laid_out(config_home), config_home.where)
     synced, real = [], os.fsync
@@ -63,7 +80,8 @@ def test_what_is_unpacked_is_synced(config_home: ConfigHome, monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("field", "number"), [(1, 2**60), (3, 2**63), (3, -(2**63) - 1), (4, -1), (6, 2**60), (7, 2**60)]
+    ("field", "number"),
+    [(1, 2**60), (3, 2**63), (3, -(2**63) - 1), (4, -1), (6, 2**60), (7, 2**60)],
 )
 def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: int) -> None:
     """Such a note is none, so that nothing computes with it."""
@@ -87,16 +105,24 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
         {"stored": -1},
     ],
 )
-def test_a_note_that_does_not_fit_is_none(config_home: ConfigHome, change: dict[str, object]) -> None:
+def test_a_note_that_does_not_fit_is_none(
+    config_home: ConfigHome, change: dict[str, object]
+) -> None:
     """Without files, of another place or another session: it is told, and left alone."""
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
-    assert (find(SESSION, config_home.where), unreadable(config_home.where)) == (None, [kept.folder])
+    assert (find(SESSION, config_home.where), unreadable(config_home.where)) == (
+        None,
+        [kept.folder],
+    )
 
 
 def test_what_a_note_says_beside_its_files_may_be_missing(config_home: ConfigHome) -> None:
-    """What a session is found by counts as not said where it has another form; the files are there all the same."""
+    """What a session is found by counts as not said where it has another form.
+
+    The files are there all the same.
+    """
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
@@ -126,7 +152,10 @@ def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
 
 
 def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
-    """It is told, and swept where there is no note at all; not where somebody is at it, nor where a note is damaged."""
+    """It is told, and swept where there is no note at all.
+
+    Not where somebody is at it, nor where a note is damaged.
+    """
     assert unreadable(config_home.where) == []
     kept = archive_session(laid_out(config_home), config_home.where)
     left, damaged, busy = (folder_of(session_id(number), config_home.where) for number in (2, 3, 4))
@@ -139,7 +168,9 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
         commit.sweep_leftovers(config_home.where)
     assert unreadable(config_home.where) == [damaged, busy]
     commit.sweep(damaged, session_id(3), config_home.where)
-    assert os.path.exists(os.path.join(damaged, "pack-1.xz"))  # what it holds only another engine may know
+    assert os.path.exists(
+        os.path.join(damaged, "pack-1.xz")
+    )  # what it holds only another engine may know
     assert (os.path.exists(left), find(SESSION, config_home.where)) == (False, kept)
     os.rename(vault(config_home.where), vault(config_home.where) + "-2")
     os.symlink(vault(config_home.where) + "-2", vault(config_home.where))

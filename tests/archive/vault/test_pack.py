@@ -50,13 +50,19 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
         path.write_bytes(lzma.compress(lzma.decompress(raw).replace(b"prompt", b"promqt")))
     else:
         path.write_bytes(b"no pack at all")
-    assert {finding.name for finding in verify(kept)} == {"missing" if what == "gone" else "damaged"}
-    with pytest.raises((WriteFailed, SessionNotFound), match=r"could not be unpacked|can't be read"):
+    assert {finding.name for finding in verify(kept)} == {
+        "missing" if what == "gone" else "damaged"
+    }
+    with pytest.raises(
+        (WriteFailed, SessionNotFound), match=r"could not be unpacked|can't be read"
+    ):
         opened(kept, config_home.where)
     assert not any(Path(unpacked(config_home.where), SESSION).iterdir())
 
 
-def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bound_of_what_is_unpacked(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What nobody opened for long goes; what was opened within the hour stays."""
     first = archive_session(laid_out(config_home), config_home.where)
     other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
@@ -72,7 +78,10 @@ def test_the_bound_of_what_is_unpacked(config_home: ConfigHome, monkeypatch: pyt
 
 
 def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
-    """Whoever could read what it is of; copies of the user's files keep the mode that brings them back."""
+    """Whoever could read what it is of.
+
+    Copies of the user's files keep the mode that brings them back.
+    """
     session = laid_out(config_home)
     for path in (p for p in config_home.config.rglob("*") if p.is_file()):
         path.chmod(0o644)
@@ -81,11 +90,16 @@ def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
     modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
     backups = folder / "file-history"
     assert modes == {0o600, 0o644}
-    assert all(path.stat().st_mode & 0o077 == 0 or backups in path.parents for path in folder.rglob("*"))
+    assert all(
+        path.stat().st_mode & 0o077 == 0 or backups in path.parents for path in folder.rglob("*")
+    )
 
 
 def test_rewriting(config_home: ConfigHome) -> None:
-    """Every line of every text, of all states, and the title; nothing of it is left anywhere; binaries stay."""
+    """Every line of every text, of all states, and the title; nothing of it is left anywhere.
+
+    Binaries stay.
+    """
     session = laid_out(config_home, title="Fix the parser")
     own = Path(session.path.removesuffix(".jsonl"))
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
@@ -93,14 +107,18 @@ def test_rewriting(config_home: ConfigHome) -> None:
     before = client_files(config_home)
     opened(kept, config_home.where)
     changed = rewrite(
-        kept, lambda line: line.replace(b"parser", b"[gone]").replace(b"large", b"[big]"), config_home.where
+        kept,
+        lambda line: line.replace(b"parser", b"[gone]").replace(b"large", b"[big]"),
+        config_home.where,
     )
     now = find(SESSION, config_home.where)
     assert now is not None
     assert changed == 1 + 10
     assert client_files(config_home) == before
     wanted = {
-        place: raw if place.endswith("image") else raw.replace(b"parser", b"[gone]").replace(b"large", b"[big]")
+        place: raw
+        if place.endswith("image")
+        else raw.replace(b"parser", b"[gone]").replace(b"large", b"[big]")
         for place, raw in before.items()
     }
     assert kept_files(now, config_home) == wanted
@@ -118,7 +136,12 @@ def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     kept = archive_session(laid_out(config_home), config_home.where)
     none = rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw)
     assert (none, find(SESSION, config_home.where)) == (0, kept)
-    assert rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")) == 1
+    assert (
+        rewrite(
+            kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")
+        )
+        == 1
+    )
 
 
 def test_lines_come_whole(config_home: ConfigHome) -> None:
@@ -151,7 +174,9 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
     for number, megabytes in ((1, 6), (2, 18)):
         session = laid_out(config_home, session_id(number))
         with open(session.path, "ab") as stream:
-            stream.write((b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000))
+            stream.write(
+                (b'{"type":"x","text":"%s"}\n' % (b"0123456789" * 100)) * (megabytes * 1000)
+            )
         os.utime(session.path, (OLD, OLD))
         tracemalloc.start()
         kept = archive_session(locate.session_file(session.path), config_home.where)
@@ -162,13 +187,17 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
 
 
 WORK: dict[str, Callable[[ConfigHome], Any]] = {
-    "keep": lambda home: archive_session(locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where),
+    "keep": lambda home: archive_session(
+        locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where
+    ),
     "renew": lambda home: archive_session(_grown(home), home.where),
     "rewrite": lambda home: rewrite(
         all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
     "open": lambda home: opened(all_archived(home.where)[0], home.where),
-    "restore": lambda home: restore.write(restore.plan(all_archived(home.where)[0], home.where), home.where),
+    "restore": lambda home: restore.write(
+        restore.plan(all_archived(home.where)[0], home.where), home.where
+    ),
 }
 """What may be killed; each begins where the one before it left the session."""
 
@@ -193,7 +222,9 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     backup = f"file-history/{SESSION}/abc@v1"
     large = f"projects/-home-user-proj/{SESSION}/tool-results/toolu_1.txt"
     after = {
-        "renew": {f"projects/-home-user-proj/{SESSION}.jsonl": Path(session.path).read_bytes() + b"{}\n"}
+        "renew": {
+            f"projects/-home-user-proj/{SESSION}.jsonl": Path(session.path).read_bytes() + b"{}\n"
+        }
         | {backup: b"another file"},
         "rewrite": {large: before[large].replace(b"large", b"LARGE")},
     }.get(verb, {})
@@ -216,20 +247,28 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
             earlier = as_it_was(kept, kept.earlier[0])
             assert kept_files(earlier, config_home)[backup] == before[backup]
         if verb == "restore":
-            there = {place: raw for place, raw in client_files(config_home).items() if ".resume-hooks-" not in place}
+            there = {
+                place: raw
+                for place, raw in client_files(config_home).items()
+                if ".resume-hooks-" not in place
+            }
             assert there.items() <= before.items()
             stamps = {part.place: (part.mtime_ns, part.mode) for part in kept.parts}
             found = {place: os.stat(config_home.config / place) for place in there}
-            assert {place: (each.st_mtime_ns, stat.S_IMODE(each.st_mode)) for place, each in found.items()} == {
-                place: stamps[place] for place in there
-            }
+            assert {
+                place: (each.st_mtime_ns, stat.S_IMODE(each.st_mode))
+                for place, each in found.items()
+            } == {place: stamps[place] for place in there}
     WORK[verb](config_home)
     kept = find(SESSION, config_home.where)
     assert kept is not None
     assert verify(kept) == []
     assert kept_files(kept, config_home) == before | after
     assert unreadable(config_home.where) == []
-    assert vault_files(config_home) == [f"{SESSION}/manifest.json", f"{SESSION}/{kept.transcript.where}"]
+    assert vault_files(config_home) == [
+        f"{SESSION}/manifest.json",
+        f"{SESSION}/{kept.transcript.where}",
+    ]
     if verb == "restore":
         assert client_files(config_home) == before
 
@@ -248,7 +287,10 @@ def test_two_at_once(config_home: ConfigHome) -> None:
         "    archive_session(session, Where())\n"
     )
     env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), **config_home.environ}
-    running = [subprocess.Popen([sys.executable, "-c", program], env=env, stderr=subprocess.PIPE) for _ in range(6)]
+    running = [
+        subprocess.Popen([sys.executable, "-c", program], env=env, stderr=subprocess.PIPE)
+        for _ in range(6)
+    ]
     path = config_home.project() / f"{ids[0]}.jsonl"
     for _ in range(40):
         with path.open("ab") as stream:
@@ -262,6 +304,8 @@ def test_two_at_once(config_home: ConfigHome) -> None:
         assert verify(kept) == []
         found |= kept_files(kept, config_home)
         named = {part.where for part in kept.all_parts}
-        assert {name for name in os.listdir(kept.folder) if name not in {"manifest.json", "lock"}} == named
+        assert {
+            name for name in os.listdir(kept.folder) if name not in {"manifest.json", "lock"}
+        } == named
     assert found == client_files(config_home)
     assert sorted(os.listdir(vault(config_home.where))) == ids

@@ -1,4 +1,7 @@
-"""What goes from the vault: by size and by age, the oldest first; no ancestor of what is there; an employer's word."""
+"""What goes from the vault: by size and by age, the oldest first; no ancestor of what is there.
+
+An employer's word.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +30,22 @@ from tests.builders import ConfigHome, conversation, session_id, write_session
 DAY = 24 * 60 * 60
 
 
-def kept(home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False) -> str:
-    """A packed session of so many days ago, gone from the client unless it is to be ``present``; its id."""
+def kept(
+    home: ConfigHome, number: int, days: int, *, parent: int = 0, present: bool = False
+) -> str:
+    """A packed session of so many days ago, gone from the client unless it is to be ``present``.
+
+    Its id.
+    """
     own = session_id(number)
     rows = [*conversation(3, session_id=own)]
     if parent:
         file = str(home.project() / f"{session_id(parent)}.jsonl")
-        said = {"parent_session_file": file, "parent_session_id": session_id(parent), "continuation_type": "handoff"}
+        said = {
+            "parent_session_file": file,
+            "parent_session_id": session_id(parent),
+            "continuation_type": "handoff",
+        }
         rows.insert(0, {"continue_metadata": said})
     path = write_session(home.project(), own, rows, mtime=time.time() - days * DAY)
     archive_session(locate.session_file(path), home.where)
@@ -57,7 +69,9 @@ def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("variable", ["RESUME_HOOKS_VAULT", "CLAUDE_PLUGIN_OPTION_VAULT"])
-def test_no_variable_removes_anything(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str) -> None:
+def test_no_variable_removes_anything(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
     """A repository's settings can set one for a start; it may keep more, never less."""
     monkeypatch.setattr(policy, "APART", 0)
     one = kept(config_home, 1, 4000)
@@ -75,7 +89,10 @@ def test_no_variable_removes_anything(config_home: ConfigHome, monkeypatch: pyte
 def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing goes before it was said, nor on that day; then a tenth, and the next one a day later."""
+    """Nothing goes before it was said, nor on that day.
+
+    Then a tenth, and the next one a day later.
+    """
     for number in range(1, 21):
         kept(config_home, number, 100 - number)
     stored_settings.store("vault", "1", config_home.where)
@@ -125,7 +142,10 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
 
 @pytest.mark.usefixtures("at_once")
 def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
-    """However many generations above it, whatever the limit; once nothing is there that came from it, it goes."""
+    """However many generations above it, whatever the limit.
+
+    Once nothing is there that came from it, it goes.
+    """
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
@@ -138,7 +158,10 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
 
 
 def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An employer's days since the last write, as far as they are told; and only what was due the day before."""
+    """An employer's days since the last write, as far as they are told.
+
+    And only what was due the day before.
+    """
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     monkeypatch.setattr(policy, "managed_days", lambda: ("/etc/x", 30))
     assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
@@ -177,12 +200,17 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     shared = {**config_home.environ, "RESUME_HOOKS_HOME": str(tmp_path / "state")}
     other = {**shared, "CLAUDE_CONFIG_DIR": str(tmp_path / "other")}
     own = session_id(1)
-    path = write_session(config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY)
+    path = write_session(
+        config_home.project(), own, conversation(2, session_id=own), mtime=time.time() - 100 * DAY
+    )
     found = archive_session(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
     assert all_archived(Where(other)) == [found]
     stored_settings.store("vault", "1", Where(shared))
-    assert (policy.due(Where(other)), [each.session_id for each, *_ in policy.due(Where(shared))]) == ([], [own])
+    assert (
+        policy.due(Where(other)),
+        [each.session_id for each, *_ in policy.due(Where(shared))],
+    ) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
     assert kept_text(found, Where(other)).endswith(f", of {config_home.config}")
@@ -190,7 +218,9 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert archive_session(laid_out(config_home), config_home.where).home == ""
 
 
-def test_an_employers_retention(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_employers_retention(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Nothing more is kept; what was goes when it falls due, ancestors too."""
     monkeypatch.setattr(policy, "APART", 0)
     old = kept(config_home, 1, 25)
@@ -217,7 +247,8 @@ def test_said_once(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7), ("on", 20 * 1024**3)]
+    ("text", "size"),
+    [("500M", 500 * 1024**2), ("20 g", 0), ("2GB", 2 * 1024**3), ("7", 7), ("on", 20 * 1024**3)],
 )
 def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     """As people write them; what can't be read is refused."""
@@ -229,7 +260,9 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     assert settings.vault_room(config_home.where) == size
 
 
-def test_what_can_not_be_removed_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_can_not_be_removed_stays(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next time tries it again; nothing else is kept from going."""
     one = kept(config_home, 1, 100)
     stored_settings.store("vault", "1", config_home.where)

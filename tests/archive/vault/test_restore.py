@@ -13,7 +13,13 @@ import pytest
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find, instant, states
-from resume_hooks.errors import AmbiguousLocator, PlaceTaken, SessionNotFound, UsageError, WriteFailed
+from resume_hooks.errors import (
+    AmbiguousLocator,
+    PlaceTaken,
+    SessionNotFound,
+    UsageError,
+    WriteFailed,
+)
 from resume_hooks.paths import is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession
@@ -52,8 +58,14 @@ def test_byte_for_byte(config_home: ConfigHome, age: int) -> None:
     archived = archive_session(locate.session_file(session.path), config_home.where)
     before = swept(config_home)
     done = restore(config_home)
-    assert (done.session_id, done.path, client_files(config_home)) == (SESSION, session.path, before)
-    left = [os.stat(config_home.config / place).st_mtime - (time.time() - 30 * DAY) for place in before]
+    assert (done.session_id, done.path, client_files(config_home)) == (
+        SESSION,
+        session.path,
+        before,
+    )
+    left = [
+        os.stat(config_home.config / place).st_mtime - (time.time() - 30 * DAY) for place in before
+    ]
     assert min(left) > 6.9 * DAY
     assert [bool(warning) for warning in done.warnings] == ([True] if age == 400 else [])
     if age == 5:
@@ -116,7 +128,11 @@ def test_only_its_own_id_changes_and_only_at_the_top(config_home: ConfigHome) ->
     archive_session(locate.session_file(session.path), config_home.where)
     Path(session.path).write_bytes(b'{"type":"user"}\n')
     done = restore(config_home)
-    wanted = said.replace(SESSION.encode(), done.session_id.encode(), 1) + b"no record at all " + SESSION.encode()
+    wanted = (
+        said.replace(SESSION.encode(), done.session_id.encode(), 1)
+        + b"no record at all "
+        + SESSION.encode()
+    )
     assert Path(done.path).read_bytes().endswith(wanted)
 
 
@@ -193,7 +209,9 @@ def test_a_disk_that_refuses(config_home: ConfigHome, monkeypatch: pytest.Monkey
 def test_naming_one(config_home: ConfigHome) -> None:
     """By the beginning of its id, its title, its path; two that fit are told."""
     found = kept(config_home)
-    other = archive_session(laid_out(config_home, session_id(0x11111112), "Other"), config_home.where)
+    other = archive_session(
+        laid_out(config_home, session_id(0x11111112), "Other"), config_home.where
+    )
     path = str(config_home.project() / f"{SESSION}.jsonl")
     for words in (SESSION, "11111111", "Fix the parser", path):
         assert find(words, config_home.where) == found

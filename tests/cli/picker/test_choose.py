@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from resume_hooks.cli.picker.choose import AGAIN, DEEDS
 from resume_hooks.search.listing import ListedSession
-from tests.builders import SESSION, ConfigHome, assistant, boundary, conversation, summary, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    boundary,
+    conversation,
+    summary,
+    write_session,
+)
 from tests.hooks.session_list.rows import row
 
 

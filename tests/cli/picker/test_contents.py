@@ -101,7 +101,9 @@ def test_what_is_no_question_yet(said: ConfigHome, text: str) -> None:
         assert talk.asked("linter").said
 
 
-def test_only_the_last_words_are_looked_for(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_last_words_are_looked_for(
+    said: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Those that were typed while others were looked for, or in one breath, are passed over."""
     looking, go_on = threading.Event(), threading.Event()
     texts: list[str] = []
@@ -171,7 +173,9 @@ def test_an_index_that_can_not_be_kept(said: ConfigHome) -> None:
         assert talk.asked("linter").said
 
 
-def test_a_search_in_a_thread_forks_nothing(said: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_search_in_a_thread_forks_nothing(
+    said: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that is forked beside other threads may wait for ever."""
     monkeypatch.setattr(read_transcript, "PARALLEL", 1)
     monkeypatch.setattr(read_transcript, "_cpus", lambda: 4)

@@ -21,7 +21,9 @@ from tests.hooks.session_list.rows import row
 @pytest.fixture
 def session(config_home: ConfigHome) -> ListedSession:
     """The row of a session of three turns."""
-    write_session(config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")])
+    write_session(
+        config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
+    )
     (found,) = listing.listed(CWD, config_home.where)
     return found
 
@@ -64,7 +66,9 @@ def test_only_the_last_one_wanted_is_made(
     assert len(seen) < 5
 
 
-def test_a_bug_costs_that_preview_alone(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_costs_that_preview_alone(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The next one is made by a new thread."""
     made = Previews(config_home.where, lambda: None)
     monkeypatch.setattr(threading, "excepthook", lambda told: made.fail(told.exc_value))

@@ -31,11 +31,16 @@ def three(_everywhere: bool) -> Iterator[Listed]:
 
 
 @contextmanager
-def typed(sessions: Sessions, contents: Any = None, **options: Any) -> Iterator[tuple[Chooser, PipeInput]]:
+def typed(
+    sessions: Sessions, contents: Any = None, **options: Any
+) -> Iterator[tuple[Chooser, PipeInput]]:
     """A chooser, and the keys that it is given."""
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, Deed] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
-        yield Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options), keys
+        yield (
+            Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options),
+            keys,
+        )
 
 
 def taken(chooser: Chooser) -> str | None:
@@ -187,7 +192,9 @@ def test_a_listing_that_was_left_adds_nothing() -> None:
 class Saying(ContentSearch):
     """Contents that are looked through as a test says."""
 
-    def __init__(self, told: Callable[[Answer | None], None], say: Callable[[str], list[Said]]) -> None:
+    def __init__(
+        self, told: Callable[[Answer | None], None], say: Callable[[str], list[Said]]
+    ) -> None:
         super().__init__("/home/me/proj", Where({}), told)
         self._say = say
 
@@ -198,7 +205,10 @@ class Saying(ContentSearch):
 
 def says(*numbers: int) -> list[Said]:
     """A turn for each session."""
-    return [Said((session_id(number),), "strong", "reply · turn 4", "it was said", 0) for number in numbers]
+    return [
+        Said((session_id(number),), "strong", "reply · turn 4", "it was said", 0)
+        for number in numbers
+    ]
 
 
 def test_what_was_said_can_be_chosen() -> None:
@@ -212,7 +222,9 @@ def test_what_was_said_can_be_chosen() -> None:
         heads.append(chooser.head())
         pipe.send_text("\r")
 
-    with typed(three, contents=lambda told: Saying(told, lambda text: says(2) if text == "pool" else [])) as found:
+    with typed(
+        three, contents=lambda told: Saying(told, lambda text: says(2) if text == "pool" else [])
+    ) as found:
         chooser, pipe = found
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
         when(ready, take)
@@ -237,7 +249,14 @@ def test_what_was_asked_before_is_no_answer() -> None:
 
     with typed(three, contents=lambda told: Saying(told, slow)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("pool"))
-        when(lambda: chooser._typed.text == "pool" and chooser._loading is not None and chooser._loading.done, type_on)
+        when(
+            lambda: (
+                chooser._typed.text == "pool"
+                and chooser._loading is not None
+                and chooser._loading.done
+            ),
+            type_on,
+        )
         assert taken(chooser) == "Title 2"
     assert told == ["  Looking in what was said ..."]
 
@@ -257,9 +276,17 @@ def test_a_bug_of_what_was_said_costs_no_choice() -> None:
 
     with typed(three, contents=lambda told: Saying(told, broken)) as (chooser, pipe):
         when(lambda: chooser.choices.count == 3, lambda: pipe.send_text("zzz"))
-        when(lambda: bool(chooser.message) and chooser._asked is None and not chooser.choices.fitting, take)
+        when(
+            lambda: (
+                bool(chooser.message) and chooser._asked is None and not chooser.choices.fitting
+            ),
+            take,
+        )
         assert taken(chooser) == "Title 3"
-    assert messages == ["What was said can't be looked through: ZeroDivisionError", "  No session holds these words."]
+    assert messages == [
+        "What was said can't be looked through: ZeroDivisionError",
+        "  No session holds these words.",
+    ]
 
 
 def test_leaving_waits_for_no_search() -> None:
@@ -281,7 +308,12 @@ def test_leaving_waits_for_no_search() -> None:
 
 @pytest.mark.parametrize(
     ("columns", "rows", "beside", "below"),
-    [(200, 50, True, False), (120, 40, False, True), (80, 17, False, False), (40, 40, False, False)],
+    [
+        (200, 50, True, False),
+        (120, 40, False, True),
+        (80, 17, False, False),
+        (40, 40, False, False),
+    ],
 )
 def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
     """Beside a wide list, below a high one, or nowhere."""

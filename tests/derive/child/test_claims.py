@@ -1,4 +1,7 @@
-"""What a killed command left beside a session that was never made goes; what is somebody's stays."""
+"""What a killed command left beside a session that was never made goes.
+
+What is somebody's stays.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ write.write(fork.plan(session_file(sys.argv[1]), Where()), Where())
 @pytest.mark.part("secrets")
 @pytest.mark.parametrize("by", ["the next child", "a scrub", "a start"])
 def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
-    """The folder of the child that never came, and its backups; by the next child, a scrub, or a start."""
+    """The folder of the child that never came, and its backups.
+
+    By the next child, a scrub, or a start.
+    """
     path = Path(write_session(config_home.project(), SESSION, conversation(3)))
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -35,7 +41,9 @@ def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
     environ = {**os.environ, **config_home.environ, "PYTHONPATH": str(REPO / "src")}
     done = subprocess.run([sys.executable, "-c", KILLED, str(path)], env=environ, check=False)
     assert done.returncode == 9
-    left = [each for each in config_home.project().iterdir() if each.is_dir() and each.name != SESSION]
+    left = [
+        each for each in config_home.project().iterdir() if each.is_dir() and each.name != SESSION
+    ]
     assert len(left) == 1
     if by == "the next child":
         with claims.claimed(session_id(5), config_home.project().name, config_home.where):
@@ -66,4 +74,7 @@ def test_what_is_not_swept(config_home: ConfigHome) -> None:
     claims.sweep(config_home.where)
     assert (project / session_id(1)).is_dir()
     assert (project / session_id(2)).is_dir()
-    assert {path.name for path in folder.iterdir()} == {"odd", f"{os.getpid()}.{session_id(1)}.{project.name}"}
+    assert {path.name for path in folder.iterdir()} == {
+        "odd",
+        f"{os.getpid()}.{session_id(1)}.{project.name}",
+    }

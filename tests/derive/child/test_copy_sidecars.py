@@ -39,7 +39,9 @@ class Place:
     def link(self, *, fails: bool = False) -> list[str]:
         """Put them there; what was missed. A write that ``fails`` raises."""
         setting = ChildSetting(CHILD, "", "", "", "")
-        child = Draft("fork", setting, str(self.child), "child", parent=session_file(str(self.path)))
+        child = Draft(
+            "fork", setting, str(self.child), "child", parent=session_file(str(self.path))
+        )
         with sidecars_of(child, {"file"}, self.home.where) as missed:
             if fails:
                 raise KeyboardInterrupt
@@ -53,7 +55,10 @@ def place(config_home: ConfigHome) -> Place:
 
 
 def test_both_come_along(place: Place) -> None:
-    """Outputs linked, backups copied with modes and times, in private folders under the child's id; none is missed."""
+    """Outputs linked, backups copied with modes and times, in private folders under the child's id.
+
+    None is missed.
+    """
     place.fill()
     assert place.link() == []
     outputs, history = place.linked
@@ -116,7 +121,9 @@ def test_links_and_folders_are_not_followed(place: Place, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("own_folder", [False, True])
-def test_a_folder_that_is_a_link_is_not_entered(place: Place, tmp_path: Path, own_folder: bool) -> None:
+def test_a_folder_that_is_a_link_is_not_entered(
+    place: Place, tmp_path: Path, own_folder: bool
+) -> None:
     """A session's folder that points elsewhere, or its folder of outputs, holds nothing of ours."""
     elsewhere = tmp_path / "elsewhere" / place.outputs.name
     elsewhere.mkdir(parents=True)

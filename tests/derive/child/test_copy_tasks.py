@@ -30,8 +30,16 @@ class Place:
         self.own = self.lists / SESSION
         self.own.mkdir(parents=True)
         for number, status in ((1, "completed"), (3, "pending")):
-            task = {"id": str(number), "subject": f"Task {number}", "status": status, "blocks": [], "blockedBy": []}
-            (self.own / f"{number}.json").write_bytes(orjson.dumps(task, option=orjson.OPT_INDENT_2))
+            task = {
+                "id": str(number),
+                "subject": f"Task {number}",
+                "status": status,
+                "blocks": [],
+                "blockedBy": [],
+            }
+            (self.own / f"{number}.json").write_bytes(
+                orjson.dumps(task, option=orjson.OPT_INDENT_2)
+            )
         (self.own / ".highwatermark").write_bytes(b"2")
         (self.own / ".lock").write_bytes(b"")
 
@@ -74,7 +82,9 @@ def test_no_list_makes_no_folder(place: Place) -> None:
     assert os.listdir(place.lists) == [SESSION]
 
 
-@pytest.mark.parametrize("how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"])
+@pytest.mark.parametrize(
+    "how", ["too large", "too many", "damaged", "a link", "a pipe", "linked", "all linked"]
+)
 def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
     """The child stands without a list, and its receipt says so; nothing half is left."""
     task, elsewhere = place.own / "4.json", place.home.root / "elsewhere"
@@ -95,7 +105,11 @@ def test_a_list_that_is_none_stays_behind(place: Place, how: str) -> None:
         folder.rename(elsewhere)
         folder.symlink_to(elsewhere)
     receipt = place.child()
-    assert [warning for warning in receipt.warnings if warning.startswith("The task list could not be copied (")]
+    assert [
+        warning
+        for warning in receipt.warnings
+        if warning.startswith("The task list could not be copied (")
+    ]
     assert Path(receipt.file).is_file()
     assert os.listdir(place.lists) == [SESSION]
 
@@ -112,7 +126,10 @@ def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_crash_leaves_the_whole_list_or_none(place: Place) -> None:
-    """Killed at any step, the child has all tasks or none; what is left beside goes with the next child."""
+    """Killed at any step, the child has all tasks or none.
+
+    What is left beside goes with the next child.
+    """
     before, children = place.files(), iter(map(session_id, range(1, 50)))
 
     def prepare() -> Callable[[], object]:

@@ -31,11 +31,19 @@ LATER = "2999-01-01T00:00:00.000Z"
 @pytest.fixture
 def parent(config_home: ConfigHome) -> locate.SessionFile:
     """A session that somebody talked in, long ago."""
-    records = [user("do it", uuid="u1", ts=LONG_AGO), assistant("done", uuid="a1", parent="u1", ts=LONG_AGO)]
+    records = [
+        user("do it", uuid="u1", ts=LONG_AGO),
+        assistant("done", uuid="a1", parent="u1", ts=LONG_AGO),
+    ]
     return locate.session_file(str(write_session(config_home.project(), PARENT, records)))
 
 
-def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the tests", kind: Kind = "handoff") -> str:
+def hand_off(
+    parent: locate.SessionFile,
+    home: ConfigHome,
+    step: str = "fix the tests",
+    kind: Kind = "handoff",
+) -> str:
     """Make a child; its id."""
     plan = agents.fresh(parent, home.where, kind=kind, next_step=step)
     return write(plan, home.where).session_id
@@ -45,7 +53,10 @@ def hand_off(parent: locate.SessionFile, home: ConfigHome, step: str = "fix the 
 def test_the_same_step_again_gives_the_same_child(
     parent: locate.SessionFile, config_home: ConfigHome, step: str, again: str
 ) -> None:
-    """With the commands that lead into it, and nothing claimed to have been written; no step at all counts as one."""
+    """With the commands that lead into it, and nothing claimed to have been written.
+
+    No step at all counts as one.
+    """
     child = hand_off(parent, config_home, step)
     found = existing_child(parent, "handoff", config_home.where, again)
     assert found is not None
@@ -64,8 +75,13 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     assert made.tokens_before == found.tokens_before == sent
 
 
-def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Also one that only begins or ends alike; nor does a rollover without a step answer for a handoff."""
+def test_another_step_is_another_handoff(
+    parent: locate.SessionFile, config_home: ConfigHome
+) -> None:
+    """Also one that only begins or ends alike.
+
+    Nor does a rollover without a step answer for a handoff.
+    """
     hand_off(parent, config_home)
     for step in ("", "fix", "the tests", "fix the tests now"):
         assert existing_child(parent, "handoff", config_home.where, step) is None
@@ -80,10 +96,17 @@ def test_another_step_is_another_handoff(parent: locate.SessionFile, config_home
         [assistant("and more", uuid="a2", parent="a1", ts=LATER)],
         [
             user("migrate to another database", uuid="u2", parent="a1", ts=LATER),
-            *(user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER) for n in range(20)),
+            *(
+                user([result("t", "x" * 8_000)], uuid=f"w{n}", parent="u2", ts=LATER)
+                for n in range(20)
+            ),
         ],
     ],
-    ids=["a prompt", "answers to one from before", "a prompt farther from the end than a glance reaches"],
+    ids=[
+        "a prompt",
+        "answers to one from before",
+        "a prompt farther from the end than a glance reaches",
+    ],
 )
 def test_work_in_the_parent_since_makes_it_new(
     parent: locate.SessionFile, config_home: ConfigHome, more: list[Record]
@@ -95,7 +118,9 @@ def test_work_in_the_parent_since_makes_it_new(
     assert existing_child(parent, "handoff", config_home.where, "fix the tests") is None
 
 
-def test_a_child_that_was_gone_on_in_or_is_gone(parent: locate.SessionFile, config_home: ConfigHome) -> None:
+def test_a_child_that_was_gone_on_in_or_is_gone(
+    parent: locate.SessionFile, config_home: ConfigHome
+) -> None:
     """Used, or deleted: the next handoff is a new one."""
     child = config_home.project() / f"{hand_off(parent, config_home)}.jsonl"
     untouched = child.read_bytes()

@@ -47,7 +47,11 @@ def test_an_old_home_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     move = relocation(str(tmp_path / "link"), "/new")
-    assert move.path(str(tmp_path / "real" / "x")) == move.path(str(tmp_path / "link" / "x")) == "/new/x"
+    assert (
+        move.path(str(tmp_path / "real" / "x"))
+        == move.path(str(tmp_path / "link" / "x"))
+        == "/new/x"
+    )
 
 
 LINES = {
@@ -55,7 +59,10 @@ LINES = {
     "elsewhere": (b'{"a":1.50,"cwd":"/tmp"}', b'{"a":1.50,"cwd":"/tmp"}'),
     "none": (b'{"a":1.50}', b'{"a":1.50}'),
     "only deeper inside": (b'{"x":{"cwd":"/old/proj"}}', b'{"x":{"cwd":"/old/proj"}}'),
-    "deeper inside, too": (b'{"x":{"cwd":"/old/proj"},"cwd":"/old/proj"}', b'{"x":{"cwd":"/old/proj"},"cwd":"/new"}'),
+    "deeper inside, too": (
+        b'{"x":{"cwd":"/old/proj"},"cwd":"/old/proj"}',
+        b'{"x":{"cwd":"/old/proj"},"cwd":"/new"}',
+    ),
     "no text": (b'{"cwd":7}', b'{"cwd":7}'),
 }
 
@@ -67,7 +74,9 @@ def test_a_line(name: str) -> None:
     assert relocation("/old/proj", "/new").line(before) == after
 
 
-@pytest.mark.parametrize("body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}'])
+@pytest.mark.parametrize(
+    "body", [b'{"cwd":"/tmp"}', b'{"a":1}', b'{"cwd":7}', b'{"cwd":"/old/proj"}']
+)
 def test_the_first_line(body: bytes) -> None:
     """It names the new home whatever it named before: lists go by it."""
     assert json.loads(relocation("/old/proj", "/new").line(body, first=True))["cwd"] == "/new"
@@ -88,7 +97,10 @@ SNAPSHOTS: dict[str, tuple[Record, Record]] = {
         {"trackingPath": 7, "backup": [], "snapshot": {"trackedFileBackups": {"x": None}}},
         {"trackingPath": 7, "backup": [], "snapshot": {"trackedFileBackups": {"x": None}}},
     ),
-    "something else": ({"snapshot": {"trackedFileBackups": 7}}, {"snapshot": {"trackedFileBackups": 7}}),
+    "something else": (
+        {"snapshot": {"trackedFileBackups": 7}},
+        {"snapshot": {"trackedFileBackups": 7}},
+    ),
 }
 
 

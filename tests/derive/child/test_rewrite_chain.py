@@ -43,17 +43,23 @@ SETTING = ChildSetting(CHILD, CWD, "main", VERSION, instant(10_000))
 BLOCK = f"{OPENING}\nnew\n{CLOSING}"
 
 
-def planned(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> ChainRewrite:
+def planned(
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+) -> ChainRewrite:
     """A child of a file of these records."""
     path = folder / f"{SESSION}.jsonl"
     path.write_bytes(session_bytes(rows))
     survey = WriteScan()
     transcript = scan(str(path), observers=[survey])
     how = {"head": b'{"head":1}', "lineage": BLOCK, "edits": edits, "shrunk": True, **more}
-    return chain_rewrite(Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how)
+    return chain_rewrite(
+        Draft("trim", SETTING, str(folder / "child.tmp"), "child"), transcript, survey, **how
+    )
 
 
-def bodies(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[bytes]:
+def bodies(
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+) -> list[bytes]:
     """The child's lines without endings, after its checks."""
     found = list(planned(folder, rows, edits, **more).lines())
     path = folder / "child.tmp"
@@ -63,7 +69,9 @@ def bodies(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = Non
     return [body.removesuffix(b"\n") for body in found]
 
 
-def records(folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any) -> list[Record]:
+def records(
+    folder: Path, rows: list[Any], edits: Mapping[int, Edit] | None = None, **more: Any
+) -> list[Record]:
     """The child's records after its lineage."""
     whole = [parse(body) or {} for body in bodies(folder, rows, edits, **more)]
     return [row for row in whole if "uuid" in row and text(row) != BLOCK]
@@ -82,7 +90,9 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
     assert lineage is not None
     assert found[0] == b'{"head":1}'
     wanted = [line(row).replace(SESSION.encode(), CHILD.encode()) for row in rows]
-    wanted[0] = wanted[0].replace(b'"parentUuid":null', f'"parentUuid":"{lineage["uuid"]}"'.encode())
+    wanted[0] = wanted[0].replace(
+        b'"parentUuid":null', f'"parentUuid":"{lineage["uuid"]}"'.encode()
+    )
     assert found[2:5] == wanted[:3]
     assert found[5] == wanted[3]
 
@@ -90,7 +100,12 @@ def test_lines_are_copied_byte_for_byte(tmp_path: Path) -> None:
 def test_counts_are_zeroed_where_the_session_shrank(tmp_path: Path) -> None:
     """And only there."""
     assert message(records(tmp_path, conversation(1))[1])["usage"]["cache_read_input_tokens"] == 0
-    assert message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"]["cache_read_input_tokens"] > 0
+    assert (
+        message(records(tmp_path, conversation(1), shrunk=False)[1])["usage"][
+            "cache_read_input_tokens"
+        ]
+        > 0
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -99,7 +114,9 @@ def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
     rows = [user("go", uuid="u"), progress(uuid="p", parent="u", ts=1)]
     for number in range(count):
         above = "p" if not number else f"a{number - 1}"
-        rows.append(tool_use(f"t{number}", uuid=f"a{number}", parent=above, ts=2 + number, message_id="m"))
+        rows.append(
+            tool_use(f"t{number}", uuid=f"a{number}", parent=above, ts=2 + number, message_id="m")
+        )
     rows += [tool_result(f"t{n}", uuid=f"r{n}", parent=f"a{n}", ts=9 + n) for n in range(count)]
     rows.append(assistant("done", uuid="end", parent=f"r{count - 1}", ts=20))
     found = records(tmp_path, rows)
@@ -117,8 +134,13 @@ def test_one_line_of_parents(tmp_path: Path, count: int) -> None:
         ([None, 4, None, 9], [4, 4, 4, 9]),
     ],
 )
-def test_instants_never_go_back(tmp_path: Path, before: list[float | None], after: list[float]) -> None:
-    """Each is at least the one before, the last is later than all; where none stands the nearest known one does."""
+def test_instants_never_go_back(
+    tmp_path: Path, before: list[float | None], after: list[float]
+) -> None:
+    """Each is at least the one before, the last is later than all.
+
+    Where none stands the nearest known one does.
+    """
     rows = conversation(2)
     for row, at in zip(rows, before, strict=True):
         row["timestamp"] = None if at is None else instant(at)
@@ -145,7 +167,9 @@ def test_open_calls_are_answered(tmp_path: Path) -> None:
 def test_edits_come_before_mending(tmp_path: Path) -> None:
     """An edit goes by the places of blocks as they stand in the parent, where blank ones are still among them."""
     rows = [user("go", uuid="u"), tool_use("t", uuid="a", parent="u", ts=1)]
-    rows.append(user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2))
+    rows.append(
+        user([{"type": "text", "text": ""}, result("t", "long")], uuid="r", parent="a", ts=2)
+    )
 
     def shorten(record: Record) -> Record:
         record["message"]["content"][1]["content"] = "short"
@@ -164,8 +188,14 @@ def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
 
 def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
     """The block alone where something else stands beside it, else the record."""
-    rows = [user("go", uuid="u"), assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1)]
-    rows += [user("stop", uuid="b", parent="a", ts=2), tool_result("t9", uuid="c", parent="b", ts=3)]
+    rows = [
+        user("go", uuid="u"),
+        assistant([{"type": "text", "text": "try"}, call("t1")], uuid="a", parent="u", ts=1),
+    ]
+    rows += [
+        user("stop", uuid="b", parent="a", ts=2),
+        tool_result("t9", uuid="c", parent="b", ts=3),
+    ]
     rows.append(assistant("so", uuid="d", parent="c", ts=4))
     found = records(tmp_path, rows)
     assert uuids(found) == ["u", "a", "b", "d"]
@@ -175,7 +205,10 @@ def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:
 def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     """Boundary without a parent, its summary, the lineage, kept messages in the chain and no longer in the metadata."""
     kept = {"anchorUuid": "s", "uuids": ["r2", "r3"], "allUuids": ["r2", "r3"]}
-    marks = [boundary(uuid="b", before="r3", ts=5, preserved=kept), summary("sum", uuid="s", parent="b", ts=6)]
+    marks = [
+        boundary(uuid="b", before="r3", ts=5, preserved=kept),
+        summary("sum", uuid="s", parent="b", ts=6),
+    ]
     rows = [*conversation(2), *marks, user("on", uuid="n", parent="s", ts=7)]
     whole = [parse(body) or {} for body in bodies(tmp_path, rows)]
     chain = [row for row in whole if "uuid" in row]
@@ -185,7 +218,9 @@ def test_a_compacted_session_starts_at_its_boundary(tmp_path: Path) -> None:
     assert chain[0]["compactMetadata"] == {"trigger": "auto", "preTokens": 150_000}
 
 
-@pytest.mark.parametrize("marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}])
+@pytest.mark.parametrize(
+    "marks", [{"isMeta": True}, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}]
+)
 def test_an_opening_of_ours_has_its_block_renewed(tmp_path: Path, marks: dict[str, Any]) -> None:
     """In place, once; what stands behind the block stays."""
     said = f"{OPENING}\nold\n{CLOSING}\n\nNext step, as the user put it:\ngo on"
@@ -209,7 +244,10 @@ def test_what_only_looks_like_an_opening_stays(tmp_path: Path, said: str) -> Non
 
 def test_a_prompt_sent_under_another_id_gets_that_id(tmp_path: Path) -> None:
     """Its answer hangs on the id that it was sent under."""
-    rows = [user("go", uuid="own", sentAsUuid="sent"), assistant("x", uuid="a", parent="sent", ts=1)]
+    rows = [
+        user("go", uuid="own", sentAsUuid="sent"),
+        assistant("x", uuid="a", parent="sent", ts=1),
+    ]
     assert uuids(records(tmp_path, rows)) == ["sent", "a"]
 
 
@@ -225,7 +263,10 @@ def test_whatever_session_a_record_names(tmp_path: Path, value: object) -> None:
 
 @pytest.mark.parametrize("odd", [b"\\ud83d", b"\xe9"])
 def test_half_a_character_becomes_a_whole_one(tmp_path: Path, odd: bytes) -> None:
-    """The API refuses half a surrogate pair, which old clients send; every client reads bytes of no character so."""
+    """The API refuses half a surrogate pair, which old clients send.
+
+    Every client reads bytes of no character so.
+    """
     prompt, answer = conversation(1)
     found = records(tmp_path, [line(prompt).replace(b"prompt 0", b"prompt " + odd), answer])
     assert text(found[0]) == "prompt \ufffd"
@@ -254,7 +295,10 @@ def test_a_session_that_changed_meanwhile(tmp_path: Path) -> None:
 
 def test_books_follow_the_chain(tmp_path: Path) -> None:
     """Lines that were given stand behind the last record, as they are."""
-    assert bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-1] == b'{"type":"tag","tag":"x"}'
+    assert (
+        bodies(tmp_path, conversation(1), books=[b'{"type":"tag","tag":"x"}'])[-1]
+        == b'{"type":"tag","tag":"x"}'
+    )
 
 
 @pytest.mark.parametrize("instant", ["9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00.000Z"])
@@ -262,7 +306,11 @@ def test_instants_that_can_not_be(tmp_path: Path, instant: str) -> None:
     """They count as none: something has to come after them."""
     rows = conversation(2)
     rows[1]["timestamp"] = rows[3]["timestamp"] = instant
-    found = [row["timestamp"] for body in bodies(tmp_path, rows) if "timestamp" in (row := parse(body) or {})]
+    found = [
+        row["timestamp"]
+        for body in bodies(tmp_path, rows)
+        if "timestamp" in (row := parse(body) or {})
+    ]
     assert found == sorted(found)
     assert found[-1] > found[-2]
     assert instant not in found

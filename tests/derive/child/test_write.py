@@ -1,4 +1,7 @@
-"""The one writer of children: titles, what a plan alone does, what a person hears of; the receipt."""
+"""The one writer of children: titles, what a plan alone does, what a person hears of.
+
+The receipt.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,11 @@ print(write(agents.fresh(session, Where(), kind="handoff"), Where()).title)
 @pytest.fixture
 def parent(config_home: ConfigHome) -> SessionFile:
     """A session with a title and something to trim."""
-    records = [*conversation(2), user("x" * 40_000, uuid="u", parent="r3", ts=5), custom_title("Fix the parser")]
+    records = [
+        *conversation(2),
+        user("x" * 40_000, uuid="u", parent="r3", ts=5),
+        custom_title("Fix the parser"),
+    ]
     return locate.session_file(write_session(config_home.project(), SESSION, records))
 
 
@@ -80,7 +87,9 @@ def planned(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     return kind, plan
 
 
-@pytest.fixture(params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0])
+@pytest.fixture(
+    params=[pair for pair in PLANS.items() if pair[0] != "untrim"], ids=lambda pair: pair[0]
+)
 def written(request: pytest.FixtureRequest) -> tuple[str, Plan]:
     """Of those, any that the parent of these tests can have."""
     kind, plan = request.param
@@ -88,7 +97,10 @@ def written(request: pytest.FixtureRequest) -> tuple[str, Plan]:
 
 
 def test_a_plan_touches_nothing(
-    planned: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    planned: tuple[str, Plan],
+    parent: SessionFile,
+    config_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nor does its receipt, which tells the title that would be free: no file, no folder, no lock."""
     monkeypatch.setattr("resume_hooks.storage.locks.lock", pytest.fail)
@@ -105,7 +117,10 @@ def test_a_plan_touches_nothing(
 def test_a_child_is_written_once_and_linked(
     written: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome
 ) -> None:
-    """Private, in a file of its own, with every check passed; it names its parent, of which not a byte changes."""
+    """Private, in a file of its own, with every check passed.
+
+    It names its parent, of which not a byte changes.
+    """
     os.utime(parent.path, (1_000, 1_000))
     before = Path(parent.path).read_bytes()
     kind, plan_of = written
@@ -124,11 +139,17 @@ def test_a_child_is_written_once_and_linked(
     (link,) = read_links(config_home.where)
     assert (link.child_id, link.parent_id, link.kind) == (made.session_id, SESSION, kind)
     rows = Family(config_home.where).lineage(made.file)
-    assert [(row.session_id, row.kind) for row in rows] == [(SESSION, "original"), (made.session_id, kind)]
+    assert [(row.session_id, row.kind) for row in rows] == [
+        (SESSION, "original"),
+        (made.session_id, kind),
+    ]
 
 
 def test_a_failed_check_leaves_nothing(
-    written: tuple[str, Plan], parent: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+    written: tuple[str, Plan],
+    parent: SessionFile,
+    config_home: ConfigHome,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Neither a file nor a folder that was made for it, nor a link."""
     plan = written[1](parent, config_home)
@@ -148,22 +169,41 @@ def test_a_sub_agent_is_no_parent(kind: str, config_home: ConfigHome) -> None:
         PLANS[kind](agent, config_home)
 
 
-def test_a_title_is_chosen_when_the_child_is_written(parent: SessionFile, config_home: ConfigHome) -> None:
-    """Of two plans made before either was written, by their next step; what the model reads names no counter."""
-    plans = [agents.fresh(parent, config_home.where, kind="handoff", next_step=step) for step in ("on we go",) * 2]
+def test_a_title_is_chosen_when_the_child_is_written(
+    parent: SessionFile, config_home: ConfigHome
+) -> None:
+    """Of two plans made before either was written, by their next step.
+
+    What the model reads names no counter.
+    """
+    plans = [
+        agents.fresh(parent, config_home.where, kind="handoff", next_step=step)
+        for step in ("on we go",) * 2
+    ]
     assert [receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
     written = [write(plan, config_home.where) for plan in plans]
     assert [made.title for made in written] == ["on we go · handoff", "on we go · handoff 2"]
-    assert [HeadTail(made.file).custom_title for made in written] == [made.title for made in written]
+    assert [HeadTail(made.file).custom_title for made in written] == [
+        made.title for made in written
+    ]
     assert f"2. on we go · handoff · {written[1].session_id}" in plans[1].opening
 
 
 def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
     """A root that nobody gave a title is called by its goal; what is equal is numbered."""
-    asked = "Can you please find out why the upload test on the upgrade branch fails every other night?"
-    records = [user("hello", uuid="a"), assistant("Hi", uuid="b", parent="a"), user(asked, uuid="c", parent="b")]
+    asked = (
+        "Can you please find out why the upload test on the upgrade branch fails every other night?"
+    )
+    records = [
+        user("hello", uuid="a"),
+        assistant("Hi", uuid="b", parent="a"),
+        user(asked, uuid="c", parent="b"),
+    ]
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
-    plans = [fork.plan(parent, config_home.where), *(agents.fresh(parent, config_home.where) for _ in range(2))]
+    plans = [
+        fork.plan(parent, config_home.where),
+        *(agents.fresh(parent, config_home.where) for _ in range(2)),
+    ]
     shown = [write(plan, config_home.where).title for plan in plans]
     assert shown == [
         "find out why the upload test on the upgrade branch fails every othe… · fork",
@@ -184,7 +224,9 @@ def test_ten_at_once_get_ten_titles(parent: SessionFile, config_home: ConfigHome
         process.stdin.write("\n")
         process.stdin.flush()
     told = sorted(process.communicate()[0].strip() for process in processes)
-    assert told == sorted(f"Fix the parser · handoff{number}" for number in ["", *(f" {n}" for n in range(2, 11))])
+    assert told == sorted(
+        f"Fix the parser · handoff{number}" for number in ["", *(f" {n}" for n in range(2, 11))]
+    )
     assert len(list(Path(parent.path).parent.glob("*.jsonl"))) == 11
 
 
@@ -196,7 +238,10 @@ def test_answers_that_meet_are_told(kind: str, config_home: ConfigHome) -> None:
     damaged = locate.session_file(write_session(config_home.project(), SESSION, records))
     (warning,) = write(PLANS[kind](damaged, config_home), config_home.where).warnings
     assert warning.startswith("1 answer directly after another")
-    records = [*conversation(1), {**more, "parentUuid": "r1"}]  # as some client wrote it: nothing is lost
+    records = [
+        *conversation(1),
+        {**more, "parentUuid": "r1"},
+    ]  # as some client wrote it: nothing is lost
     sound = locate.session_file(write_session(config_home.project(), SESSION, records))
     assert write(PLANS[kind](sound, config_home), config_home.where).warnings == ()
 

@@ -52,7 +52,11 @@ def other_home(root: Path) -> ConfigHome:
     """The config home of another machine."""
     config = root / "elsewhere" / ".claude"
     config.mkdir(parents=True)
-    return ConfigHome(root / "elsewhere", config, {"HOME": str(root / "elsewhere"), "CLAUDE_CONFIG_DIR": str(config)})
+    return ConfigHome(
+        root / "elsewhere",
+        config,
+        {"HOME": str(root / "elsewhere"), "CLAUDE_CONFIG_DIR": str(config)},
+    )
 
 
 def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
@@ -63,7 +67,11 @@ def kept(home: ConfigHome, records: list[Any], session_id: str) -> SessionFile:
 def bundled(home: ConfigHome, *sessions: SessionFile, redact: bool = False) -> Path:
     """A bundle of sessions, as a file."""
     path = home.root / "x.bundle.json"
-    path.write_bytes(b"".join(export_bundle(sessions, home.where, BundleRedactor(Redactor()) if redact else None)))
+    path.write_bytes(
+        b"".join(
+            export_bundle(sessions, home.where, BundleRedactor(Redactor()) if redact else None)
+        )
+    )
     return path
 
 
@@ -76,7 +84,10 @@ def brought(
     assert is_bundle(str(path))
     with unpacked(str(path), home.where) as packed:
         return import_sessions(
-            packed, str(path), BundleOptions(os.path.realpath(folder), whole, force, dry_run), home.where
+            packed,
+            str(path),
+            BundleOptions(os.path.realpath(folder), whole, force, dry_run),
+            home.where,
         )
 
 
@@ -104,7 +115,9 @@ def beside(session: SessionFile) -> Path:
     (own / "subagents").mkdir()
     (own / "tool-results" / "out.txt").write_text("long output\n")
     (own / "tool-results" / "raw.bin").write_bytes(b"\xff\x00\xfe")
-    (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user("look", uuid="x", session_id=ONE)]))
+    (own / "subagents" / "agent-a1.jsonl").write_bytes(
+        session_bytes([user("look", uuid="x", session_id=ONE)])
+    )
     (own / "subagents" / "agent-a1.meta.json").write_text('{"agentType":"x"}')
     (own / "tool-results" / "link").symlink_to("/etc/passwd")
     return own
@@ -161,12 +174,17 @@ def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None
         (ONE, "present", "original"),
         (made.session_id, "present", "fork"),
     ]
-    first = orjson.loads(Path(found[1].receipt.file).read_bytes().splitlines()[0])["continue_metadata"]
+    first = orjson.loads(Path(found[1].receipt.file).read_bytes().splitlines()[0])[
+        "continue_metadata"
+    ]
     assert first["parent_session_file"] == found[0].receipt.file
 
 
 def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
-    """Another session has it there: a new one, everywhere; the child's links and its parent's follow."""
+    """Another session has it there: a new one, everywhere.
+
+    The child's links and its parent's follow.
+    """
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
     made = write(fork.plan(root, config_home.where), config_home.where)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
@@ -244,13 +262,23 @@ def test_secrets_stay(config_home: ConfigHome) -> None:
     """Of records, titles, outputs and sub-agents, and they are counted."""
     records = [
         user(f"use {TOKEN} please", uuid="a", session_id=ONE),
-        tool_use("t1", uuid="b", parent="a", ts=1, session_id=ONE, name="Bash", tool_input={"command": f"x {TOKEN}"}),
+        tool_use(
+            "t1",
+            uuid="b",
+            parent="a",
+            ts=1,
+            session_id=ONE,
+            name="Bash",
+            tool_input={"command": f"x {TOKEN}"},
+        ),
         custom_title(f"with {TOKEN}", session_id=ONE),
     ]
     session = kept(config_home, records, ONE)
     own = beside(session)
     (own / "tool-results" / "out.txt").write_text(f"it is\n{TOKEN}\n")
-    (own / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(TOKEN, uuid="x", session_id=ONE)]))
+    (own / "subagents" / "agent-a1.jsonl").write_bytes(
+        session_bytes([user(TOKEN, uuid="x", session_id=ONE)])
+    )
     taken = BundleRedactor(Redactor())
     content = b"".join(export_bundle([session], config_home.where, taken))
     assert TOKEN.encode() not in content
@@ -265,7 +293,9 @@ def replaced(old: bytes, new: bytes) -> Callable[[bytes], bytes]:
 
 def without_rows(said: bytes) -> Callable[[bytes], bytes]:
     """A bundle without the rows that say something."""
-    return lambda content: b"".join(row for row in content.splitlines(keepends=True) if said not in row)
+    return lambda content: b"".join(
+        row for row in content.splitlines(keepends=True) if said not in row
+    )
 
 
 def with_its_session_twice(content: bytes) -> bytes:
@@ -281,7 +311,9 @@ DAMAGE: dict[str, Callable[[bytes], bytes]] = {
     "a record changed": replaced(b"fix the parser", b"fix the lexer!"),
     "newer": replaced(b'bundle":2', b'bundle":3'),
     "more behind": lambda content: content + b"{}\n",
-    "an id that is a path": lambda content: content.replace(ONE.encode(), b"../" + ONE.encode()[3:]),
+    "an id that is a path": lambda content: content.replace(
+        ONE.encode(), b"../" + ONE.encode()[3:]
+    ),
     "no sessions": lambda content: re.sub(rb"(?s)\n.*\n(?=.)", b"\n", content),  # the frame alone
     "written anew": lambda content: orjson.dumps(orjson.loads(content), option=orjson.OPT_INDENT_2),
     "twice the same": with_its_session_twice,
@@ -328,7 +360,11 @@ def test_a_place_that_is_none(
     (came,) = brought(path, there)
     own = Path(came.receipt.file).with_suffix("")
     names = sorted(str(p.relative_to(own)) for p in own.rglob("*") if p.is_file())
-    assert names == ["subagents/agent-a1.jsonl", "subagents/agent-a1.meta.json", "tool-results/raw.bin"]
+    assert names == [
+        "subagents/agent-a1.jsonl",
+        "subagents/agent-a1.meta.json",
+        "tool-results/raw.bin",
+    ]
     assert not list(there.root.rglob("evil*"))
 
 
@@ -344,15 +380,22 @@ def test_the_corpus_comes_whole(path: Path, config_home: ConfigHome, there: Conf
     """Every real session: the same records in the same places, the same live chain."""
     folder = config_home.config / "projects" / path.parent.name
     folder.mkdir(parents=True)
-    copy = Path(shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl")))
+    copy = Path(
+        shutil.copyfile(path, folder / (path.name if len(path.stem) == 36 else f"{ONE}.jsonl"))
+    )
     session = locate.session_file(str(copy))
     (came,) = brought(bundled(config_home, session), there)
     old, new = scan(str(copy)), scan(came.receipt.file)
-    assert (new.line_count, [n.uuid for n in new.chain]) == (old.line_count, [n.uuid for n in old.chain])
+    assert (new.line_count, [n.uuid for n in new.chain]) == (
+        old.line_count,
+        [n.uuid for n in old.chain],
+    )
     assert [n.number for n in new.nodes] == [n.number for n in old.nodes]
 
 
-def test_killed_at_every_step_the_next_import_ends_it(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_killed_at_every_step_the_next_import_ends_it(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """It brings the session in under its own id, with what lay beside it; nothing else is left."""
     session = kept(config_home, conversation(2, session_id=ONE), ONE)
     outputs = Path(session.path).with_suffix("") / "tool-results"
@@ -370,25 +413,40 @@ def test_killed_at_every_step_the_next_import_ends_it(config_home: ConfigHome, t
     folder = home.config / "projects" / project_key(os.path.realpath(home.root / "work"))
     for _ in crashes(prepare):
         brought(bundle, home)
-        files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-        files = [name for name in files if not name.startswith(".resume-hooks-")]  # the next write sweeps those
-        assert files == sorted([f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"])
+        files = sorted(
+            str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()
+        )
+        files = [
+            name for name in files if not name.startswith(".resume-hooks-")
+        ]  # the next write sweeps those
+        assert files == sorted(
+            [f"{ONE}.jsonl", f"{ONE}/tool-results/one", f"{ONE}/tool-results/two"]
+        )
 
 
 def test_two_imports_at_once_make_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Of a bundle whole, and of its conversations alone: the second finds what the first made."""
-    session = locate.session_file(write_session(config_home.project(), ONE, conversation(2, session_id=ONE)))
+    session = locate.session_file(
+        write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
+    )
     path = bundled(config_home, session)
     for whole, made in ((True, 1), (False, 2)):
         with ThreadPoolExecutor(4) as threads:
             runs = [threads.submit(brought, path, there, whole=whole) for _ in range(4)]
-        assert sorted(came.existing for run in runs for came in run.result()) == [False, True, True, True]
+        assert sorted(came.existing for run in runs for came in run.result()) == [
+            False,
+            True,
+            True,
+            True,
+        ]
         assert len([*there.config.glob("projects/*/*.jsonl")]) == made
 
 
 def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: ConfigHome) -> None:
     """It came under another id once, and is that one each time after."""
-    session = locate.session_file(write_session(config_home.project(), ONE, conversation(2, session_id=ONE)))
+    session = locate.session_file(
+        write_session(config_home.project(), ONE, conversation(2, session_id=ONE))
+    )
     path = bundled(config_home, session)
     write_session(there.project("/elsewhere"), ONE, conversation(5, session_id=ONE))
     (first,) = brought(path, there)

@@ -20,7 +20,9 @@ from resume_hooks.sessions.opening_layout import ChildSetting
 from tests.builders import assistant, attachment, boundary, progress, result, system, user
 from tests.derive.imports.test_block_filter import JSON
 
-HERE = ChildSetting("00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z")
+HERE = ChildSetting(
+    "00000009-0000-4000-8000-000000000009", "/here", "", "2.1.329", "2026-11-22T00:00:00.000Z"
+)
 TAKE = ConversationOnly(HERE)
 
 
@@ -34,7 +36,11 @@ def taken(record: dict[str, Any]) -> dict[str, Any]:
 def test_what_is_said_stays() -> None:
     """Blocks of a message as they are, with the calls' ids, the thinking's signature, and the marks that hide it."""
     thought = {"type": "thinking", "thinking": "hm", "signature": "sig"}
-    answer = taken(assistant([thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000))
+    answer = taken(
+        assistant(
+            [thought, {"type": "text", "text": "yes"}], uuid="a", message_id="m1", tokens=50_000
+        )
+    )
     assert answer["message"]["content"] == [thought, {"type": "text", "text": "yes"}]
     assert (answer["message"]["id"], answer["message"]["role"]) == ("m1", "assistant")
     assert set(answer["message"]["usage"].values()) == {0}
@@ -59,16 +65,26 @@ def test_what_no_person_wrote() -> None:
         assert "origin" not in taken(user("x", uuid="u", origin=other))
 
 
-@pytest.mark.parametrize("kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"])
+@pytest.mark.parametrize(
+    "kind", ["file", "hook_additional_context", "prompt_snapshot", "nested_memory", "of tomorrow"]
+)
 def test_attachments_go(kind: str) -> None:
     """The newest client sends them as the system's own words."""
     assert TAKE({**attachment("x", uuid="h", parent="u"), "attachment": {"type": kind}}) is None
 
 
 def test_words_that_were_queued_stay() -> None:
-    """Typed by a person while the model was busy; not what a task reports, nor what was rendered of either."""
+    """Typed by a person while the model was busy.
+
+    Not what a task reports, nor what was rendered of either.
+    """
     row = attachment("rendered", uuid="q", parent="u", renderedRole="system")
-    typed = {"type": "queued_command", "prompt": "wait", "commandMode": "prompt", "origin": {"kind": "channel"}}
+    typed = {
+        "type": "queued_command",
+        "prompt": "wait",
+        "commandMode": "prompt",
+        "origin": {"kind": "channel"},
+    }
     assert taken({**row, "attachment": typed})["attachment"] == {
         "type": "queued_command",
         "prompt": "wait",
@@ -105,7 +121,12 @@ def test_system_records() -> None:
 
 def test_what_is_hidden() -> None:
     """What the model reads and the screen does not show is counted, so that people can be told."""
-    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in FLAGS] == [True, False, True, False]
+    assert [is_hidden({**user("x", uuid="u"), flag: True}) for flag in FLAGS] == [
+        True,
+        False,
+        True,
+        False,
+    ]
     assert not is_hidden(user("x", uuid="u"))
 
 
@@ -113,7 +134,9 @@ NAMES = st.sampled_from([*sorted(FIELDS), "rendered", "permissionMode", "x"])
 KINDS = st.sampled_from(["user", "assistant", "system", "attachment", "progress", "mode"])
 
 
-@given(st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"]))
+@given(
+    st.dictionaries(NAMES, JSON), KINDS, st.sampled_from(["compact_boundary", "local_command", "x"])
+)
 def test_any_record(record: dict[str, Any], kind: str, subtype: str) -> None:
     """Whatever stands in its fields: one that is said comes out with known fields alone, the others not at all."""
     whole = {**record, "type": kind, "uuid": "u", "subtype": subtype}

@@ -54,15 +54,27 @@ def test_what_the_client_is_given(tmp_path: Path) -> None:
     ask(made, "SECRET of the session")
     (call,) = made.calls()
     options = call["argv"]
-    wanted = {"--output-format": "json", "--model": "haiku", "--tools": "", "--permission-mode": "dontAsk"}
+    wanted = {
+        "--output-format": "json",
+        "--model": "haiku",
+        "--tools": "",
+        "--permission-mode": "dontAsk",
+    }
     wanted["--setting-sources"] = "user"
     assert {name: options[options.index(name) + 1] for name in wanted} == wanted
-    assert {"-p", "--no-session-persistence", "--strict-mcp-config", "--disable-slash-commands"} < set(options)
+    assert {
+        "-p",
+        "--no-session-persistence",
+        "--strict-mcp-config",
+        "--disable-slash-commands",
+    } < set(options)
     assert json.loads(options[options.index("--json-schema") + 1]) == Found.model_json_schema()
     settings = json.loads(options[options.index("--settings") + 1])
     assert settings["disableAllHooks"] is True
     assert (
-        settings["env"]["CLAUDE_CODE_DISABLE_ATTACHMENTS"] == settings["env"]["CLAUDE_CODE_DISABLE_CLAUDE_MDS"] == "1"
+        settings["env"]["CLAUDE_CODE_DISABLE_ATTACHMENTS"]
+        == settings["env"]["CLAUDE_CODE_DISABLE_CLAUDE_MDS"]
+        == "1"
     )
     assert not [word for word in options if "SECRET" in word or "Find the word" in word]
     assert "dangerously" not in " ".join(options)
@@ -72,7 +84,9 @@ def test_what_the_client_is_given(tmp_path: Path) -> None:
 
 def test_its_folder_is_empty_and_goes_with_it(tmp_path: Path) -> None:
     """Nothing of a project is near it, and what it leaves in its temporary folder is gone afterwards."""
-    made = stand_in(tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})")
+    made = stand_in(
+        tmp_path, "open(os.environ['TMPDIR'] + '/litter', 'w').close()\nresult({'word': 'x'})"
+    )
     ask(made)
     (call,) = made.calls()
     assert call["files"] == []
@@ -110,7 +124,9 @@ def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
 def leaving(folder: Path) -> str:
     """Lines of a stand-in that start a child which hangs, and tell its process id."""
     told = str(folder / "pid")
-    return f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
+    return (
+        f"child = subprocess.Popen(['sleep', '300'])\nopen({told!r}, 'w').write(str(child.pid))\n"
+    )
 
 
 HOSTILE = (
@@ -126,7 +142,10 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
-    """It stands between two lines that it can't have known, others each time; it mentions no file, holds no control."""
+    """It stands between two lines that it can't have known, others each time.
+
+    It mentions no file, holds no control.
+    """
     assert fenced("a", "b") != fenced("a", "b")
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made, text)
@@ -144,7 +163,9 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
 def test_an_at_sign_comes_back_as_one(tmp_path: Path) -> None:
     """The sign that stands for it on the way in is no part of an answer."""
-    reply = ask(stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it")
+    reply = ask(
+        stand_in(tmp_path, "result({'word': text[text.index('\\uff20'):][:3]})"), "see @a for it"
+    )
     assert reply.data.word == "@a "
 
 
@@ -182,7 +203,9 @@ DEEP = "json.loads('{\"word\": \"x\", \"more\": ' + '[' * 400 + ']' * 400 + '}')
 """Deeper than what could be written again."""
 
 
-@pytest.mark.parametrize("answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP])
+@pytest.mark.parametrize(
+    "answer", ["{}", "{'word': 5}", "{'word': 'x', 'numbers': ['many']}", "{'word': None}", DEEP]
+)
 def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
     """What is missing or of another type is named, not quoted; the cost is known all the same."""
     found = failure(stand_in(tmp_path, f"result({answer})"))
@@ -194,12 +217,21 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("result(is_error=True, result='Invalid API key')\nsys.exit(1)", "haiku gave no answer: Invalid API key"),
-        ("result(is_error=True, errors=['5 attempts'], result=None)", "haiku gave no answer: 5 attempts"),
+        (
+            "result(is_error=True, result='Invalid API key')\nsys.exit(1)",
+            "haiku gave no answer: Invalid API key",
+        ),
+        (
+            "result(is_error=True, errors=['5 attempts'], result=None)",
+            "haiku gave no answer: 5 attempts",
+        ),
         ("result(stop_reason='refusal', result='I can\\'t')", "haiku gave no answer: I can't"),
         ("result(is_error=True)", "haiku gave no answer: no reason given"),
         ("sys.exit(2)", "claude ended with status 2"),
-        ("sys.exit('error: unknown option\\n at x')", "claude ended with status 1: error: unknown option"),
+        (
+            "sys.exit('error: unknown option\\n at x')",
+            "claude ended with status 1: error: unknown option",
+        ),
         ("os.kill(os.getpid(), signal.SIGSEGV)", "claude was ended by signal 11"),
         ("print('hello')", "claude answered no JSON"),
         ("print('{}')", "claude answered no JSON"),
@@ -207,7 +239,10 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
         ("print('[' * 100000)", "claude answered no JSON"),
         ("pass", "claude answered no JSON"),
         ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT >> 20} MB"),
-        ("print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)", "claude ended with status 1: bad"),
+        (
+            "print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)",
+            "claude ended with status 1: bad",
+        ),
     ],
 )
 def test_ways_to_fail(tmp_path: Path, body: str, said: str) -> None:

@@ -64,7 +64,10 @@ def test_an_answer_may_have_words_around_it(text: str) -> None:
         ('{"word": "a"', "answered in prose"),
         ('{"word": "\ud800"}', "answered in prose"),
         ('{"word": 5}', "does not fit: word"),
-        ('{"word": "a", "x": ' + "[" * 500 + "]" * 500 + "}", "does not fit: it is nested too deep"),
+        (
+            '{"word": "a", "x": ' + "[" * 500 + "]" * 500 + "}",
+            "does not fit: it is nested too deep",
+        ),
         ('{"word": ' + "[" * 100_000 + "}", "answered in prose"),
         ("x" * 5_000_000, "answered in prose"),
     ],
@@ -80,12 +83,18 @@ def test_what_is_no_answer(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"isAnswered": False, "reason": "nothing-to-fork"}, "gave no answer: nothing was sent to it"),
+        (
+            {"isAnswered": False, "reason": "nothing-to-fork"},
+            "gave no answer: nothing was sent to it",
+        ),
         (
             {"isAnswered": False, "reason": "api-error", "status": 529, "error": "overloaded"},
             "gave no answer: api-error 529 overloaded",
         ),
-        ({"reason": "TypeError: $.model.fork is not\x1b a function\n" + "x" * 999}, "gave no answer: TypeError"),
+        (
+            {"reason": "TypeError: $.model.fork is not\x1b a function\n" + "x" * 999},
+            "gave no answer: TypeError",
+        ),
         ({"reason": "late"}, "did not answer within 120 s"),
         ({"isAnswered": "yes", "text": '{"word": "a"}'}, "gave no answer"),
     ],
@@ -103,10 +112,22 @@ def test_a_refusal_is_told_on_one_short_line(fields: dict[str, Any], why: str) -
 
 def test_what_it_took_is_told_as_reported() -> None:
     """Nothing is said of what was not counted, or is no count."""
-    usage = {"cache_read_input_tokens": 41_000, "cache_creation_input_tokens": 0, "input_tokens": 12}
+    usage = {
+        "cache_read_input_tokens": 41_000,
+        "cache_creation_input_tokens": 0,
+        "input_tokens": 12,
+    }
     usage["output_tokens"] = -1
-    assert told(usage=usage).words == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
-    for nothing in ({}, {"usage": {"input_tokens": 0}}, {"usage": "much"}, {"usage": {"input_tokens": "5"}}):
+    assert (
+        told(usage=usage).words
+        == "41,000 tokens read from the cache, 0 written to it, 12 new, 0 answered"
+    )
+    for nothing in (
+        {},
+        {"usage": {"input_tokens": 0}},
+        {"usage": "much"},
+        {"usage": {"input_tokens": "5"}},
+    ):
         assert told(**nothing).words == ""
     assert not told().asked
     assert ForkedModel({"model": 5}).name == ""

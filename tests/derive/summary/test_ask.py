@@ -11,10 +11,14 @@ from tests.builders import SESSION
 from tests.derive.summary.models import PLAIN, Scripted
 
 ONE = SummaryMaterial(SESSION, 2, (SummaryPart("ONLY PART", frozenset({1, 2})),))
-THREE = SummaryMaterial(SESSION, 3, tuple(SummaryPart(f"PART {n}", frozenset({n})) for n in (1, 2, 3)))
+THREE = SummaryMaterial(
+    SESSION, 3, tuple(SummaryPart(f"PART {n}", frozenset({n})) for n in (1, 2, 3))
+)
 
 
-def run(model: Scripted, material: SummaryMaterial, wish: str = "", limit: float = 100.0) -> tuple[Summary, list[str]]:
+def run(
+    model: Scripted, material: SummaryMaterial, wish: str = "", limit: float = 100.0
+) -> tuple[Summary, list[str]]:
     """The summary, and the progress that was told."""
     told: list[str] = []
 
@@ -37,7 +41,10 @@ def test_a_small_session_costs_one_call() -> None:
 
 def test_a_long_one_is_read_in_parts_and_joined() -> None:
     """Oldest first; the last call is given what the parts came to, with their references, and the digest."""
-    answers = [{"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]} for n in (1, 2, 3)]
+    answers = [
+        {"goal": f"goal {n}", "state": "", "done": [{"text": "It.", "records": [n, 99]}]}
+        for n in (1, 2, 3)
+    ]
     model = Scripted([*answers, PLAIN])
     found, told = run(model, THREE)
     assert [call.text for call in model.calls[:3]] == ["PART 1", "PART 2", "PART 3"]

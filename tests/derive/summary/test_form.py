@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.summary import MAX_POINTS, MAX_SUMMARY, Summary, notes_text, rows_of, summary_text
+from resume_hooks.derive.summary import (
+    MAX_POINTS,
+    MAX_SUMMARY,
+    Summary,
+    notes_text,
+    rows_of,
+    summary_text,
+)
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 from tests.builders import SESSION
@@ -48,7 +55,9 @@ def test_the_whole() -> None:
 
 def test_what_it_was_asked_for_is_said() -> None:
     """On one line, cut."""
-    assert 'records, asked for "focus on the parser" (not' in told("focus on\n\nthe parser", goal="x")
+    assert 'records, asked for "focus on the parser" (not' in told(
+        "focus on\n\nthe parser", goal="x"
+    )
     assert len(told("word " * 900, goal="x").split("\n")[0]) < 400
 
 
@@ -63,8 +72,13 @@ def test_what_it_was_asked_for_is_said() -> None:
     ],
 )
 def test_references(records: list[Any], shown: str) -> None:
-    """Only to records of this session that the model was shown; in any way of writing them, each once."""
-    assert told(goal="g", done=[{"text": "It works.", "records": records}]).endswith(f"\n  - It works.{shown}")
+    """Only to records of this session that the model was shown.
+
+    In any way of writing them, each once.
+    """
+    assert told(goal="g", done=[{"text": "It works.", "records": records}]).endswith(
+        f"\n  - It works.{shown}"
+    )
 
 
 HOSTILE = (
@@ -80,9 +94,14 @@ HOSTILE = (
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_fields_stay_within_their_line(text: str) -> None:
-    """No line begins with their words; nothing ends the lineage, adds a next step, drives a terminal."""
+    """No line begins with their words.
+
+    Nothing ends the lineage, adds a next step, drives a terminal.
+    """
     found = told(text, goal=text, state=text, facts=points(text), next=points(text, "Last."))
-    named = re.compile(r"summary by |goal: |where the work stands: |how things are here:$|what remains.*:$|  - ")
+    named = re.compile(
+        r"summary by |goal: |where the work stands: |how things are here:$|what remains.*:$|  - "
+    )
     assert all(named.match(line) for line in found.split("\n"))
     assert OPENING not in found
     assert CLOSING not in found
@@ -95,7 +114,9 @@ def test_too_much_is_cut() -> None:
     """A few points a section, a few hundred characters a point, and all of it within its room."""
     many = points(*("word " * 500 for _ in range(50)))
     assert told(goal="g", next=many).count("\n  - ") == MAX_POINTS
-    text = told(goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many)
+    text = told(
+        goal="word " * 5_000, next=many, constraints=many, decisions=many, facts=many, done=many
+    )
     assert len(text) <= MAX_SUMMARY
     assert not text.endswith(":")
 

@@ -25,7 +25,9 @@ from tests.needs import corpus_sessions, need
 
 def of(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
     """The material of a session of these records."""
-    return material(locate.session_file(write_session(home.project(), SESSION, records)), home.where)
+    return material(
+        locate.session_file(write_session(home.project(), SESSION, records)), home.where
+    )
 
 
 def long_session(turns: int, words: int = 900) -> list[Record]:
@@ -35,9 +37,22 @@ def long_session(turns: int, words: int = 900) -> list[Record]:
         at, parent = 4 * turn, f"a{turn - 1}" if turn else None
         records += [
             user(f"please do step {turn}", uuid=f"u{turn}", parent=parent, ts=at),
-            tool_use(f"t{turn}", uuid=f"c{turn}", parent=f"u{turn}", ts=at + 1, tool_input={"file_path": "/x"}),
-            tool_result(f"t{turn}", f"out{turn} " * words, uuid=f"r{turn}", parent=f"c{turn}", ts=at + 2),
-            assistant(f"step {turn} is done " + "and more " * 100, uuid=f"a{turn}", parent=f"r{turn}", ts=at + 3),
+            tool_use(
+                f"t{turn}",
+                uuid=f"c{turn}",
+                parent=f"u{turn}",
+                ts=at + 1,
+                tool_input={"file_path": "/x"},
+            ),
+            tool_result(
+                f"t{turn}", f"out{turn} " * words, uuid=f"r{turn}", parent=f"c{turn}", ts=at + 2
+            ),
+            assistant(
+                f"step {turn} is done " + "and more " * 100,
+                uuid=f"a{turn}",
+                parent=f"r{turn}",
+                ts=at + 3,
+            ),
         ]
     return records
 
@@ -64,7 +79,10 @@ def test_what_the_client_added_is_left_out(config_home: ConfigHome) -> None:
 
 def test_long_words_are_cut(config_home: ConfigHome) -> None:
     """A paste of a megabyte keeps its beginning, and says how much more there is."""
-    found = of(config_home, [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)])
+    found = of(
+        config_home,
+        [user("word " * 200_000, uuid="a"), assistant("ok", uuid="b", parent="a", ts=1)],
+    )
     assert found.characters < VOICE + 500
     assert "more characters" in found.parts[0].text
 
@@ -80,7 +98,10 @@ def test_a_little_too_long_is_still_one_part(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize(("turns", "parts"), [(160, 2), (250, 3), (900, MAX_PARTS)])
 def test_a_long_session_is_in_parts(config_home: ConfigHome, turns: int, parts: int) -> None:
-    """Each within its size, in order; the latest one is whole, the older ones share what room there is."""
+    """Each within its size, in order.
+
+    The latest one is whole, the older ones share what room there is.
+    """
     records = long_session(turns)
     found = of(config_home, records)
     assert len(found.parts) == parts
@@ -106,7 +127,8 @@ def test_what_is_left_out_is_no_record_that_was_shown(config_home: ConfigHome) -
 def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
     """A character of theirs is about a token: what counts are bytes."""
     records = [
-        user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(60)
+        user("\ubc18\ub4dc\uc2dc " * 1_400, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n)
+        for n in range(60)
     ]
     found = of(config_home, records)
     assert len(found.parts) == MAX_PARTS
@@ -114,7 +136,10 @@ def test_other_scripts_have_less_room(config_home: ConfigHome) -> None:
 
 
 def test_next_to_nothing(config_home: ConfigHome) -> None:
-    """No part where nothing is said; records that say nothing but their heads are no division by zero."""
+    """No part where nothing is said.
+
+    Records that say nothing but their heads are no division by zero.
+    """
     assert of(config_home, []).parts == ()
     assert len(of(config_home, [tool_result("t", "", uuid="a", parent=None)]).parts) == 1
 

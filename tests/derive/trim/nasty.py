@@ -48,14 +48,21 @@ class Maker:
         """A text of any of the kinds that matter."""
         return str(self.pick(*TEXTS))
 
-    def add(self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any) -> str:
+    def add(
+        self, kind: str, *, parent: str | bool | None = True, link: bool = True, **fields: Any
+    ) -> str:
         """Write a record of the chain; the next one hangs on it, where it is to ``link``."""
         self.count += 1
         uuid = f"{self.count:04d}-uuid"
         self.time += self.pick(1, 1, 1, 0, -30, 0.0004)
         above = self.parent if parent is True else parent or None
         row = builders.chain_record(
-            kind, uuid=uuid, parent=above or None, ts=self.time, session_id=builders.SESSION, **fields
+            kind,
+            uuid=uuid,
+            parent=above or None,
+            ts=self.time,
+            session_id=builders.SESSION,
+            **fields,
         )
         if self.draw(st.integers(0, 40)) == 0:
             row.pop(self.pick("timestamp", "entrypoint", "sessionId", "parentUuid"))
@@ -70,7 +77,12 @@ class Maker:
 
     def answer(self, content: Any, message_id: str = "", **more: Any) -> str:
         """A message of the model; some were counted."""
-        body: Record = {"model": "m", "id": message_id or f"msg_{self.count}", "role": "assistant", "content": content}
+        body: Record = {
+            "model": "m",
+            "id": message_id or f"msg_{self.count}",
+            "role": "assistant",
+            "content": content,
+        }
         if self.pick(True, True, False):
             body["usage"] = builders.usage(2_000 + 400 * self.count)
         return self.add("assistant", message=body, **more)
@@ -83,12 +95,17 @@ class Maker:
         given: Any = {
             "Write": {"file_path": path, "content": self.text()},
             "Edit": {"file_path": path, "old_string": self.text(), "new_string": self.text()},
-            "MultiEdit": {"file_path": path, "edits": [{"old_string": self.text(), "new_string": "n"}]},
+            "MultiEdit": {
+                "file_path": path,
+                "edits": [{"old_string": self.text(), "new_string": "n"}],
+            },
             "Bash": {"command": self.text()},
             "": "no object",
         }.get(tool, {"file_path": path, "offset": self.pick(None, 5)})
         return (
-            builders.call(call, tool, **given) if isinstance(given, dict) else {**builders.call(call), "input": given}
+            builders.call(call, tool, **given)
+            if isinstance(given, dict)
+            else {**builders.call(call), "input": given}
         )
 
     def result_block(self, call: str) -> Record:
@@ -96,7 +113,10 @@ class Maker:
         content = self.pick("text", "text", "blocks", "image", "none")
         made: Any = {
             "text": self.text(),
-            "blocks": [{"type": "text", "text": self.text()}, {"type": "text", "text": "more " * 30}],
+            "blocks": [
+                {"type": "text", "text": self.text()},
+                {"type": "text", "text": "more " * 30},
+            ],
             "image": [IMAGE, {"type": "text", "text": "seen"}],
             "none": None,
         }[content]
@@ -108,13 +128,19 @@ class Maker:
 
 
 def _talk(make: Maker) -> None:
-    make.user(make.text().strip() or "asked")  # a blank prompt counts as a turn, and is left out of a child
+    make.user(
+        make.text().strip() or "asked"
+    )  # a blank prompt counts as a turn, and is left out of a child
     make.answer([{"type": "text", "text": make.text()}])
 
 
 def _thought(make: Maker) -> None:
     message_id = f"msg_t{make.count}"
-    thought = {"type": "thinking", "thinking": make.text(), "signature": make.pick("s" * 40, "s" * 900, "")}
+    thought = {
+        "type": "thinking",
+        "thinking": make.text(),
+        "signature": make.pick("s" * 40, "s" * 900, ""),
+    }
     make.answer([thought], message_id)
     make.answer([{"type": "text", "text": make.text()}], message_id)
 
@@ -122,7 +148,9 @@ def _thought(make: Maker) -> None:
 def _tool(make: Maker) -> None:
     call = make.new_call()
     make.answer([make.call_block(call)])
-    make.user([make.result_block(call)], toolUseResult=make.pick({"stdout": "screen " * 40}, "text", None))
+    make.user(
+        [make.result_block(call)], toolUseResult=make.pick({"stdout": "screen " * 40}, "text", None)
+    )
 
 
 def _parallel(make: Maker) -> None:
@@ -152,7 +180,9 @@ def _asides(make: Maker) -> None:
     make.add("progress", data={"type": "hook_progress"})
     if make.pick(True, False):
         uuid = f"att-{make.count}"
-        make.lines.append(builders.attachment(make.text() + "a", uuid=uuid, parent=make.parent, ts=make.time))
+        make.lines.append(
+            builders.attachment(make.text() + "a", uuid=uuid, parent=make.parent, ts=make.time)
+        )
         make.parent = uuid
     make.add("system", subtype="informational", content="note")
     make.user("Caveat: remark", isMeta=True)
@@ -173,7 +203,9 @@ def _broken_pairs(make: Maker) -> None:
 
 
 def _odd_messages(make: Maker) -> None:
-    trouble = make.pick("string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing")
+    trouble = make.pick(
+        "string", "empty", "hollow", "numbers", "image", "redacted", "foreign blocks", "nothing"
+    )
     if trouble == "string":
         make.answer(make.text())
     elif trouble == "image":
@@ -186,14 +218,21 @@ def _odd_messages(make: Maker) -> None:
             "empty": [],
             "hollow": [{"type": "thinking", "thinking": "", "signature": ""}],
             "numbers": [1, None],
-            "redacted": [{"type": "redacted_thinking", "data": "abc"}, {"type": "text", "text": "y"}],
+            "redacted": [
+                {"type": "redacted_thinking", "data": "abc"},
+                {"type": "text", "text": "y"},
+            ],
             "nothing": None,
         }[trouble]
         make.pick(make.user, make.answer)(content)
 
 
 def _compaction(make: Maker) -> None:
-    before = [row["uuid"] for row in make.lines if isinstance(row, dict) and "uuid" in row and "message" in row]
+    before = [
+        row["uuid"]
+        for row in make.lines
+        if isinstance(row, dict) and "uuid" in row and "message" in row
+    ]
     kind = make.pick("plain", "segment", "list", "dangling")
     number = len(make.lines)  # one that follows another one is another
     segment = preserved = None
@@ -205,14 +244,18 @@ def _compaction(make: Maker) -> None:
     make.time += 1
     bound = f"bound-{number}"
     make.lines += [
-        builders.boundary(uuid=bound, before=make.parent, ts=make.time, segment=segment, preserved=preserved),
+        builders.boundary(
+            uuid=bound, before=make.parent, ts=make.time, segment=segment, preserved=preserved
+        ),
         builders.summary("what was", uuid=f"sum-{number}", parent=bound, ts=make.time),
     ]
     make.parent = f"sum-{number}"
 
 
 def _links(make: Maker) -> None:
-    trouble = make.pick("dangling", "rewind", "twice", "sidechain", "sent as", "second root", "hint")
+    trouble = make.pick(
+        "dangling", "rewind", "twice", "sidechain", "sent as", "second root", "hint"
+    )
     rows = [row for row in make.lines if isinstance(row, dict) and "uuid" in row]
     if trouble == "dangling":
         make.parent = "nowhere"
@@ -254,7 +297,9 @@ def _bytes(make: Maker) -> None:
     said = {"utf8": "bad MARK utf", "surrogate": "lone \ud83d here", "spaced": "spaced"}[trouble]
     row = builders.user(said, uuid=f"{trouble}-{make.count}", parent=make.parent, ts=make.time + 1)
     bad = trouble == "utf8"
-    make.lines.append(builders.line(row).replace(b"MARK", b"\xff\xfe") if bad else json.dumps(row).encode())
+    make.lines.append(
+        builders.line(row).replace(b"MARK", b"\xff\xfe") if bad else json.dumps(row).encode()
+    )
     make.parent = f"{trouble}-{make.count}"
 
 

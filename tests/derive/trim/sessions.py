@@ -51,7 +51,14 @@ class Chain:
         return self
 
     def tool(
-        self, call: str, tool: str = "Read", content: Any = LONG, /, *, error: bool = False, **given: Any
+        self,
+        call: str,
+        tool: str = "Read",
+        content: Any = LONG,
+        /,
+        *,
+        error: bool = False,
+        **given: Any,
     ) -> Chain:
         """A call with its result."""
         more = {"is_error": True} if error else {}
@@ -59,7 +66,9 @@ class Chain:
 
     def attach(self, **fields: Any) -> Chain:
         """An attachment."""
-        self.rows.append(builders.chain_record("attachment", session_id=SESSION, **self._next(), **fields))
+        self.rows.append(
+            builders.chain_record("attachment", session_id=SESSION, **self._next(), **fields)
+        )
         return self
 
     def turns(self, count: int) -> Chain:
@@ -69,7 +78,9 @@ class Chain:
         return self
 
 
-def written(home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id: str = SESSION) -> Path:
+def written(
+    home: ConfigHome, rows: Iterable[Record | bytes] | Chain, session_id: str = SESSION
+) -> Path:
     """A session's file in the project of the tests."""
     records = rows.rows if isinstance(rows, Chain) else rows
     return Path(builders.write_session(home.project(), session_id, records))
@@ -87,7 +98,10 @@ def chain_of(decided: TrimPlan) -> ChainRewrite:
 
 
 def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
-    """The plan of a trim with these options; nothing is protected and any saving is enough unless said."""
+    """The plan of a trim with these options.
+
+    Nothing is protected and any saving is enough unless said.
+    """
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
     return plan.plan(reading_of(path), home.where, how)
 

@@ -64,8 +64,13 @@ def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) ->
     assert not again.pays
 
 
-def test_a_real_session_trimmed_at_three_settings(config_home: ConfigHome, real_session: RealSession) -> None:
-    """The session of the corpus is only read; its children are written into a project of the test's own."""
+def test_a_real_session_trimmed_at_three_settings(
+    config_home: ConfigHome, real_session: RealSession
+) -> None:
+    """The session of the corpus is only read.
+
+    Its children are written into a project of the test's own.
+    """
     path = real_session.path
     before = path.stat().st_size, path.stat().st_mtime_ns
     if not real_session.has_talk:

@@ -31,7 +31,10 @@ def session(home: ConfigHome) -> TrimPlan:
         chain.ask("question " * 90).tool(f"t{number}", "Bash", f"{number} " * 900).answer()
     tracked = {name: {"backupFileName": name} for name in ("one", "two")}
     snapshot = {"messageId": "c0", "trackedFileBackups": tracked}
-    path = written(home, [*chain.rows, {"type": "file-history-snapshot", "messageId": "c0", "snapshot": snapshot}])
+    path = written(
+        home,
+        [*chain.rows, {"type": "file-history-snapshot", "messageId": "c0", "snapshot": snapshot}],
+    )
     for folder in (path.with_suffix("") / "tool-results", home.config / "file-history" / SESSION):
         folder.mkdir(parents=True)
         (folder / "one").write_bytes(b"1")
@@ -41,19 +44,29 @@ def session(home: ConfigHome) -> TrimPlan:
 
 def left_behind(home: ConfigHome, decided: TrimPlan) -> dict[str, Any]:
     """What lies about after a try: the child's file as the plan has it or not, companions, temporary files."""
-    child, history = Path(decided.draft.path), home.config / "file-history" / decided.draft.session_id
+    child, history = (
+        Path(decided.draft.path),
+        home.config / "file-history" / decided.draft.session_id,
+    )
     beside = [*child.with_suffix("").rglob("*"), *history.rglob("*")]
     return {
         "child": child.exists() and len(child.read_bytes().rpartition(b"customTitle")[0]),
         "parent": home.project().joinpath(f"{SESSION}.jsonl").stat().st_size,
         "companions": sorted(path.name for path in beside if path.is_file()),
-        "linked": all(path.stat().st_nlink > 1 for path in beside if path.parent.name == "tool-results"),
-        "temporary": [path.name for path in home.project().iterdir() if path.name.startswith(".resume-hooks-")],
+        "linked": all(
+            path.stat().st_nlink > 1 for path in beside if path.parent.name == "tool-results"
+        ),
+        "temporary": [
+            path.name for path in home.project().iterdir() if path.name.startswith(".resume-hooks-")
+        ],
     }
 
 
 def test_killed_at_every_step(config_home: ConfigHome) -> None:
-    """No child, or the whole one with its companions; what a killed try left is harmless, and swept by the next."""
+    """No child, or the whole one with its companions.
+
+    What a killed try left is harmless, and swept by the next.
+    """
     plans: list[TrimPlan] = []
 
     def prepare() -> Callable[[], object]:
@@ -67,7 +80,9 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
         write(again, config_home.where)
         whole = left_behind(config_home, again)
         assert (whole["companions"], whole["temporary"]) == (["one", "one", "two", "two"], [])
-        assert found["linked"]  # large outputs under the id of a child that was not born take no space of their own
+        assert found[
+            "linked"
+        ]  # large outputs under the id of a child that was not born take no space of their own
         if was_killed:
             assert found["parent"] == whole["parent"]
             assert found["child"] in {False, whole["child"]}
@@ -75,7 +90,9 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
             killed.append(found)
         else:
             assert found == whole
-    assert [bool(found["child"]) for found in killed] == sorted(bool(found["child"]) for found in killed)
+    assert [bool(found["child"]) for found in killed] == sorted(
+        bool(found["child"]) for found in killed
+    )
     assert killed[-1]["child"], "one step comes after the child's birth"
 
 
@@ -97,7 +114,11 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
     before: dict[str, bytes] = {}
 
     def files() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in config_home.project().iterdir() if path.is_file()}
+        return {
+            path.name: path.read_bytes()
+            for path in config_home.project().iterdir()
+            if path.is_file()
+        }
 
     def prepare() -> Callable[[], object]:
         session(config_home)
@@ -108,8 +129,16 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
     for _ in crashes(prepare, every=7):
         now = files()
         assert now.items() >= before.items()
-        copies.append([now[name].count(b"\n") for name in now if name.endswith(".jsonl") and name not in before])
-        assert not copies[-1] or not outcome(lambda: run(config_home, "archive", "--verify", SESSION))
+        copies.append(
+            [
+                now[name].count(b"\n")
+                for name in now
+                if name.endswith(".jsonl") and name not in before
+            ]
+        )
+        assert not copies[-1] or not outcome(
+            lambda: run(config_home, "archive", "--verify", SESSION)
+        )
         assert not outcome(lambda: run(config_home, "archive", "--slim", SESSION))
     assert len(copies[-1]) == 1
     assert all(found in ([], copies[-1]) for found in copies)
@@ -120,7 +149,9 @@ def test_a_slim_copy_killed_on_the_way(config_home: ConfigHome) -> None:
 def test_a_full_disk_or_a_read_only_folder(room: int | None) -> None:
     """However early it is full: a sentence, and nothing is left, companions included."""
     with tempfile.TemporaryDirectory() as folder:
-        home = ConfigHome(Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"})
+        home = ConfigHome(
+            Path(folder), Path(folder, "c"), {"HOME": folder, "CLAUDE_CONFIG_DIR": f"{folder}/c"}
+        )
         decided = session(home)
 
         def refused() -> None:

@@ -23,7 +23,14 @@ from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import TypedOptions, options_of
 from resume_hooks.derive.trim.selection import TrimEdit
-from resume_hooks.errors import CheckFailed, NothingToTrim, ResumeHooksError, SessionOpen, UsageError, WriteFailed
+from resume_hooks.errors import (
+    CheckFailed,
+    NothingToTrim,
+    ResumeHooksError,
+    SessionOpen,
+    UsageError,
+    WriteFailed,
+)
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.session_files import session_file
@@ -55,16 +62,38 @@ BULK = 2_000
 
 
 def bulky(calls: int, size: int = BULK) -> list[Record]:
-    """A session whose every turn reads a file of ``size`` characters; the last turns are protected by default."""
+    """A session whose every turn reads a file of ``size`` characters.
+
+    The last turns are protected by default.
+    """
     records: list[Record] = []
     above: str | None = None
     for n in range(calls):
         text = f"{n:06d} " + f"{n % 7}x" * (size // 2)
         records += [
             user(f"look at {n}", uuid=f"p{n}", parent=above, ts=4 * n),
-            tool_use(f"t{n}", uuid=f"c{n}", parent=f"p{n}", ts=4 * n + 1, tokens=1_000 + n * (size // 4 + 20)),
-            tool_result(f"t{n}", text, uuid=f"r{n}", parent=f"c{n}", ts=4 * n + 2, toolUseResult={"file": text}),
-            assistant(f"seen {n}", uuid=f"a{n}", parent=f"r{n}", ts=4 * n + 3, tokens=1_500 + n * (size // 4 + 20)),
+            tool_use(
+                f"t{n}",
+                uuid=f"c{n}",
+                parent=f"p{n}",
+                ts=4 * n + 1,
+                tokens=1_000 + n * (size // 4 + 20),
+            ),
+            tool_result(
+                f"t{n}",
+                text,
+                uuid=f"r{n}",
+                parent=f"c{n}",
+                ts=4 * n + 2,
+                toolUseResult={"file": text},
+            ),
+            assistant(
+                f"seen {n}",
+                uuid=f"a{n}",
+                parent=f"r{n}",
+                ts=4 * n + 3,
+                tokens=1_500 + n * (size // 4 + 20),
+            ),
         ]
         above = f"a{n}"
     return records
@@ -73,7 +102,9 @@ def bulky(calls: int, size: int = BULK) -> list[Record]:
 ODD = [
     b"",
     b"not JSON at all",
-    line(user("a dead branch " + "d" * 3_000, uuid="dead", parent="a1", ts=6)).replace(b'":', b'": ', 3),
+    line(user("a dead branch " + "d" * 3_000, uuid="dead", parent="a1", ts=6)).replace(
+        b'":', b'": ', 3
+    ),
     b'{"type":"strange","kept":"\xe2\x80\xa8raw","big":123456789012345678901234567890}',
     b"\xff\xfe invalid",
     line(last_prompt("a5")),
@@ -99,7 +130,9 @@ def laid(home: ConfigHome, content: list[Record] | bytes, number: int = 0) -> Pa
 
 def trim(home: ConfigHome, path: Path, *, force: bool = False, **options: Any) -> InPlaceTrim:
     """Trim a session in place."""
-    return in_place.write(session_file(str(path)), home.where, options_of(TypedOptions(**options)), force=force)
+    return in_place.write(
+        session_file(str(path)), home.where, options_of(TypedOptions(**options)), force=force
+    )
 
 
 def kept(home: ConfigHome) -> list[Path]:
@@ -111,9 +144,13 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
     """The file is the original with marked records in place of some; which ones."""
     before, after = original.split(b"\n"), path.read_bytes().split(b"\n")
     assert len(before) == len(after)
-    changed = [number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]]
+    changed = [
+        number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1]
+    ]
     for number in changed:
-        old, new = (orjson.loads(lines[number].strip().removeprefix(BOM)) for lines in (before, after))
+        old, new = (
+            orjson.loads(lines[number].strip().removeprefix(BOM)) for lines in (before, after)
+        )
         assert (new["truncated"], new["original_session"]) == (True, str(backup))
         assert (new["original_session_id"], new["original_index"], new["original_uuid"]) == (
             path.stem,
@@ -129,7 +166,9 @@ def assert_trimmed(path: Path, original: bytes, backup: Path) -> list[int]:
 
 @pytest.mark.parametrize("content", [session_bytes(bulky(6)), odd_session()], ids=["plain", "odd"])
 def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -> None:
-    """Old outputs become placeholders that name the backup; every other line is byte for byte in its place.
+    """Old outputs become placeholders that name the backup.
+
+    Every other line is byte for byte in its place.
 
     The session is its own parent; the notes say what a running client and the counts are like.
     """
@@ -140,7 +179,10 @@ def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -
     assert len(changed) == 4  # two turns are protected
     made = done.receipt
     assert (made.kind, made.written, made.tools_trimmed) == ("trim", True, 4)
-    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (*[SESSION] * 2, *[str(path)] * 2)
+    assert (made.session_id, made.parent_session_id, made.file, made.parent_file) == (
+        *[SESSION] * 2,
+        *[str(path)] * 2,
+    )
     assert made.tokens_after < made.tokens_before
     assert all(check.ok for check in made.checks)
     assert any("keeps its own memory" in note for note in made.warnings)
@@ -179,9 +221,12 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
 
 
 def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHome) -> None:
-    """What was trimmed already stays as it is; what is trimmed now points at the backup of now, at the same line.
+    """What was trimmed already stays as it is.
 
-    The same trim again writes nothing, and no second backup stays; the session stays as old as it was.
+    What is trimmed now points at the backup of now, at the same line.
+
+    The same trim again writes nothing, and no second backup stays; the session stays as old as it
+    was.
     """
     path = laid(config_home, bulky(6))
     first = Path(trim(config_home, path).backup)
@@ -189,14 +234,22 @@ def test_a_second_trim_keeps_pointing_at_the_first_backup(config_home: ConfigHom
     second = trim(config_home, path, force=True, keep_recent=0)
     assert Path(second.backup).read_bytes() == between
     records = [orjson.loads(body) for body in path.read_bytes().splitlines()]
-    pointing = {n: record["original_session"] for n, record in enumerate(records) if "truncated" in record}
+    pointing = {
+        n: record["original_session"] for n, record in enumerate(records) if "truncated" in record
+    }
     assert [n for n, file in pointing.items() if file == str(first)] == [2, 6, 10, 14]
     assert [n for n, file in pointing.items() if file == second.backup] == [18, 22]
-    assert all(record["original_index"] == n for n, record in enumerate(records) if "truncated" in record)
+    assert all(
+        record["original_index"] == n for n, record in enumerate(records) if "truncated" in record
+    )
     between = path.read_bytes()
     again = trim(config_home, path, force=True)
     assert (again.backup, again.receipt.written, again.receipt.file) == ("", False, "")
-    assert (path.read_bytes(), path.stat().st_mtime, len(kept(config_home))) == (between, LONG_AGO, 2)
+    assert (path.read_bytes(), path.stat().st_mtime, len(kept(config_home))) == (
+        between,
+        LONG_AGO,
+        2,
+    )
 
 
 def test_a_plan_changes_nothing(config_home: ConfigHome) -> None:
@@ -217,7 +270,9 @@ def test_a_live_session_is_refused(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(6))
     os.utime(path)
     before = path.read_bytes()
-    with pytest.raises(ResumeHooksError, match="may be open: it was written 0 seconds ago") as caught:
+    with pytest.raises(
+        ResumeHooksError, match="may be open: it was written 0 seconds ago"
+    ) as caught:
         trim(config_home, path)
     assert "--force" in caught.value.remedy
     assert "Quit" in caught.value.remedy
@@ -241,7 +296,9 @@ def test_only_a_session_of_its_own_name(config_home: ConfigHome, tmp_path: Path)
         trim(config_home, Path(trim(config_home, path).backup), force=True)
 
 
-def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_check_changes_nothing(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the file as read back does not hold keeps it from being put in place, and the backup goes too."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
@@ -254,7 +311,10 @@ def test_a_failed_check_changes_nothing(config_home: ConfigHome, monkeypatch: py
 
 
 def test_one_at_a_time(config_home: ConfigHome) -> None:
-    """While a session is trimmed in place a second trim of it is refused; one of another session is not."""
+    """While a session is trimmed in place a second trim of it is refused.
+
+    One of another session is not.
+    """
     path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
     with backups.only_one(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="in place already"):
@@ -277,7 +337,9 @@ def test_a_read_only_session_is_not_rewritten(config_home: ConfigHome) -> None:
     assert kept(config_home) == []
 
 
-def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backup_of_the_same_moment_stays(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A clock that was set back may name two alike: the second trim is refused, the first backup is as it was."""
     path = laid(config_home, bulky(6))
     monkeypatch.setattr(clock, "now", lambda: "2026-01-02T03:04:05.678Z")
@@ -289,7 +351,10 @@ def test_a_backup_of_the_same_moment_stays(config_home: ConfigHome, monkeypatch:
 
 
 def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
-    """After a trim that does not pay, or without a conversation, the folder is gone; with a backup in it, it stays."""
+    """After a trim that does not pay, or without a conversation, the folder is gone.
+
+    With a backup in it, it stays.
+    """
     folder = Path(backups.folder_of(SESSION, config_home.where))
     path = laid(config_home, conversation(3))
     assert not trim(config_home, path).receipt.written
@@ -305,7 +370,9 @@ def _hold(where: Where, place: str, turns: int) -> None:
     for _ in range(turns):
         try:
             with backups.only_one(SESSION, where):
-                os.close(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL))  # two at once: FileExistsError
+                os.close(
+                    os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+                )  # two at once: FileExistsError
                 os.unlink(place)
         except SessionOpen:
             pass
@@ -325,7 +392,9 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
 
 
 @pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])
-def test_a_file_that_was_changed_meanwhile(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+def test_a_file_that_was_changed_meanwhile(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
     """Shrunk, rewritten, replaced, removed, made a link while we work: refused, and left as the other one made it."""
     path = laid(config_home, bulky(6))
     made: list[bytes] = []
@@ -447,16 +516,22 @@ def test_no_record_of_a_running_writer_is_lost(config_home: ConfigHome, tmp_path
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
     done = trim(config_home, path, force=True)
-    counts = {name: int(writer.communicate()[0]) for name, writer in zip("abc", writers, strict=True)}
+    counts = {
+        name: int(writer.communicate()[0]) for name, writer in zip("abc", writers, strict=True)
+    }
     size = Path(done.backup).stat().st_size
     assert Path(done.backup).read_bytes() == (tmp_path / "old").read_bytes()[:size]
     body = path.read_bytes()
     assert body.endswith(b"\n")
     records = [orjson.loads(part) for part in body.splitlines()]  # every line is whole
     for name, count in counts.items():
-        assert [record["n"] for record in records if record.get("writer") == name] == list(range(count))
+        assert [record["n"] for record in records if record.get("writer") == name] == list(
+            range(count)
+        )
     there = set(body.splitlines())
-    assert {part for part in (tmp_path / "old").read_bytes()[size:].splitlines() if part not in there} == set()
+    assert {
+        part for part in (tmp_path / "old").read_bytes()[size:].splitlines() if part not in there
+    } == set()
     assert sum("truncated" in record for record in records) > 500
 
 
@@ -467,14 +542,22 @@ def test_a_program_that_keeps_the_file_open_is_told_of(config_home: ConfigHome) 
         if append_carryover.held_for_writing(held.fileno()) is None:
             pytest.skip("this system does not tell")
         assert in_place.STILL_OPEN in trim(config_home, path, force=True).receipt.warnings
-    assert in_place.STILL_OPEN not in trim(config_home, path, force=True, keep_recent=0).receipt.warnings
+    assert (
+        in_place.STILL_OPEN
+        not in trim(config_home, path, force=True, keep_recent=0).receipt.warnings
+    )
 
 
-def test_what_comes_between_read_and_rename_goes_on(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_between_read_and_rename_goes_on(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Records appended while the new file is checked, half a line among them, stand behind it as they were written."""
     path = laid(config_home, bulky(6))
     content, real = path.read_bytes(), in_place._checks
-    late = [line(user("late", uuid="late1", parent="a5", ts=90)), line(assistant("yes", uuid="late2", parent="late1"))]
+    late = [
+        line(user("late", uuid="late1", parent="a5", ts=90)),
+        line(assistant("yes", uuid="late2", parent="late1")),
+    ]
     writing = []
 
     def check(*given: Any) -> Any:
@@ -500,7 +583,11 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     """A preview, then the receipt as a document that names the backup, and as text."""
     path = laid(config_home, bulky(6))
     dry = document("trim", SESSION, "--in-place", "--dry-run")
-    assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (True, None, False)
+    assert (dry["data"]["in_place"], dry["data"]["backup"], dry["data"]["written"]) == (
+        True,
+        None,
+        False,
+    )
     found = document("trim", SESSION, "--in-place")["data"]
     assert (found["in_place"], found["written"], found["file"]) == (True, True, str(path))
     assert found["backup"] == str(kept(config_home)[0])
@@ -516,10 +603,16 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
 
 @pytest.mark.parametrize(
     "words",
-    [("--force",), ("--in-place", "--output-dir", "/"), ("--in-place", "--force", "--start", "--dry-run")],
+    [
+        ("--force",),
+        ("--in-place", "--output-dir", "/"),
+        ("--in-place", "--force", "--start", "--dry-run"),
+    ],
     ids=["live alone", "elsewhere", "live and start"],
 )
-def test_options_that_mean_nothing_together(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+def test_options_that_mean_nothing_together(
+    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+) -> None:
     """Refused as a usage error before anything is read."""
     path = laid(config_home, bulky(6))
     before = path.read_bytes()
@@ -547,7 +640,10 @@ def test_a_client_resumes_it(version: str, tmp_path: Path) -> None:
 
 @pytest.mark.e2e
 def test_under_a_running_client(tmp_path: Path) -> None:
-    """Open in a client: refused; with --force that goes on in the same file, and ``/resume`` loads what is left."""
+    """Open in a client: refused.
+
+    With --force that goes on in the same file, and ``/resume`` loads what is left.
+    """
     home = ClientHome(tmp_path / "home")
     path = home.install_session(session_bytes(bulky(6)), SESSION, set_cwd=True)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config)}
@@ -562,7 +658,9 @@ def test_under_a_running_client(tmp_path: Path) -> None:
             with pytest.raises(ResumeHooksError, match=r"the running client [0-9]+ has it open"):
                 trim(ConfigHome(home.root, home.config, environ), path)
             # The mock's answers say that next to nothing was sent, so that nothing would be saved.
-            done = trim(ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0)
+            done = trim(
+                ConfigHome(home.root, home.config, environ), path, force=True, min_savings=0
+            )
             assert done.receipt.written
             tui.submit("the second prompt")
             tui.wait_for("Mock reply 2")
@@ -577,4 +675,7 @@ def test_under_a_running_client(tmp_path: Path) -> None:
             tui.close()
             home.reap()
     assert "000001 " not in sent
-    assert all(said in sent for said in ("the first prompt", "Mock reply 1", "the second prompt", "Mock reply 2"))
+    assert all(
+        said in sent
+        for said in ("the first prompt", "Mock reply 1", "the second prompt", "Mock reply 2")
+    )

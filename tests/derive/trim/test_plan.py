@@ -1,4 +1,7 @@
-"""A trim from plan to file: the child is checked, linked and complete, its parent untouched; nothing twice."""
+"""A trim from plan to file: the child is checked, linked and complete, its parent untouched.
+
+Nothing twice.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,16 @@ from resume_hooks.transcripts.records import text
 from resume_hooks.transcripts.tokens import recent_context, stated_size
 from resume_hooks.transcripts.transcript import scan
 from tests import builders
-from tests.builders import SESSION, ConfigHome, Record, boundary, conversation, custom_title, session_id, summary
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    boundary,
+    conversation,
+    custom_title,
+    session_id,
+    summary,
+)
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, planned, rows_of, trimmed, written
 
 SHORT = "short output " * 20
@@ -38,7 +50,13 @@ SHORT = "short output " * 20
 
 def session(home: ConfigHome, session_id: str = SESSION) -> Path:
     """A session with a long and a shorter output, and a title."""
-    chain = Chain().ask("fix the parser").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Bash", SHORT).turns(1)
+    chain = (
+        Chain()
+        .ask("fix the parser")
+        .tool("t1", "Read", LONG, file_path="/a")
+        .tool("t2", "Bash", SHORT)
+        .turns(1)
+    )
     return written(home, [*chain.rows, custom_title("The parser")], session_id)
 
 
@@ -48,7 +66,10 @@ def blocks_in(path: Path) -> list[str]:
 
 
 def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
-    """First line, links, lineage and title name the parent; a second child has a counter of its own."""
+    """First line, links, lineage and title name the parent.
+
+    A second child has a counter of its own.
+    """
     path = session(config_home)
     child, other = trimmed(config_home, path), trimmed(config_home, path)
     first = rows_of(child)[0]
@@ -57,15 +78,25 @@ def test_the_child_is_linked_and_titled(config_home: ConfigHome) -> None:
     assert first["trim_metadata"]["parent_file"] == str(path)
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 1
     parent, row = Family(config_home.where).lineage(str(child))
-    assert parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]  # though its records are old
-    assert [HeadTail(str(file)).title for file in (child, other)] == ["The parser · trim", "The parser · trim 2"]
-    assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [(SESSION, "trim")] * 2
+    assert (
+        parent.ended < row.created == row.ended == first["trim_metadata"]["trimmed_at"]
+    )  # though its records are old
+    assert [HeadTail(str(file)).title for file in (child, other)] == [
+        "The parser · trim",
+        "The parser · trim 2",
+    ]
+    assert [(link.parent_id, link.kind) for link in read_links(config_home.where)] == [
+        (SESSION, "trim")
+    ] * 2
     lineage = Family(config_home.where).lineage(str(child))
     assert [row.derivation_type for row in lineage] == ["original", "trimmed"]
 
 
 def test_the_first_trim_gets_a_lineage_block(config_home: ConfigHome) -> None:
-    """Before everything else, with the legend that explains placeholders; the screen doesn't show it."""
+    """Before everything else, with the legend that explains placeholders.
+
+    The screen doesn't show it.
+    """
     child = trimmed(config_home, session(config_home))
     (block,) = blocks_in(child)
     assert block.endswith(f"{CLOSING}\n{LEGEND}")
@@ -85,7 +116,10 @@ def test_a_second_trim_has_one_block_that_names_both(config_home: ConfigHome) ->
 
 
 def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> None:
-    """What was too short for the first trim goes in the second; its placeholder names the ORIGINAL session."""
+    """What was too short for the first trim goes in the second.
+
+    Its placeholder names the ORIGINAL session.
+    """
     path = session(config_home)
     child = trimmed(config_home, path)
     again = trimmed(config_home, child, threshold=200)
@@ -96,24 +130,39 @@ def test_a_stricter_threshold_acts_on_what_was_left(config_home: ConfigHome) -> 
     assert rows_of(child)[second["original_index"]]["uuid"] == "c4"
 
 
-def test_a_record_trimmed_twice_names_the_session_that_holds_all_of_it(config_home: ConfigHome) -> None:
+def test_a_record_trimmed_twice_names_the_session_that_holds_all_of_it(
+    config_home: ConfigHome,
+) -> None:
     """Two outputs in one record, one trimmed at a time: both placeholders lead to the original."""
     results = [builders.result("t1", LONG), builders.result("t2", SHORT)]
     chain = Chain().ask().answer([builders.call("t1"), builders.call("t2")]).ask(results).turns(1)
     path = written(config_home, chain)
     again = trimmed(config_home, trimmed(config_home, path), threshold=200)
     row = by_uuid(again)["c2"]
-    assert (row["original_session_id"], row["original_session"], row["original_index"]) == (SESSION, str(path), 2)
-    assert [f"original: {SESSION[:8]}:2]" in block["content"] for block in row["message"]["content"]] == [True, True]
+    assert (row["original_session_id"], row["original_session"], row["original_index"]) == (
+        SESSION,
+        str(path),
+        2,
+    )
+    assert [
+        f"original: {SESSION[:8]}:2]" in block["content"] for block in row["message"]["content"]
+    ] == [True, True]
 
 
 def test_another_tools_marks_are_followed_by_file(config_home: ConfigHome) -> None:
     """A record that names only a file and a line: the session's id comes from the file's name."""
     root = session_id(9)
     chain = Chain().ask().tool("t1")
-    whole = [*({"type": "mode", "mode": "default"} for _ in range(7)), {**chain.rows[2], "sessionId": root}]
+    whole = [
+        *({"type": "mode", "mode": "default"} for _ in range(7)),
+        {**chain.rows[2], "sessionId": root},
+    ]
     builders.write_session(config_home.project(), root, whole)
-    chain.rows[2] |= {"truncated": True, "original_session": f"/x/{root}.jsonl", "original_index": 7}
+    chain.rows[2] |= {
+        "truncated": True,
+        "original_session": f"/x/{root}.jsonl",
+        "original_index": 7,
+    }
     row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
     assert row["message"]["content"][0]["content"].endswith(f"original: {root[:8]}:7]")
     assert (row["original_session_id"], row["original_index"]) == (root, 7)
@@ -131,7 +180,9 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     row = by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
     assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
-    found = look_up(parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.where)
+    found = look_up(
+        parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.where
+    )
     assert found.original.file == str(child)
 
 
@@ -147,7 +198,12 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
 def test_marks_that_lead_nowhere_count_for_nothing(config_home: ConfigHome, marks: Record) -> None:
     """A hostile or torn mark is replaced by where the content really stands."""
     chain = Chain().ask().tool("t1")
-    chain.rows[2] |= {"truncated": True, "original_session": "/x/y.jsonl", "original_index": 7, **marks}
+    chain.rows[2] |= {
+        "truncated": True,
+        "original_session": "/x/y.jsonl",
+        "original_index": 7,
+        **marks,
+    }
     row = by_uuid(trimmed(config_home, written(config_home, chain)))["c2"]
     assert (row["original_session_id"], row["original_index"]) == (SESSION, 2)
 
@@ -156,14 +212,19 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
-    asked = agents.fresh(session_file(str(parent)), config_home.where, kind="handoff", next_step=step)
+    asked = agents.fresh(
+        session_file(str(parent)), config_home.where, kind="handoff", next_step=step
+    )
     made = write(asked, config_home.where)
     chain = Chain().ask().tool("t1").turns(1)
     last = rows_of(Path(made.file))[-2]["uuid"]
     with open(made.file, "ab") as stream:
         for row in chain.rows:
             later = {**row, "parentUuid": row["parentUuid"] or last, "sessionId": made.session_id}
-            stream.write(builders.line({**later, "timestamp": row["timestamp"].replace("2026", "2036")}) + b"\n")
+            stream.write(
+                builders.line({**later, "timestamp": row["timestamp"].replace("2026", "2036")})
+                + b"\n"
+            )
     child = trimmed(config_home, Path(made.file))
     (block,) = blocks_in(child)
     assert next_step_of(block) == step
@@ -176,7 +237,10 @@ def snapshot(message: str, **extra: Any) -> Record:
     return {
         "type": "file-history-snapshot",
         "messageId": message,
-        "snapshot": {"messageId": message, "trackedFileBackups": {"/a": {"backupFileName": "b@v1"}}},
+        "snapshot": {
+            "messageId": message,
+            "trackedFileBackups": {"/a": {"backupFileName": "b@v1"}},
+        },
         **extra,
     }
 
@@ -185,11 +249,27 @@ def test_snapshots_of_kept_messages_are_carried(config_home: ConfigHome) -> None
     """Byte for byte; those of messages that a compaction dropped, or of another branch, are not."""
     before = conversation(1, prefix="old")
     marks = [boundary(uuid="b", before="old1", ts=5), summary("sum", uuid="s", parent="b", ts=6)]
-    chain = [{**row, "parentUuid": row["parentUuid"] or "s"} for row in Chain().ask().tool("t1").rows]
+    chain = [
+        {**row, "parentUuid": row["parentUuid"] or "s"} for row in Chain().ask().tool("t1").rows
+    ]
     for place, row in enumerate(chain):
         row["timestamp"] = builders.instant(20 + place)
-    delta = {"type": "file-history-delta", "messageId": "c2", "snapshotMessageId": "c0", "trackingPath": "/a"}
-    rows = [*before, snapshot("old0"), *marks, chain[0], snapshot("c0"), *chain[1:], delta, snapshot("gone")]
+    delta = {
+        "type": "file-history-delta",
+        "messageId": "c2",
+        "snapshotMessageId": "c0",
+        "trackingPath": "/a",
+    }
+    rows = [
+        *before,
+        snapshot("old0"),
+        *marks,
+        chain[0],
+        snapshot("c0"),
+        *chain[1:],
+        delta,
+        snapshot("gone"),
+    ]
     child = trimmed(config_home, written(config_home, rows))
     kept = [line for line in child.read_bytes().split(b"\n") if b"file-history" in line]
     assert kept == [builders.line(snapshot("c0")), builders.line(delta)]
@@ -202,13 +282,18 @@ def test_a_snapshot_that_names_its_session_is_renamed(config_home: ConfigHome) -
     assert snapshot("c0", sessionId=child.stem) in rows_of(child)
 
 
-def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_another_folder_gets_the_child_and_a_warning(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """``--output-dir``: written there, and it says that the client won't find it."""
     folder = tmp_path / "out"
     folder.mkdir()
     scanned = plan.read(session_file(str(session(config_home))))
     decided = plan.plan(
-        scanned, config_home.where, planned(config_home, Path(scanned.session.path)).options, output_dir=str(folder)
+        scanned,
+        config_home.where,
+        planned(config_home, Path(scanned.session.path)).options,
+        output_dir=str(folder),
     )
     receipt = write(decided, config_home.where)
     assert Path(receipt.file).parent == folder
@@ -221,7 +306,11 @@ def test_another_folder_gets_the_child_and_a_warning(config_home: ConfigHome, tm
         [custom_title("only a title")],
         [builders.system("informational", uuid="s")],
         [{"type": "summary", "summary": "x", "leafUuid": "y"}],
-        [builders.user("<local-command-stdout>of the client's own</local-command-stdout>", uuid="u")],
+        [
+            builders.user(
+                "<local-command-stdout>of the client's own</local-command-stdout>", uuid="u"
+            )
+        ],
     ],
 )
 def test_nothing_to_trim(config_home: ConfigHome, rows: list[Record]) -> None:
@@ -243,26 +332,45 @@ def test_the_verb_writes_no_file_that_would_not_pay(config_home: ConfigHome) -> 
     """``trim --min-savings``: the numbers, what a rollover would leave, and the project as it was."""
     path = session(config_home)
     before = sorted(config_home.root.rglob("*"))
-    done = CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"])
+    done = CliRunner().invoke(
+        command_of_verb("trim"), [str(path), "--keep-recent", "0", "--min-savings", "5000"]
+    )
     assert done.exit_code == 0
     assert "Trimming would not pay" in done.output
     assert sorted(config_home.root.rglob("*")) == before
-    assert CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0"]).exit_code == 0
+    assert (
+        CliRunner().invoke(command_of_verb("trim"), [str(path), "--keep-recent", "0"]).exit_code
+        == 0
+    )
     assert len(list(path.parent.glob("*.jsonl"))) == 2
 
 
 def test_counts_are_zeroed_and_sdk_sessions_shown(config_home: ConfigHome) -> None:
-    """Old clients would compact at once by the parent's counts; the first record's entrypoint is the shell's."""
-    chain = Chain().ask(entrypoint="sdk-py").answer("yes", tokens=150_000).tool("t1").answer("so", tokens=160_000)
+    """Old clients would compact at once by the parent's counts.
+
+    The first record's entrypoint is the shell's.
+    """
+    chain = (
+        Chain()
+        .ask(entrypoint="sdk-py")
+        .answer("yes", tokens=150_000)
+        .tool("t1")
+        .answer("so", tokens=160_000)
+    )
     child = trimmed(config_home, written(config_home, chain))
-    counts = [row["message"]["usage"] for row in rows_of(child) if "usage" in row.get("message", {})]
+    counts = [
+        row["message"]["usage"] for row in rows_of(child) if "usage" in row.get("message", {})
+    ]
     assert counts == [dict.fromkeys(builders.usage(100), 0)] * 2
     assert all(row["entrypoint"] == "cli" for row in list(by_uuid(child).values())[:2])
     assert not any(node.context_tokens for node in scan(str(child)).chain)
 
 
 def test_numbers_add_up(config_home: ConfigHome) -> None:
-    """What rules and tools save is what the trim saves; the receipt counts pieces and characters."""
+    """What rules and tools save is what the trim saves.
+
+    The receipt counts pieces and characters.
+    """
     chain = Chain().ask().answer("a", tokens=10_000)
     for number in range(4):
         chain.tool(f"t{number}", "Read" if number % 2 else "Bash", f"{number} " + "word " * 800)
@@ -271,12 +379,16 @@ def test_numbers_add_up(config_home: ConfigHome) -> None:
     saved = decided.savings
     for rows in (saved.rules, saved.tools):
         assert sum(row.pieces for row in rows) == 4
-        assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(rows)
+        assert abs(sum(row.tokens_before - row.tokens_after for row in rows) - saved.tokens) <= len(
+            rows
+        )
     assert decided.before.tokens - decided.after.tokens == saved.tokens
     receipt = write(decided, config_home.where)
     assert (receipt.tools_trimmed, receipt.chars_saved) == (4, saved.characters)
     assert (
-        json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"]["trimmed_tokens"]
+        json.loads(Path(receipt.file).read_bytes().split(b"\n")[0])["trim_metadata"]["stats"][
+            "trimmed_tokens"
+        ]
         == receipt.tokens_after
     )
 
@@ -288,7 +400,9 @@ def counted_session(home: ConfigHome) -> Path:
     """Ten turns of two thousand tokens each, counted by the API at four characters a token."""
     chain, tokens = Chain(), 20_000
     for turn in range(10):
-        chain.ask(f"question {turn}").answer([builders.call(f"t{turn}", "Bash", command="ls")], tokens=tokens)
+        chain.ask(f"question {turn}").answer(
+            [builders.call(f"t{turn}", "Bash", command="ls")], tokens=tokens
+        )
         chain.result(f"t{turn}", OUTPUT)
         tokens += len(OUTPUT) // 4
         chain.answer("done", tokens=tokens)
@@ -314,7 +428,9 @@ def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     path = counted_session(config_home)
     decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
     child = write(decided, config_home.where)
-    whole = write(untrim.plan(read_trimmed(session_file(child.file)), config_home.where), config_home.where)
+    whole = write(
+        untrim.plan(read_trimmed(session_file(child.file)), config_home.where), config_home.where
+    )
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
 

@@ -111,7 +111,10 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
             continue
         if VARIABLE.sub(b"", raw) != VARIABLE.sub(b"", there[node.uuid]):
             old, new = parse(raw) or {}, parse(there[node.uuid]) or {}
-            assert {"timestamp", "parentUuid"} - old.keys()  # which a client needs, and which are put in
+            assert {
+                "timestamp",
+                "parentUuid",
+            } - old.keys()  # which a client needs, and which are put in
             changed = {"sessionId", "parentUuid", "timestamp", "message"}
             assert {k: v for k, v in new.items() if k not in changed} == {
                 k: v for k, v in old.items() if k not in changed
@@ -131,7 +134,10 @@ def assert_contents_gone(case: Case, child: Transcript) -> None:
         after = there.get(node.uuid, {})
         if piece.kind in {MEDIA, THINKING}:
             block = at(record, piece.address)
-            assert blocks(after).count(block) < max(1, blocks(record).count(block)) or piece.kind == MEDIA
+            assert (
+                blocks(after).count(block) < max(1, blocks(record).count(block))
+                or piece.kind == MEDIA
+            )
         elif piece.kind != ATTACHMENT or "rendered" in record:
             text = at(record, piece.address)
             assert sent(after)[text] < sent(record)[text]
@@ -153,10 +159,15 @@ def assert_thoughts_whole(case: Case, child: Transcript) -> None:
     assert all(thought in known for thought in thoughts(child))
 
 
-@settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(
+    max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
 @given(data=transcripts(), how=options())
 def test_every_trim_holds(data: bytes, how: Options) -> None:
-    """A planned child passes its checks; nothing but what was chosen changed; trimming it again changes nothing."""
+    """A planned child passes its checks; nothing but what was chosen changed.
+
+    Trimming it again changes nothing.
+    """
     with tempfile.TemporaryDirectory() as folder:
         try:
             case = Case(folder, data, how)
@@ -168,7 +179,9 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
         assert_lines_stay(case, child)
         assert_contents_gone(case, child)
         assert_thoughts_whole(case, child)
-        if not chain_of(case.plan).linear.dropped:  # a stray result may have changed what its call looked like
+        if not chain_of(
+            case.plan
+        ).linear.dropped:  # a stray result may have changed what its call looked like
             assert case.planned(case.child, how).choices == ()
         assert sorted(os.listdir(case.parent.parent)) == sorted([case.parent.name, case.child.name])
 
@@ -178,4 +191,6 @@ def test_every_trim_holds(data: bytes, how: Options) -> None:
 def test_anything_is_read_or_refused(before: bytes, data: bytes, after: bytes) -> None:
     """Bytes of any kind end in a sound child, or in the sentence that nothing was said."""
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(NothingToTrim):
-        Case(folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0))  # its checks raise
+        Case(
+            folder, before + b"\n" + data + b"\n" + after, Options(keep_recent=0, threshold=0)
+        )  # its checks raise

@@ -47,7 +47,14 @@ def kept(rule: str, why: str, chain: Callable[[], Chain], **options: Any) -> Kep
     return Kept(rule, why, chain, options)
 
 
-def cut(rule: str, what: str, chain: Callable[[], Chain], path: tuple[str | int, ...], after: Any, **how: Any) -> Cut:
+def cut(
+    rule: str,
+    what: str,
+    chain: Callable[[], Chain],
+    path: tuple[str | int, ...],
+    after: Any,
+    **how: Any,
+) -> Cut:
     """A row of the second table."""
     return Cut(rule, what, chain, path, after, how)
 
@@ -246,7 +253,9 @@ def test_a_rule_acts(config_home: ConfigHome, row: Cut) -> None:
     path = written(config_home, row.chain())
     if "plain strings" in row.what:
         path.write_bytes(
-            path.read_bytes().replace(f'[{{"type":"text","text":"{SAID}"}}]'.encode(), f'"{SAID}"'.encode())
+            path.read_bytes().replace(
+                f'[{{"type":"text","text":"{SAID}"}}]'.encode(), f'"{SAID}"'.encode()
+            )
         )
     child = trimmed(config_home, path, only=(row.rule,), **row.options)
     assert at(by_uuid(child), row.path) == row.after
@@ -280,8 +289,12 @@ def test_a_trimmed_record_says_where_its_original_is(config_home: ConfigHome) ->
     }
 
 
-@pytest.mark.parametrize(("tool", "stays"), [("Read", False), ("Bash", False), ("Edit", True), ("Write", True)])
-def test_the_copy_for_the_screen_goes_but_a_diff_stays(config_home: ConfigHome, tool: str, stays: bool) -> None:
+@pytest.mark.parametrize(
+    ("tool", "stays"), [("Read", False), ("Bash", False), ("Edit", True), ("Write", True)]
+)
+def test_the_copy_for_the_screen_goes_but_a_diff_stays(
+    config_home: ConfigHome, tool: str, stays: bool
+) -> None:
     """``toolUseResult`` is the same output once more; of Edit and Write it is the coloured diff."""
     chain = ask().tool("t1", tool, **A)
     chain.rows[2]["toolUseResult"] = {"stdout": LONG}

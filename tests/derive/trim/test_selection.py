@@ -1,4 +1,7 @@
-"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays; options as typed."""
+"""Selection: which of what the rules name is given up; what is recent, or another tool's, stays.
+
+Options as typed.
+"""
 
 from __future__ import annotations
 
@@ -29,28 +32,41 @@ def turns(count: int) -> Chain:
     """Turns with one long output each, ``t0`` and on, every one different."""
     chain = Chain()
     for number in range(count):
-        chain.ask(f"question {number}").tool(f"t{number}", "Read", f"{number} {LONG}", file_path=f"/{number}").answer()
+        chain.ask(f"question {number}").tool(
+            f"t{number}", "Read", f"{number} {LONG}", file_path=f"/{number}"
+        ).answer()
     return chain
 
 
-@pytest.mark.parametrize(("recent", "gone"), [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)])
+@pytest.mark.parametrize(
+    ("recent", "gone"), [(0, 4), (1, 3), (2, 2), (None, 2), (3, 1), (4, 0), (99, 0)]
+)
 def test_the_last_turns_stay(config_home: ConfigHome, recent: int | None, gone: int) -> None:
     """``--keep-recent N`` protects N prompts and all that follows them; the usual number is two."""
-    assert calls(plan(config_home, turns(4), keep_recent=recent)) == [f"t{number}" for number in range(gone)]
+    assert calls(plan(config_home, turns(4), keep_recent=recent)) == [
+        f"t{number}" for number in range(gone)
+    ]
 
 
 def test_of_a_turn_without_end_only_the_last_results_stay(config_home: ConfigHome) -> None:
-    """One prompt and many results: the usual protection covers the last ones; one that was asked for covers all."""
+    """One prompt and many results: the usual protection covers the last ones.
+
+    One that was asked for covers all.
+    """
     chain = Chain().ask()
     for number in range(KEPT_RESULTS + 5):
         chain.tool(f"t{number}", "Bash", f"{number} {LONG}")
-    assert calls(plan(config_home, chain, keep_recent=None)) == [f"t{number}" for number in range(5)]
+    assert calls(plan(config_home, chain, keep_recent=None)) == [
+        f"t{number}" for number in range(5)
+    ]
     assert calls(plan(config_home, chain, keep_recent=1)) == []
 
 
 def test_remarks_and_results_are_no_turns(config_home: ConfigHome) -> None:
     """What the client inserted does not push a turn out of the protection."""
-    chain = turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
+    chain = (
+        turns(2).ask("<local-command-stdout>x</local-command-stdout>").ask("Caveat: y", isMeta=True)
+    )
     assert calls(plan(config_home, chain, keep_recent=2)) == []
 
 
@@ -76,7 +92,10 @@ def mixed() -> Chain:
 def test_a_tool_filter_touches_those_tools_alone(
     config_home: ConfigHome, tools: tuple[str, ...], gone: list[str]
 ) -> None:
-    """Outputs and inputs of the tools that were named; no image, paste, attachment or answer beside them."""
+    """Outputs and inputs of the tools that were named.
+
+    No image, paste, attachment or answer beside them.
+    """
     assert calls(plan(config_home, mixed(), tools=tools, assistant=9)) == gone
 
 
@@ -87,14 +106,20 @@ def test_a_rule_that_was_named_acts_beside_a_tool_filter(config_home: ConfigHome
 
 
 def test_each_tool_has_its_own_threshold(config_home: ConfigHome) -> None:
-    """``--threshold Bash=5000`` spares Bash; a low one of another tool acts below the general one."""
-    chain = Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
+    """``--threshold Bash=5000`` spares Bash.
+
+    A low one of another tool acts below the general one.
+    """
+    chain = (
+        Chain().ask().tool("t0", "Bash").tool("t1", "Read", "x" * 300).tool("t2", "Grep", "x" * 300)
+    )
     assert calls(plan(config_home, chain, thresholds={"bash": 5_000, "read": 200})) == ["t1"]
     assert calls(plan(config_home, chain, threshold=200, thresholds={"read": 400})) == ["t0", "t2"]
 
 
 @pytest.mark.parametrize(
-    ("count", "gone"), [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])]
+    ("count", "gone"),
+    [(0, []), (1, [0]), (2, [0, 1]), (9, [0, 1, 2]), (-1, [0, 1]), (-3, []), (-9, [])],
 )
 def test_long_answers_by_count(config_home: ConfigHome, count: int, gone: list[int]) -> None:
     """The first N, or all but the last N; short ones are not counted."""
@@ -102,7 +127,9 @@ def test_long_answers_by_count(config_home: ConfigHome, count: int, gone: list[i
     for number in range(3):
         chain.ask().answer("short").ask().answer(f"{number} said " * 200)
     decided = plan(config_home, chain, assistant=count)
-    assert [choice.piece.number for choice in decided.choices] == [4 * number + 3 for number in gone]
+    assert [choice.piece.number for choice in decided.choices] == [
+        4 * number + 3 for number in gone
+    ]
 
 
 def test_only_and_skip(config_home: ConfigHome) -> None:
@@ -124,24 +151,35 @@ def test_the_first_rule_that_names_a_piece_has_it(config_home: ConfigHome) -> No
 
 
 def counted(count: int) -> Chain:
-    """Turns whose outputs cost about a thousand tokens each, as the API counted them; one file is read twice."""
+    """Turns whose outputs cost about a thousand tokens each, as the API counted them.
+
+    One file is read twice.
+    """
     chain = Chain()
     for number in range(count):
         chain.ask(
             f"question {number}",
         ).answer("ok", tokens=10_000 + 1_100 * number)
-        chain.tool(f"t{number}", "Read", f"{number} " + "word " * 800, file_path=f"/{number % (count - 1)}")
+        chain.tool(
+            f"t{number}", "Read", f"{number} " + "word " * 800, file_path=f"/{number % (count - 1)}"
+        )
         chain.answer("read", tokens=11_000 + 1_100 * number)
     return chain
 
 
 def test_a_target_takes_what_is_missed_least_and_stops(config_home: ConfigHome) -> None:
-    """The stale read goes first, then results from the oldest on; once it fits nothing more goes."""
+    """The stale read goes first, then results from the oldest on.
+
+    Once it fits nothing more goes.
+    """
     chain = counted(6)
     total = plan(config_home, chain).before.tokens
     assert calls(plan(config_home, chain, target_tokens=total - 500)) == ["t0"]
     two = plan(config_home, chain, target_tokens=total - 1_500)
-    assert [(choice.piece.call, choice.rule) for choice in two.choices] == [("t0", "superseded"), ("t1", "results")]
+    assert [(choice.piece.call, choice.rule) for choice in two.choices] == [
+        ("t0", "superseded"),
+        ("t1", "results"),
+    ]
     assert two.after.tokens <= total - 1_500
     assert plan(config_home, chain, target_tokens=total).choices == ()
 
@@ -157,10 +195,15 @@ def test_a_stale_read_goes_before_an_older_result(config_home: ConfigHome) -> No
 
 
 def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) -> None:
-    """Where the usual threshold does not reach it, shorter outputs go too; one that was typed is kept to."""
+    """Where the usual threshold does not reach it, shorter outputs go too.
+
+    One that was typed is kept to.
+    """
     chain = Chain().ask().answer("a", tokens=9_000)
     for number in range(8):
-        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer("ok", tokens=9_100 + 100 * number)
+        chain.tool(f"t{number}", "Bash", f"{number} " + "word " * 80).answer(
+            "ok", tokens=9_100 + 100 * number
+        )
     low = plan(config_home, chain, target_tokens=9_500)
     assert 0 < len(low.choices) < 8
     assert plan(config_home, chain, target_tokens=9_500, threshold=500).choices == ()
@@ -169,12 +212,17 @@ def test_a_target_that_needs_more_lowers_the_threshold(config_home: ConfigHome) 
 def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None:
     """What may go, goes; what is protected stays."""
     chain = counted(4)
-    assert len(plan(config_home, chain, target_tokens=1).choices) == len(plan(config_home, chain, threshold=72).choices)
+    assert len(plan(config_home, chain, target_tokens=1).choices) == len(
+        plan(config_home, chain, threshold=72).choices
+    )
     assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
     assert any(
-        "target of 1 tokens is not reached" in said for said in remarks(plan(config_home, chain, target_tokens=1))
+        "target of 1 tokens is not reached" in said
+        for said in remarks(plan(config_home, chain, target_tokens=1))
     )
-    assert not any("target" in said for said in remarks(plan(config_home, chain, target_tokens=100_000)))
+    assert not any(
+        "target" in said for said in remarks(plan(config_home, chain, target_tokens=100_000))
+    )
 
 
 def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
@@ -192,7 +240,12 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
     one = parse("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
     two = parse("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
-    assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (3, ("read", "bash"), 300, 2_000)
+    assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (
+        3,
+        ("read", "bash"),
+        300,
+        2_000,
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,17 @@ from typing import Any
 
 Request = dict[str, Any]
 
-# Opens the last message of the client's prompt-suggestion call, which looks like a turn, tools and all.
+# Opens the last message of the client's prompt-suggestion call, which looks like a turn, tools and
+# all.
 _SUGGESTION = "[SUGGESTION MODE:"
 
 
 def message_text(message: Request) -> str:
     """All text of one message of a request, blocks joined by newlines, tool results included."""
     content = message.get("content", "")
-    return content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)
+    return (
+        content if isinstance(content, str) else "\n".join(_block_text(block) for block in content)
+    )
 
 
 def _block_text(block: dict[str, Any]) -> str:
@@ -24,7 +27,9 @@ def _block_text(block: dict[str, Any]) -> str:
 
 def conversation(request: Request) -> list[tuple[str, str]]:
     """(role, text) of the user's and the model's messages; 2.1.329 puts `system` ones among them."""
-    messages = [message for message in request.get("messages", []) if message.get("role") != "system"]
+    messages = [
+        message for message in request.get("messages", []) if message.get("role") != "system"
+    ]
     return [(message["role"], message_text(message)) for message in messages]
 
 
@@ -37,6 +42,7 @@ def is_main(request: Request) -> bool:
     """Whether a request is a turn of the conversation, not one of the client's own errands.
 
     Seen on 2.1.112: titles and topics are asked for without tools, a turn always has them (unless
-    the client was started with `--tools ""`); a prompt suggestion carries a marker in its last message.
+    the client was started with `--tools ""`); a prompt suggestion carries a marker in its last
+    message.
     """
     return bool(request.get("tools")) and _SUGGESTION not in last_user_text(request)

@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 import pyte
 
-# pyte prints the tail of these as text: private CSI other than "?" (XTVERSION, kitty keys), queries with an
-# intermediate byte, and string sequences (DCS, APC, OSC).
+# pyte prints the tail of these as text: private CSI other than "?" (XTVERSION, kitty keys), queries
+# with an intermediate byte, and string sequences (DCS, APC, OSC).
 _STRING = rb"\x1b[P_^X\]][^\x07\x1b]*(?:\x07|\x1b\\)"
-_UNPARSED = re.compile(rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|" + _STRING)
+_UNPARSED = re.compile(
+    rb"\x1b\[[<=>][0-9;:]*[ -/]*[@-~]|\x1b\[\??[0-9;:]*[ -/]+[@-~]|\x1b\[\?[0-9;]*[mu]|" + _STRING
+)
 _UNFINISHED = re.compile(rb"\x1b(?:\[[<=>?]?[0-9;:]*[ -/]*|[P_^X\]][^\x07\x1b]*\x1b?)?\Z")
 _OSC_52 = re.compile(rb"\x1b\]52;[a-z0-9]*;([A-Za-z0-9+/=]*)(?:\x07|\x1b\\)")
 
@@ -49,7 +51,10 @@ class Emulator:
         self._lines = None
 
     def lines(self) -> list[str]:
-        """The screen, trailing blanks cut; drawn once a change, however often a wait asks for it."""
+        """The screen, trailing blanks cut.
+
+        Drawn once a change, however often a wait asks for it.
+        """
         if self._lines is None:
             self._lines = [line.rstrip() for line in self._screen.display]
         return self._lines.copy()

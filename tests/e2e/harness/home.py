@@ -25,7 +25,10 @@ class ClientHome:
     """
 
     def __init__(self, root: Path, project: str = "project") -> None:
-        """Make the folders under `root`; a seeded `.claude.json` keeps dialogs away from the prompt."""
+        """Make the folders under `root`.
+
+        A seeded `.claude.json` keeps dialogs away from the prompt.
+        """
         self.root = root.resolve()
         self.config = self.root / ".claude"
         self.cwd = self.root / project
@@ -45,7 +48,9 @@ class ClientHome:
 
     @property
     def project_folder(self) -> Path:
-        """Where the client keeps the project's sessions; made by the client or by `install_session`.
+        """Where the client keeps the project's sessions.
+
+        Made by the client or by `install_session`.
 
         Raises ValueError over 200 characters, where the client's key is no longer the plain one.
         """
@@ -62,14 +67,24 @@ class ClientHome:
 
     def sessions(self) -> list[Path]:
         """The project's session files (`<uuid>.jsonl`, not empty), oldest change first."""
-        named = (path for path in self.project_folder.glob("*.jsonl") if _SESSION_NAME.fullmatch(path.name))
-        return sorted((path for path in named if path.stat().st_size), key=lambda path: path.stat().st_mtime_ns)
+        named = (
+            path
+            for path in self.project_folder.glob("*.jsonl")
+            if _SESSION_NAME.fullmatch(path.name)
+        )
+        return sorted(
+            (path for path in named if path.stat().st_size),
+            key=lambda path: path.stat().st_mtime_ns,
+        )
 
-    def install_session(self, source: Path | bytes, session_id: str, *, set_cwd: bool = False) -> Path:
+    def install_session(
+        self, source: Path | bytes, session_id: str, *, set_cwd: bool = False
+    ) -> Path:
         """Lay a transcript in the project folder as `<session_id>.jsonl` and return its path.
 
-        The bytes are kept as they are; with `set_cwd` every record that has a `cwd` is given this project's,
-        which is what lets pickers and `--continue` list the session. A session's own folder comes along.
+        The bytes are kept as they are; with `set_cwd` every record that has a `cwd` is given this
+        project's, which is what lets pickers and `--continue` list the session. A session's own
+        folder comes along.
         """
         content = source if isinstance(source, bytes) else source.read_bytes()
         target = self.project_folder / f"{session_id}.jsonl"
@@ -77,7 +92,9 @@ class ClientHome:
         target.write_bytes(self._with_cwd(content) if set_cwd else content)
         target.chmod(_MODE)
         if isinstance(source, Path) and source.with_suffix("").is_dir():
-            shutil.copytree(source.with_suffix(""), target.with_suffix(""), copy_function=shutil.copyfile)
+            shutil.copytree(
+                source.with_suffix(""), target.with_suffix(""), copy_function=shutil.copyfile
+            )
         return target
 
     def _with_cwd(self, content: bytes) -> bytes:
@@ -119,7 +136,8 @@ class ClientHome:
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_INSTALLATION_CHECKS": "1",
             "IS_SANDBOX": "1",
-            # In a client that ends within seconds, to optimize code and to collect garbage is a third of its time.
+            # In a client that ends within seconds, to optimize code and to collect garbage is a
+            # third of its time.
             "BUN_JSC_useDFGJIT": "0",
             "BUN_JSC_useGC": "0",
         }

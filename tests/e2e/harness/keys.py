@@ -1,4 +1,7 @@
-"""Owns what a terminal sends for a named key; names are tmux's, so that both kinds of terminal share them."""
+"""Owns what a terminal sends for a named key.
+
+Names are tmux's, so that both kinds of terminal share them.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ _CONTROL_MASK = 0x1F
 
 
 def sequence(name: str) -> bytes:
-    """The bytes of one key: a name above, C-<letter>, M-<character>, a single character; else KeyError."""
+    """The bytes of one key: a name above, C-<letter>, M-<character>, a single character.
+
+    Else KeyError.
+    """
     name = ALIASES.get(name, name)
     prefix, _, rest = name.partition("-")
     if prefix == "C" and len(rest) == 1:

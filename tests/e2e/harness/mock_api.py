@@ -1,4 +1,7 @@
-"""Owns the loopback stand-in for the Messages API; every request body is kept, nothing leaves the machine."""
+"""Owns the loopback stand-in for the Messages API.
+
+Every request body is kept, nothing leaves the machine.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,16 @@ from tests.e2e.harness.asked import Request, conversation, is_main, last_user_te
 from tests.e2e.harness.loopback import LoopbackHandler, LoopbackServer
 from tests.e2e.harness.replies import Message, Refusal, Reply, Usage, compose
 
-__all__ = ["MockApi", "Refusal", "Request", "Usage", "conversation", "is_main", "last_user_text", "message_text"]
+__all__ = [
+    "MockApi",
+    "Refusal",
+    "Request",
+    "Usage",
+    "conversation",
+    "is_main",
+    "last_user_text",
+    "message_text",
+]
 
 Script = Iterable[Reply] | Callable[[Request], Reply | None]
 
@@ -59,11 +71,13 @@ class MockApi:
     def client_env(self) -> dict[str, str]:
         """What sends a client here, and keeps it from anywhere else.
 
-        Old clients ask the real API's host whether they are online, whatever ANTHROPIC_BASE_URL says. The mock
-        therefore stands as the proxy too, and refuses.
+        Old clients ask the real API's host whether they are online, whatever ANTHROPIC_BASE_URL
+        says. The mock therefore stands as the proxy too, and refuses.
         """
         direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
-        proxied = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.base_url)
+        proxied = dict.fromkeys(
+            ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.base_url
+        )
         return {"ANTHROPIC_BASE_URL": self.base_url} | proxied | direct
 
     @property
@@ -97,7 +111,10 @@ class MockApi:
         self.released.set()
 
     def answer(self, request: Request) -> Message | Refusal:
-        """Log a request and compose its reply, or give the scripted refusal; only main requests use up the script."""
+        """Log a request and compose its reply, or give the scripted refusal.
+
+        Only main requests use up the script.
+        """
         model = str(request.get("model", "mock"))
         with self._lock:
             self._requests.append(request)
@@ -147,7 +164,9 @@ class _Handler(LoopbackHandler, BaseHTTPRequestHandler):
         if path == "/v1/messages":
             self._answer(json.loads(body))
         elif path == "/v1/messages/count_tokens":
-            self.reply(200, json.dumps({"input_tokens": len(body) // 4}).encode(), "application/json")
+            self.reply(
+                200, json.dumps({"input_tokens": len(body) // 4}).encode(), "application/json"
+            )
         else:
             self.reply(404, b"{}", "application/json")
 

@@ -16,7 +16,8 @@ from tests.e2e.harness.home import ClientHome
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.harness.versions import ClientVersion
 
-# Linux refuses a single argument of 128 KiB; a longer prompt goes in by stdin, which the client takes too.
+# Linux refuses a single argument of 128 KiB; a longer prompt goes in by stdin, which the client
+# takes too.
 _LONGEST_ARGUMENT = 100_000
 
 
@@ -32,10 +33,14 @@ class PrintResult:
     @property
     def session_id(self) -> str:
         """The id that the client ran under, "" if it never said."""
-        return next((str(event["session_id"]) for event in self.events if "session_id" in event), "")
+        return next(
+            (str(event["session_id"]) for event in self.events if "session_id" in event), ""
+        )
 
 
-def client_arguments(resume: str | None, plugin_dir: Path | None, extra: Sequence[str]) -> list[str]:
+def client_arguments(
+    resume: str | None, plugin_dir: Path | None, extra: Sequence[str]
+) -> list[str]:
     """Options that both ways of running the client share, in an order that every version parses."""
     plugin = ["--plugin-dir", str(plugin_dir)] if plugin_dir else []
     return [*plugin, *(["--resume", resume] if resume else []), *extra]
@@ -53,7 +58,10 @@ def run_print(
     extra_env: Mapping[str, str] | None = None,
     timeout: float = 60,
 ) -> PrintResult:
-    """Run one prompt through `claude -p` in the home's project; AssertionError past `timeout` seconds."""
+    """Run one prompt through `claude -p` in the home's project.
+
+    AssertionError past `timeout` seconds.
+    """
     by_stdin = len(prompt.encode()) > _LONGEST_ARGUMENT
     command = [*version.command, "-p", *([] if by_stdin else [prompt])]
     command += ["--output-format", "stream-json", "--verbose"]
@@ -64,7 +72,9 @@ def run_print(
     return PrintResult(code, events, _final_text(events), err)
 
 
-def _run(command: list[str], cwd: Path, env: dict[str, str], stdin: str, timeout: float) -> tuple[int, str, str]:
+def _run(
+    command: list[str], cwd: Path, env: dict[str, str], stdin: str, timeout: float
+) -> tuple[int, str, str]:
     with subprocess.Popen(
         command,
         cwd=cwd,

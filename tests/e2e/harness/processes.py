@@ -67,7 +67,11 @@ def pids_with(setting: str) -> list[int]:
     """Ids of running processes that were started with `setting` in their environment (Linux)."""
     wanted = setting.encode()
     numbers = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-    return [pid for pid in numbers if pid != os.getpid() and wanted in _environment(pid) and is_running(pid)]
+    return [
+        pid
+        for pid in numbers
+        if pid != os.getpid() and wanted in _environment(pid) and is_running(pid)
+    ]
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -55,7 +55,9 @@ class Message:
     @property
     def stop_reason(self) -> str:
         """What the API gives for such blocks."""
-        return "tool_use" if any(block["type"] == "tool_use" for block in self.blocks) else "end_turn"
+        return (
+            "tool_use" if any(block["type"] == "tool_use" for block in self.blocks) else "end_turn"
+        )
 
     def envelope(self) -> dict[str, Any]:
         """The message with no content yet, as `message_start` carries it."""
@@ -82,16 +84,21 @@ class Message:
             events += _block_events(index, block)
         delta = {"stop_reason": self.stop_reason, "stop_sequence": None}
         usage = self.usage.as_dict()
-        events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
-        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+        events += [
+            {"type": "message_delta", "delta": delta, "usage": usage},
+            {"type": "message_stop"},
+        ]
+        return "".join(
+            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+        ).encode()
 
 
 def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> Message:
     """Turn a scripted reply into the `number`th message.
 
-    A string is a text block, a mapping {"name", "input"} a tool call, one of {"thinking", "signature"} a thought, a
-    number the seconds to wait; a sequence holds any of them. With no block (None, or only a delay) the text is
-    "Mock reply <number>.".
+    A string is a text block, a mapping {"name", "input"} a tool call, one of {"thinking",
+    "signature"} a thought, a number the seconds to wait; a sequence holds any of them. With no
+    block (None, or only a delay) the text is "Mock reply <number>.".
     """
     parts: Sequence[Part]
     if reply is None:
@@ -101,7 +108,11 @@ def compose(reply: Spoken | None, *, number: int, model: str, usage: Usage) -> M
     else:
         parts = reply
     delay = sum(part for part in parts if isinstance(part, int | float))
-    blocks = [_block(part, f"toolu_mock_{number}_{at}") for at, part in enumerate(parts) if _has_content(part)]
+    blocks = [
+        _block(part, f"toolu_mock_{number}_{at}")
+        for at, part in enumerate(parts)
+        if _has_content(part)
+    ]
     blocks = blocks or [{"type": "text", "text": f"Mock reply {number}."}]
     return Message(id=f"msg_mock_{number}", model=model, usage=usage, blocks=blocks, delay=delay)
 
@@ -114,7 +125,12 @@ def _block(part: Part, tool_id: str) -> dict[str, Any]:
     if isinstance(part, Mapping) and "thinking" in part:
         return {"type": "thinking", **part}
     if isinstance(part, Mapping):
-        return {"type": "tool_use", "id": tool_id, "name": part["name"], "input": dict(part["input"])}
+        return {
+            "type": "tool_use",
+            "id": tool_id,
+            "name": part["name"],
+            "input": dict(part["input"]),
+        }
     return {"type": "text", "text": str(part)}
 
 
@@ -129,7 +145,14 @@ def _block_events(index: int, block: dict[str, Any]) -> list[dict[str, Any]]:
     else:
         opening = block | {"text": ""}
         delta = {"type": "text_delta", "text": block["text"]}
-    deltas = [delta, *([{"type": "signature_delta", "signature": block["signature"]}] if "signature" in block else [])]
+    deltas = [
+        delta,
+        *(
+            [{"type": "signature_delta", "signature": block["signature"]}]
+            if "signature" in block
+            else []
+        ),
+    ]
     return [
         {"type": "content_block_start", "index": index, "content_block": opening},
         *({"type": "content_block_delta", "index": index, "delta": each} for each in deltas),

@@ -1,4 +1,7 @@
-"""Owns what a test may do with a client on a screen, whatever runs it; waits poll, never sleep blindly."""
+"""Owns what a test may do with a client on a screen, whatever runs it.
+
+Waits poll, never sleep blindly.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,13 @@ class Terminal(ABC):
     """The client's TUI on a screen of 120 x 50; a context manager that ends the client."""
 
     def __init__(
-        self, version: ClientVersion, home: ClientHome, api: MockApi, *, columns: int = COLUMNS, rows: int = ROWS
+        self,
+        version: ClientVersion,
+        home: ClientHome,
+        api: MockApi,
+        *,
+        columns: int = COLUMNS,
+        rows: int = ROWS,
     ) -> None:
         """Nothing runs before `start`."""
         self.version, self.home, self.api = version, home, api
@@ -123,7 +132,10 @@ class Terminal(ABC):
         self.wait_idle(1)
 
     def wait_for(self, pattern: str, timeout: float = PATIENCE) -> re.Match[str]:
-        """Wait for `pattern` (MULTILINE) on the screen; AssertionError with the screen after `timeout` s."""
+        """Wait for `pattern` (MULTILINE) on the screen.
+
+        AssertionError with the screen after `timeout` s.
+        """
         found: list[re.Match[str]] = []
 
         def seen() -> bool:
@@ -144,7 +156,9 @@ class Terminal(ABC):
         self.wait_idle()
 
     def wait_idle(self, quiet: float = _QUIET, timeout: float = PATIENCE) -> None:
-        """Wait until the screen was still for `quiet` seconds; a working client's spinner keeps moving.
+        """Wait until the screen was still for `quiet` seconds.
+
+        A working client's spinner keeps moving.
 
         Unless more is asked for, a client that does nothing meanwhile is believed sooner.
         """

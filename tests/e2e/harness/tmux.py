@@ -1,4 +1,7 @@
-"""Owns the client inside a private tmux server; the user's own tmux and its socket are never touched."""
+"""Owns the client inside a private tmux server.
+
+The user's own tmux and its socket are never touched.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,24 @@ class TmuxTui(Terminal):
     _client_pid = 0
 
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
-        # A short folder of its own: a socket path may have 107 bytes, which a test's folder easily passes.
+        # A short folder of its own: a socket path may have 107 bytes, which a test's folder easily
+        # passes.
         self._folder = Path(tempfile.mkdtemp(prefix="rh-tmux-"))
         self._name = f"rh-{uuid.uuid4().hex[:8]}"
         self._env = env | {"TMUX_TMPDIR": str(self._folder)}
         config = self._folder / "tmux.conf"
         config.write_text("set -g set-clipboard on\nset -g escape-time 10\n", encoding="utf-8")
         size = ["-x", str(self.columns), "-y", str(self.rows)]
-        self._tmux("-f", str(config), "new-session", "-d", *size, "-c", str(self.home.cwd), shlex.join(command))
+        self._tmux(
+            "-f",
+            str(config),
+            "new-session",
+            "-d",
+            *size,
+            "-c",
+            str(self.home.cwd),
+            shlex.join(command),
+        )
         pids = self._tmux("display-message", "-p", "#{pid} #{pane_pid}").split()
         self._server_pid, self._client_pid = int(pids[0]), int(pids[1])
 

@@ -1,4 +1,7 @@
-"""Owns the client on a pseudo terminal; a thread drains it, so that the client never waits for a reader."""
+"""Owns the client on a pseudo terminal.
+
+A thread drains it, so that the client never waits for a reader.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,12 @@ class Tui(Terminal):
     def _launch(self, command: list[str], env: dict[str, str]) -> None:
         self._lock = threading.Lock()
         self._child = pexpect.spawn(
-            command[0], command[1:], cwd=str(self.home.cwd), env=env, dimensions=(self.rows, self.columns), timeout=None
+            command[0],
+            command[1:],
+            cwd=str(self.home.cwd),
+            env=env,
+            dimensions=(self.rows, self.columns),
+            timeout=None,
         )
         self._child.delaybeforesend = None
         self._emulator = Emulator(self.columns, self.rows, self._send)

@@ -1,4 +1,7 @@
-"""Owns where the real client is found: pinned old versions in a folder, the newest in a package; never on PATH."""
+"""Owns where the real client is found: pinned old versions in a folder, the newest in a package.
+
+Never on PATH.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +45,22 @@ def clients_folder() -> Path:
 
 
 def find_client(version: str) -> ClientVersion:
-    """The client of that version; skips or fails the test where it, or the node it needs, is missing."""
+    """The client of that version.
+
+    Skips or fails the test where it, or the node it needs, is missing.
+    """
     if version == NEWEST:
         found = bundled()
-        need(f"Claude Code {version}", found, "sh tools/setup (it comes with the package claude-agent-sdk)")
+        need(
+            f"Claude Code {version}",
+            found,
+            "sh tools/setup (it comes with the package claude-agent-sdk)",
+        )
         return ClientVersion(version, (str(found),))
     modules = clients_folder() / version / "node_modules" / "@anthropic-ai"
-    binary = next((path for path in sorted(modules.glob("claude-code-*/claude")) if path.is_file()), None)
+    binary = next(
+        (path for path in sorted(modules.glob("claude-code-*/claude")) if path.is_file()), None
+    )
     if binary is not None:
         return ClientVersion(version, (str(binary),))
     script = modules / "claude-code" / "cli.js"

@@ -1,4 +1,7 @@
-"""Owns a private X server and what its clipboard holds; no call waits for a selection owner that is stuck."""
+"""Owns a private X server and what its clipboard holds.
+
+No call waits for a selection owner that is stuck.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +25,22 @@ class XServer:
     def __enter__(self) -> Self:
         """Start the server; it picks the display itself and says which once it accepts connections."""
         reader, writer = os.pipe()
-        command = ["Xvfb", "-displayfd", str(writer), "-screen", "0", "640x480x8", "-nolisten", "tcp"]
+        command = [
+            "Xvfb",
+            "-displayfd",
+            str(writer),
+            "-screen",
+            "0",
+            "640x480x8",
+            "-nolisten",
+            "tcp",
+        ]
         self._process = subprocess.Popen(
-            command, pass_fds=[writer], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            command,
+            pass_fds=[writer],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
         )
         os.close(writer)
         with os.fdopen(reader, encoding="ascii") as answer:
@@ -49,7 +65,9 @@ class XServer:
     def owner(self, text: str) -> Iterator[None]:
         """Have another program own the clipboard with `text` for the length of a `with` block."""
         command = ["xclip", "-selection", "clipboard", "-i", "-quiet"]
-        with subprocess.Popen(command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen(
+            command, env=self._env(), stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
             try:
                 if process.stdin is not None:
                     process.stdin.write(text.encode())
@@ -62,7 +80,10 @@ class XServer:
         return {"PATH": os.environ.get("PATH", os.defpath), "DISPLAY": self.display}
 
     def clipboard(self, timeout: float = 5) -> str:
-        """The clipboard's text, "" when nobody owns it; subprocess.TimeoutExpired when the owner hangs."""
+        """The clipboard's text, "" when nobody owns it.
+
+        Subprocess.TimeoutExpired when the owner hangs.
+        """
         done = subprocess.run(
             ["xclip", "-selection", "clipboard", "-o"],
             env=self._env(),

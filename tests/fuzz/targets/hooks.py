@@ -18,7 +18,17 @@ from tests.fuzz.material import SESSIONS, put, transcript
 from tests.fuzz.targets.target import Target, Try
 from tests.fuzz.targets.texts import FORBIDDEN
 
-FIELDS = ("session_id", "transcript_path", "cwd", "prompt", "source", "reason", "hook_event_name", "agent_id", "model")
+FIELDS = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "prompt",
+    "source",
+    "reason",
+    "hook_event_name",
+    "agent_id",
+    "model",
+)
 TRIGGERS = (
     ">", ">session", ">help", ">resume", ">lineage", ">handoff go on", ">trim", ">trim yes",
     ">mark x", ">back x",
@@ -66,14 +76,19 @@ def _home(home: ConfigHome) -> str:
 
 
 def prompts(home: ConfigHome) -> Try:
-    """Not ours: nothing is printed. Ours: one block with a reason that fits and drives no terminal."""
+    """Not ours: nothing is printed.
+
+    Ours: one block with a reason that fits and drives no terminal.
+    """
     path = _home(home)
 
     def one(draws: Draws) -> None:
         if draws.coin(3):
             put(home.project(), SESSION, transcript(draws, 8))
         text = draws.pick(TRIGGERS) + (draws.text() if draws.coin(3) else "")
-        raw = event(draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text})
+        raw = event(
+            draws, {"session_id": SESSION, "transcript_path": path, "cwd": CWD, "prompt": text}
+        )
         found = reply.read_event(raw)
         trigger = recognise_trigger(reply.field(found, "prompt")) if found else None
         for main in (prompt.main, fallback.main):
@@ -99,7 +114,10 @@ def _is_a_block(out: bytes) -> None:
 
 
 def starts_and_ends(home: ConfigHome) -> Try:
-    """Starts, ends and turns' ends: nothing, or one JSON object; every link that is written is sound."""
+    """Starts, ends and turns' ends: nothing, or one JSON object.
+
+    Every link that is written is sound.
+    """
     path = _home(home)
     events = ("SessionStart", "SessionEnd", "Stop")
     words = ("clear", "startup", "resume", "compact", "fork", "logout", "")
@@ -110,7 +128,11 @@ def starts_and_ends(home: ConfigHome) -> Try:
             os.unlink(file)
         if draws.coin(4):
             put(home.project(), SESSION, transcript(draws, 8))
-        said = {"source": draws.pick(words), "reason": draws.pick(words), "hook_event_name": draws.pick(events)}
+        said = {
+            "source": draws.pick(words),
+            "reason": draws.pick(words),
+            "hook_event_name": draws.pick(events),
+        }
         honest = {"session_id": draws.pick(SESSIONS), "transcript_path": path, "cwd": CWD, **said}
         raw = event(draws, honest)
         for main in (session.main, context_notice.main):

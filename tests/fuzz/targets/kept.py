@@ -35,7 +35,10 @@ LONG_AGO = 1_000_000_000.0
 
 
 def vault_notes(home: ConfigHome) -> Try:
-    """A note leads to no file but those of its session in the vault, or is none; the session beside it stays."""
+    """A note leads to no file but those of its session in the vault, or is none.
+
+    The session beside it stays.
+    """
     path = write_session(home.project(), SESSION, conversation(3), mtime=LONG_AGO)
     whole = Path(path).read_bytes()
     kept = archive_session(session_file(path), home.where)
@@ -43,7 +46,14 @@ def vault_notes(home: ConfigHome) -> Try:
     honest = orjson.loads(file.read_bytes())
     outside = home.root / "outside.jsonl"
     outside.write_text("outside")
-    places = ("projects/../../../outside.jsonl", "/etc/passwd", f"projects/x/{SESSION}.jsonl", "", "..", "pack-0.xz")
+    places = (
+        "projects/../../../outside.jsonl",
+        "/etc/passwd",
+        f"projects/x/{SESSION}.jsonl",
+        "",
+        "..",
+        "pack-0.xz",
+    )
 
     def one(draws: Draws) -> None:
         made = dict(honest)
@@ -104,13 +114,19 @@ def secrets(_: ConfigHome) -> Try:
     """Spans lie within the text, a clean line keeps its bytes, and a line that was JSON is JSON afterwards."""
 
     def one(draws: Draws) -> None:
-        text = "".join(draws.pick(SECRETS) if draws.coin() else draws.text() for _ in range(1 + draws.below(5)))
+        text = "".join(
+            draws.pick(SECRETS) if draws.coin() else draws.text() for _ in range(1 + draws.below(5))
+        )
         found = secrets_in(text)
         assert all(0 <= each.start < each.end <= len(text) for each in found)
         cleaned, gone = redact(text)
         assert bool(gone) == bool(found)
         assert gone or cleaned == text
-        body = line(draws) if draws.coin() else orjson.dumps({"type": "user", "uuid": "u", "text": _sound(text)})
+        body = (
+            line(draws)
+            if draws.coin()
+            else orjson.dumps({"type": "user", "uuid": "u", "text": _sound(text)})
+        )
         after, out = redact_line(body)
         assert out or after == body
         before = parse(body)
@@ -127,7 +143,10 @@ def _sound(text: str) -> str:
 
 
 def bundles(home: ConfigHome) -> Try:
-    """A bundle that was changed on its way is refused, or holds records of its own form; nothing of it stays."""
+    """A bundle that was changed on its way is refused, or holds records of its own form.
+
+    Nothing of it stays.
+    """
     path = write_session(home.project(), SESSION, conversation(4))
     sound = b"".join(export_bundle([session_file(path)], home.where, None))
     file = home.root / "bundle.json"
@@ -138,7 +157,12 @@ def bundles(home: ConfigHome) -> Try:
         made = list(rows)
         for _ in range(draws.below(3)):
             place = draws.below(len(made))
-            changes = (line(draws), draws.raw(30), made[place][: draws.below(len(made[place]) + 1)], draws.pick(made))
+            changes = (
+                line(draws),
+                draws.raw(30),
+                made[place][: draws.below(len(made[place]) + 1)],
+                draws.pick(made),
+            )
             made[place] = draws.pick(changes)
         file.write_bytes(b"\n".join(made))
         try:

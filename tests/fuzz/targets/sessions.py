@@ -76,7 +76,9 @@ def branches(home: ConfigHome) -> Try:
         rows = []
         chance = random.Random(draws.raw(8))
         for number in range(60 + draws.below(400)):
-            parent = chance.choice((number - 1, number - 1, chance.randrange(number + 1), chance.randrange(500)))
+            parent = chance.choice(
+                (number - 1, number - 1, chance.randrange(number + 1), chance.randrange(500))
+            )
             kind = "user" if number % 2 else "assistant"
             again = number if chance.random() > 0.02 else chance.randrange(number + 1)
             rows.append(
@@ -105,7 +107,9 @@ def parents(home: ConfigHome) -> Try:
         for number in SESSIONS[: 1 + draws.below(len(SESSIONS))]:
             made = metadata(draws)
             if draws.coin(4) and isinstance(made["continue_metadata"], dict):
-                made["continue_metadata"]["parent_session_file"] = str(outside / f"{draws.pick(SESSIONS)}.jsonl")
+                made["continue_metadata"]["parent_session_file"] = str(
+                    outside / f"{draws.pick(SESSIONS)}.jsonl"
+                )
             put(folder, number, json.dumps(made).encode() + b"\n" + transcript(draws, 3))
         path = str(folder / f"{SESSION}.jsonl")
         parent = read_parent(path)
@@ -132,7 +136,9 @@ def readings(home: ConfigHome) -> Try:
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         names = names_of(session, home.where)
         glance = HeadTail(path)
-        assert isinstance(glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str)
+        assert isinstance(
+            glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str
+        )
         for row in listed(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
@@ -150,12 +156,21 @@ def readings(home: ConfigHome) -> Try:
 
 
 def locators(home: ConfigHome) -> Try:
-    """Words name one session that is there, or are refused; never a file that is a link, or of another name."""
+    """Words name one session that is there, or are refused.
+
+    Never a file that is a link, or of another name.
+    """
     folder = home.project()
     (home.root / "secret.jsonl").write_text("{}")
     for number, session in enumerate(SESSIONS):
-        title = b'{"type":"custom-title","sessionId":"%s","customTitle":"title %d"}' % (session.encode(), number)
-        row = b'{"type":"user","uuid":"u","sessionId":"%s","message":{"content":"x"}}' % session.encode()
+        title = b'{"type":"custom-title","sessionId":"%s","customTitle":"title %d"}' % (
+            session.encode(),
+            number,
+        )
+        row = (
+            b'{"type":"user","uuid":"u","sessionId":"%s","message":{"content":"x"}}'
+            % session.encode()
+        )
         put(folder, session, row + b"\n" + title + b"\n")
     link = folder / "99999999-0000-4000-8000-000000000000.jsonl"
     link.symlink_to(home.root / "secret.jsonl")
@@ -165,7 +180,9 @@ def locators(home: ConfigHome) -> Try:
              "https://example.com/x")  # fmt: skip
 
     def one(draws: Draws) -> None:
-        locator = "".join(draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3)))
+        locator = "".join(
+            draws.pick(words) if draws.below(4) else draws.text() for _ in range(1 + draws.below(3))
+        )
         try:
             found = resolve(locator, CWD, home.where)
         except ResumeHooksError as error:
@@ -178,7 +195,10 @@ def locators(home: ConfigHome) -> Try:
 
 
 def verbs(home: ConfigHome) -> Try:
-    """Children of anything: a session that passes its checks or a sentence; the parent stays, nothing else is left."""
+    """Children of anything: a session that passes its checks or a sentence.
+
+    The parent stays, nothing else is left.
+    """
     folder = home.project()
     makers: tuple[Callable[[SessionFile, Environ], Receipt], ...] = (_handoff, _trim, _fork)
 
@@ -207,7 +227,9 @@ def verbs(home: ConfigHome) -> Try:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, Where(environ)))
-    decided = agents.fresh(session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents)
+    decided = agents.fresh(
+        session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
+    )
     return write(decided, Where(environ))
 
 

@@ -54,7 +54,10 @@ def link_rows(home: ConfigHome) -> Try:
     file.parent.mkdir(mode=0o700)
 
     def row(draws: Draws) -> bytes:
-        honest = LINK._asdict() | {"superseded_id": draws.pick(SESSIONS), "by": draws.pick(SESSIONS)}
+        honest = LINK._asdict() | {
+            "superseded_id": draws.pick(SESSIONS),
+            "by": draws.pick(SESSIONS),
+        }
         return note(draws, honest) + draws.pick((b"\n", b"\r\n", b"", b"\x00\n"))
 
     def one(draws: Draws) -> None:
@@ -70,7 +73,10 @@ def link_rows(home: ConfigHome) -> Try:
 
 
 def stored_settings(home: ConfigHome) -> Try:
-    """Every setting has a value of its kind; what can't be used is told; a file that isn't ours is not written over."""
+    """Every setting has a value of its kind; what can't be used is told.
+
+    A file that isn't ours is not written over.
+    """
     file = Path(settings.settings_file(home.where))
     file.parent.mkdir(mode=0o700)
     kinds = {name: type(key.default) for name, key in settings.KEYS.items()}
@@ -78,24 +84,35 @@ def stored_settings(home: ConfigHome) -> Try:
     def one(draws: Draws) -> None:
         honest = {
             "version": 1,
-            **{name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()},
+            **{
+                name: draws.pick((key.default, draws.json())) for name, key in settings.KEYS.items()
+            },
         }
         before = note(draws, honest)
         file.write_bytes(before)
         names = [draws.pick(tuple(settings.KEYS)) for _ in range(draws.below(3))]
-        environ = {**home.environ, **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names}}
+        environ = {
+            **home.environ,
+            **{f"RESUME_HOOKS_{name.upper()}": draws.text() for name in names},
+        }
         found = settings.load(Where(environ))
         assert {name: type(each.value) for name, each in found.items()} == kinds
-        assert all(isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ)))
+        assert all(
+            isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ))
+        )
         try:
             store("notice_percent", "70", home.where)
         except WriteFailed:
             assert file.read_bytes() == before
         else:
-            kept = {name: value for name, value in _object(before).items() if name != "notice_percent"}
+            kept = {
+                name: value for name, value in _object(before).items() if name != "notice_percent"
+            }
             now = read_object(str(file))
             assert now["notice_percent"] == 70
-            assert all(repr(now[name]) == repr(value) for name, value in kept.items() if name != "version")
+            assert all(
+                repr(now[name]) == repr(value) for name, value in kept.items() if name != "version"
+            )
         assert [each.name for each in file.parent.iterdir()] == [file.name]
 
     return one
@@ -130,7 +147,9 @@ def pending_notes(home: ConfigHome) -> Try:
         os.chmod(folder / name, draws.pick((0o600, 0o600, 0o600, 0o666)))
         assert isinstance(hook_state.read_note(name), dict)
         question = confirmations.find_question(SESSION)
-        assert question is None or (question.session_id == SESSION and isinstance(question.is_open, bool))
+        assert question is None or (
+            question.session_id == SESSION and isinstance(question.is_open, bool)
+        )
         for waiting in (
             pending_handoff.handoff_to_announce(str(project)),
             pending_handoff.take_handoff(7, str(project), None),
@@ -154,11 +173,32 @@ def trash_notes(home: ConfigHome) -> Try:
     precious.write_text("precious")
     homes = (str(home.config / "projects"), str(home.config / "file-history"))
     place = f"projects/-home-user-proj/{SESSION}.jsonl"
-    steps = ("..", ".", "", "projects", "file-history", SESSION, f"{SESSION}.jsonl", "agent-x", "\x00", "/etc", "~")
+    steps = (
+        "..",
+        ".",
+        "",
+        "projects",
+        "file-history",
+        SESSION,
+        f"{SESSION}.jsonl",
+        "agent-x",
+        "\x00",
+        "/etc",
+        "~",
+    )
 
     def one(draws: Draws) -> None:
-        where = "/".join(draws.pick(steps) for _ in range(1 + draws.below(4))) if draws.coin() else place
-        part = {"place": draws.pick((where, draws.text(), draws.json())), "files": 1, "size": 4, "sha256": draws.text()}
+        where = (
+            "/".join(draws.pick(steps) for _ in range(1 + draws.below(4)))
+            if draws.coin()
+            else place
+        )
+        part = {
+            "place": draws.pick((where, draws.text(), draws.json())),
+            "files": 1,
+            "size": 4,
+            "sha256": draws.text(),
+        }
         parts = [part, *draws.many(2, lambda: {**part, "place": place})]
         texts = {name: draws.text() for name in ("title", "cwd", "ended", "deleted_at")}
         row = note(draws, {"version": 1, "complete": draws.coin(), **texts, "parts": parts})
@@ -201,13 +241,21 @@ def index_bytes(home: ConfigHome) -> Try:
         harmed = draws.pick((Path(index_file(home.where)), *written))
         raw = bytearray(whole[harmed])
         for _ in range(1 + draws.below(4)):
-            start = draws.pick((draws.below(100), draws.below(len(raw)), draws.below(1 + len(raw) // 4_096) * 4_096))
+            start = draws.pick(
+                (
+                    draws.below(100),
+                    draws.below(len(raw)),
+                    draws.below(1 + len(raw) // 4_096) * 4_096,
+                )
+            )
             piece = draws.raw(24) or bytes(200)
             raw[start : start + len(piece)] = piece
         harmed.write_bytes(bytes(raw[: len(raw) if draws.below(6) else draws.below(len(raw))]))
         assert status_of(home.where).state in {"ready", "missing", "damaged", "newer"}
         for codes in ({0, 1, -signal.SIGABRT}, {0, 1}, {0}):
-            run = server.run(("search", "prompt", "--all", "--json"), dict(home.environ), b"", str(home.root), 60)
+            run = server.run(
+                ("search", "prompt", "--all", "--json"), dict(home.environ), b"", str(home.root), 60
+            )
             assert run.returncode in codes, run.stderr
         assert json.loads(run.stdout)["data"]["hits"]
 

@@ -13,11 +13,17 @@ LONGEST = 5_000
 """Characters of what an error says; what was typed is cut."""
 
 Try = Callable[[Draws], None]
-"""Makes one case out of draws and tries it; AssertionError, or whatever it should not have raised."""
+"""Makes one case out of draws and tries it.
+
+AssertionError, or whatever it should not have raised.
+"""
 
 
 class Target(NamedTuple):
-    """One thing that reads what others wrote. ``prepare`` gets a home of its own; ``cases`` is its share of 10,000."""
+    """One thing that reads what others wrote.
+
+    ``prepare`` gets a home of its own; ``cases`` is its share of 10,000.
+    """
 
     name: str
     cases: int

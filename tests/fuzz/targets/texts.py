@@ -21,22 +21,42 @@ from tests.fuzz.draws import Draws
 from tests.fuzz.material import line
 from tests.fuzz.targets.target import Target, Try, told
 
-PIECES = (b"\n", b"\r\n", b"\r", b"\x00", BOM, b"{}", b"\xff\xfe", b'{"a":"\xe2\x80\xa8"}', b"\x0b\x0c", b"x" * 70_000)
-FORBIDDEN = frozenset("".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066])))
+PIECES = (
+    b"\n",
+    b"\r\n",
+    b"\r",
+    b"\x00",
+    BOM,
+    b"{}",
+    b"\xff\xfe",
+    b'{"a":"\xe2\x80\xa8"}',
+    b"\x0b\x0c",
+    b"x" * 70_000,
+)
+FORBIDDEN = frozenset(
+    "".join(map(chr, [*range(9), *range(11, 32), 127, *range(128, 160), 0x202E, 0x2066]))
+)
 """What a terminal acts upon, or what reorders text; tabs and line feeds are not among it."""
 
 
 def lines(_: ConfigHome) -> Try:
-    """Lines join to the bytes again, forwards, from the end and from anywhere; numbers and offsets agree."""
+    """Lines join to the bytes again, forwards, from the end and from anywhere.
+
+    Numbers and offsets agree.
+    """
 
     def one(draws: Draws) -> None:
-        whole = b"".join(draws.pick(PIECES) if draws.coin() else draws.raw(30) for _ in range(draws.below(24)))
+        whole = b"".join(
+            draws.pick(PIECES) if draws.coin() else draws.raw(30) for _ in range(draws.below(24))
+        )
         found = list(read_lines(io.BytesIO(whole)))
         assert b"".join(each.raw for each in found) == whole
         assert all(not each.body.endswith(b"\n") for each in found)
         reach = draws.below(len(whole) + 2)
         tail = [(each.offset, each.raw) for each in read_tail(io.BytesIO(whole), reach)]
-        assert tail == [(each.offset, each.raw) for each in found if each.offset >= len(whole) - reach]
+        assert tail == [
+            (each.offset, each.raw) for each in found if each.offset >= len(whole) - reach
+        ]
         end = draws.below(len(whole) + 1)
         back = [each.offset for each in lines_before(io.BytesIO(whole), end)]
         assert back == [each.offset for each in reversed(found) if each.offset < end]
@@ -50,7 +70,10 @@ def lines(_: ConfigHome) -> Try:
 
 
 def parsed(_: ConfigHome) -> Try:
-    """Every accessor answers with its type, whatever a line holds; a record can be written and read again."""
+    """Every accessor answers with its type, whatever a line holds.
+
+    A record can be written and read again.
+    """
 
     def one(draws: Draws) -> None:
         body = line(draws) if draws.coin() else json.dumps(draws.json()).encode()
@@ -63,16 +86,24 @@ def parsed(_: ConfigHome) -> Try:
         assert isinstance(records.is_prompt(record), bool)
         assert isinstance(records.prompt_text(record), str)
         assert all(isinstance(each, dict) for each in records.blocks(record))
-        assert all(isinstance(each, str) for each in [*records.answered_calls(record), *records.strings(record)])
+        assert all(
+            isinstance(each, str)
+            for each in [*records.answered_calls(record), *records.strings(record)]
+        )
         again = records.parse(raw_edit.encode(record))
         assert again is not None
         if record and _is_plain(record):
             assert again == record
             key = draws.pick(sorted(record))
             if isinstance(record[key], str):
-                changed = raw_edit.with_fields(body.strip().removeprefix(BOM), record, {key: "other"})
+                changed = raw_edit.with_fields(
+                    body.strip().removeprefix(BOM), record, {key: "other"}
+                )
                 assert records.parse(changed) == {**record, key: "other"}
-            assert records.parse(raw_edit.with_own(raw_edit.encode(record), "own", "1")) == {**record, "own": "1"}
+            assert records.parse(raw_edit.with_own(raw_edit.encode(record), "own", "1")) == {
+                **record,
+                "own": "1",
+            }
 
     return one
 
@@ -97,10 +128,28 @@ def typed(_: ConfigHome) -> Try:
         cut_point.parse_record,
         lambda text: query.parse([text, "x"]),
     )
-    signs = ("~", ":", "@", "..", "-", "#", '"', "*", "latest", "turn:", "12", ">", "/resume-hooks:", "trim", "handoff")
+    signs = (
+        "~",
+        ":",
+        "@",
+        "..",
+        "-",
+        "#",
+        '"',
+        "*",
+        "latest",
+        "turn:",
+        "12",
+        ">",
+        "/resume-hooks:",
+        "trim",
+        "handoff",
+    )
 
     def one(draws: Draws) -> None:
-        text = "".join(draws.pick(signs) if draws.coin() else draws.text() for _ in range(1 + draws.below(4)))
+        text = "".join(
+            draws.pick(signs) if draws.coin() else draws.text() for _ in range(1 + draws.below(4))
+        )
         for read in readers:
             try:
                 read(text)

@@ -35,7 +35,10 @@ def project(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyP
     """Three sessions of a project that is there, the newest last; the folder of their files."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     for number, title in TITLES.items():
-        rows = [*conversation(2, session_id=session_id(number)), custom_title(title, session_id(number))]
+        rows = [
+            *conversation(2, session_id=session_id(number)),
+            custom_title(title, session_id(number)),
+        ]
         path = write_session(
             config_home.project(),
             session_id(number),
@@ -78,7 +81,10 @@ def test_names_then_what_was_said_then_the_preview(project: Path) -> None:
 
 
 def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
-    """Two lines a hit: its title, then the words; the page begins at them, reading on and back goes along them."""
+    """Two lines a hit: its title, then the words.
+
+    The page begins at them, reading on and back goes along them.
+    """
     rows = {row[0]: row for row in ask(project, "answer 3", SAID)["rows"]}
     _, plain, marked, hit = rows[session_id(2)]
     assert (len(plain), marked[0][:2], plain[0][:2]) == (2, "> ", "  ")
@@ -94,12 +100,18 @@ def test_a_hit_shows_who_said_it_and_opens_there(project: Path) -> None:
     back = ask(project, "answer 3", "page", at=session_id(2), lines=6, page=-1, **hit)
     assert (back["page"], any("prompt" in line for line in back["lines_read"])) == (-1, True)
     assert "way" not in back, "which way is marked stays as it was"
-    ends = [ask(project, "answer 3", "page", at=session_id(2), lines=6, page=far, **hit) for far in (-90, 90)]
+    ends = [
+        ask(project, "answer 3", "page", at=session_id(2), lines=6, page=far, **hit)
+        for far in (-90, 90)
+    ]
     assert [-90 < end["page"] < 90 and end["lines_read"] != [] for end in ends] == [True, True]
 
 
 def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
-    """Resuming it is the way that is marked then; undoing a compaction is none where there was none."""
+    """Resuming it is the way that is marked then.
+
+    Undoing a compaction is none where there was none.
+    """
     shown = ask(project, step="page", at=session_id(2), page=0)
     assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
     assert any("prompt 2" in line for line in shown["lines_read"])
@@ -115,20 +127,37 @@ def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:
     assert "any more" in shown["head"] or "No session" in shown["head"]
 
 
-def test_more_rows_are_given_than_a_small_pane_shows(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_rows_are_given_than_a_small_pane_shows(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The module moves among them; at an edge, behind which there is more, it asks anew."""
     whole = ask(project, lines=6)
-    assert (ids(whole), whole["most"], whole["edges"]) == ([session_id(number) for number in (3, 2, 1)], 5, [])
+    assert (ids(whole), whole["most"], whole["edges"]) == (
+        [session_id(number) for number in (3, 2, 1)],
+        5,
+        [],
+    )
     monkeypatch.setattr(pane, "AHEAD", 1)
     first = ask(project, lines=6)
-    assert (ids(first), first["edges"], first["again"]) == ([session_id(3), session_id(2)], [session_id(2)], NAMES)
+    assert (ids(first), first["edges"], first["again"]) == (
+        [session_id(3), session_id(2)],
+        [session_id(2)],
+        NAMES,
+    )
     last = ask(project, lines=6, at=session_id(1))
-    assert (ids(last), last["edges"], last["at"]) == ([session_id(2), session_id(1)], [session_id(2)], session_id(1))
+    assert (ids(last), last["edges"], last["at"]) == (
+        [session_id(2), session_id(1)],
+        [session_id(2)],
+        session_id(1),
+    )
     assert ask(project, lines=6, step=PREVIEW, at=session_id(2))["preview"] == []
 
 
 def test_keys_open_fork_and_hand_off(project: Path) -> None:
-    """A session of this project is opened; of a child, the child; where that makes no sense, why."""
+    """A session of this project is opened; of a child, the child.
+
+    Where that makes no sense, why.
+    """
     opened = ask(project, at=session_id(2), key="open")
     assert (opened["open"], opened["fill"]) == (session_id(2), "")
     assert f"claude --resume {session_id(2)}" in opened["by_hand"]
@@ -136,7 +165,10 @@ def test_keys_open_fork_and_hand_off(project: Path) -> None:
         child = project / f"{ask(project, at=session_id(2), key=key)['open']}.jsonl"
         assert mark in child.read_text()
     assert "was never compacted" in ask(project, at=session_id(2), key="undo")["head"]
-    assert "that you are in" in ask(project, at=session_id(2), key="open", session_id=session_id(2))["text"]
+    assert (
+        "that you are in"
+        in ask(project, at=session_id(2), key="open", session_id=session_id(2))["text"]
+    )
     (project / f"{session_id(1)}.jsonl").unlink()
     for at in (session_id(1), "", "../x"):
         assert set(ask(project, at=at, key="open")) == {"head", "next"}
@@ -159,6 +191,12 @@ def test_a_session_of_another_folder_is_for_a_shell(project: Path, tmp_path: Pat
     """The command with its folder; where that is gone, the verb that gives it a new one."""
     away = str(project.parent / "-elsewhere" / f"{SESSION}.jsonl")
     event = {**ROOM, "key": "open", "at": session_id(2), "transcript_path": away}
-    assert f"cd {tmp_path} && claude --resume {session_id(2)}" in answer_module("pane", event)["text"]
-    write_session(project, session_id(4), [{**row, "cwd": CWD} for row in conversation(2, session_id=session_id(4))])
+    assert (
+        f"cd {tmp_path} && claude --resume {session_id(2)}" in answer_module("pane", event)["text"]
+    )
+    write_session(
+        project,
+        session_id(4),
+        [{**row, "cwd": CWD} for row in conversation(2, session_id=session_id(4))],
+    )
     assert "is gone" in ask(project, at=session_id(4), key="open")["head"]

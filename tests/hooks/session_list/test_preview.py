@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import preview as previews
-from resume_hooks.hooks.session_list.preview import KINDS, LINEAGE, OUTLINE, TABLE, preview, session_facts
+from resume_hooks.hooks.session_list.preview import (
+    KINDS,
+    LINEAGE,
+    OUTLINE,
+    TABLE,
+    preview,
+    session_facts,
+)
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ListedSession
 from tests.builders import (
@@ -29,7 +36,9 @@ from tests.builders import (
 @pytest.fixture
 def session(config_home: ConfigHome) -> ListedSession:
     """The row of a session of three turns."""
-    write_session(config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")])
+    write_session(
+        config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
+    )
     (found,) = listing.listed(CWD, config_home.where)
     return found
 

@@ -30,13 +30,23 @@ def test_a_row_fills_its_columns(title: str, columns: int) -> None:
 @given(st.text(max_size=60), st.integers(0, 70))
 def test_nothing_of_a_title_drives_the_terminal(title: str, columns: int) -> None:
     """No control characters, no second line."""
-    assert not any(unicodedata.category(letter) in {"Cc", "Zl", "Zp"} for letter in cut_to_columns(title, columns))
+    assert not any(
+        unicodedata.category(letter) in {"Cc", "Zl", "Zp"}
+        for letter in cut_to_columns(title, columns)
+    )
     assert width(cut_to_columns(title, columns)) <= columns
 
 
 def test_what_there_is_no_room_for_is_left_out() -> None:
     """So are turns that nobody counted. The title goes last; the age is the longest to stay."""
-    one = row(title="Fix the parser", tag="urgent", parent_id="x", kind="trim", turns=None, turns_at_least=12)
+    one = row(
+        title="Fix the parser",
+        tag="urgent",
+        parent_id="x",
+        kind="trim",
+        turns=None,
+        turns_at_least=12,
+    )
     assert session_line(one, 20, NOW, chosen=False) == "  #urgent Fix the pa"[:19] + "…"
     wide = session_line(one, 130, NOW, chosen=True)
     assert wide.startswith("> #urgent Fix the parser ")
@@ -47,7 +57,9 @@ def test_what_there_is_no_room_for_is_left_out() -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=300), st.integers(0, 300), st.integers(10, 160))
-def test_a_row_of_what_was_said_fills_its_columns(title: str, snippet: str, place: int, columns: int) -> None:
+def test_a_row_of_what_was_said_fills_its_columns(
+    title: str, snippet: str, place: int, columns: int
+) -> None:
     """As any other."""
     said = Said(("x",), "strong", "prompt", snippet, place)
     assert width(hit_line(row(title=title), said, columns, chosen=True)) == columns
@@ -61,7 +73,10 @@ def test_a_row_shows_the_words_that_were_found() -> None:
     assert line.startswith("  Fix the parser ")
     assert "   fair  … " in line
     assert "the pool was drained away" in line
-    assert hit_line(row(title="Fix the parser"), said, 30, chosen=True) == "> Fix the parser          fair"
+    assert (
+        hit_line(row(title="Fix the parser"), said, 30, chosen=True)
+        == "> Fix the parser          fair"
+    )
 
 
 @given(st.text("ab 字\u0301", max_size=200), st.integers(2, 40), st.integers(1, 6))
@@ -84,7 +99,10 @@ def test_the_home_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_end_that_tells_children_apart_is_kept() -> None:
     """Kind and number; of any other title, and where there is no room, the beginning."""
-    assert cut_title("Sequencing option C and the builder · handoff 2", 32) == "Sequencing option C… · handoff 2"
+    assert (
+        cut_title("Sequencing option C and the builder · handoff 2", 32)
+        == "Sequencing option C… · handoff 2"
+    )
     assert cut_title("Sequencing option C · handoff 2", 40) == "Sequencing option C · handoff 2"
     assert cut_title("Sequencing option C · what we decided about it", 20) == "Sequencing option C…"
     assert cut_title("Sequencing option C · handoff 2", 16) == "Sequencing opti…"

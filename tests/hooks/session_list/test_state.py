@@ -30,7 +30,15 @@ def test_all_words_must_fit_anywhere_in_any_case() -> None:
 def test_what_is_searched() -> None:
     """Title, tag, name, branch, id, folder and first prompt."""
     one = row(7, tag="urgent", agent_name="Smith", branch="feature/x", folder="/home/me/deep")
-    for words in ("title 7", "urgent", "smith", "feature/x", one.session_id[:8], "me/deep", "please fix"):
+    for words in (
+        "title 7",
+        "urgent",
+        "smith",
+        "feature/x",
+        one.session_id[:8],
+        "me/deep",
+        "please fix",
+    ):
         choices = Choices(words)
         choices.add([Listed(one, "Please FIX it"), *found("other")])
         assert choices.fitting == [one]
@@ -82,16 +90,25 @@ def test_whole_titles_come_first() -> None:
 
 def said(*numbers: int) -> list[Said]:
     """A turn for each session, the best first."""
-    return [Said((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0) for number in numbers]
+    return [
+        Said((session_id(number),), "fair", "prompt · turn 1", f"said in {number}", 0)
+        for number in numbers
+    ]
 
 
 def test_what_was_said_comes_last_in_its_own_order() -> None:
-    """Behind titles and other fields; what fits by these stands there alone, and what is not listed nowhere."""
+    """Behind titles and other fields.
+
+    What fits by these stands there alone, and what is not listed nowhere.
+    """
     choices = Choices("parser")
     choices.add([*found("b", "Fix the parser", "c"), Listed(row(4, title="d"), "the parser fails")])
     choices.tell(said(3, 2, 9, 1, 4, 3))
     assert titles(choices) == ["Fix the parser", "d", "c", "b"]
-    assert [one.snippet for entry in choices.fitting if (one := choices.said_in(entry))] == ["said in 3", "said in 1"]
+    assert [one.snippet for entry in choices.fitting if (one := choices.said_in(entry))] == [
+        "said in 3",
+        "said in 1",
+    ]
 
 
 def test_a_turn_that_several_sessions_hold_is_shown_in_the_first_that_is_listed() -> None:
@@ -140,7 +157,9 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: list[tuple[str, object]]) -> None:
+def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(
+    steps: list[tuple[str, object]],
+) -> None:
     """Whatever was typed, moved, loaded and drawn, in whatever order."""
     choices = Choices()
     for step, value in steps:
@@ -150,7 +169,9 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: l
             choices.tell(said(*value))  # type: ignore[misc]
         elif step == "page":
             page = choices.page(int(str(value)))
-            assert [one for one, chosen in page if chosen] == ([choices.chosen_session] if choices.fitting else [])
+            assert [one for one, chosen in page if chosen] == (
+                [choices.chosen_session] if choices.fitting else []
+            )
             assert len(page) == min(int(str(value)), len(choices.fitting))
         else:
             getattr(choices, step)(value)
@@ -159,7 +180,10 @@ def test_something_is_chosen_wherever_something_fits_and_is_on_the_page(steps: l
 
 
 def test_what_a_title_must_not_hold() -> None:
-    """A ``-word`` leaves its session out, found by name or by what was said; a part of another word does not."""
+    """A ``-word`` leaves its session out, found by name or by what was said.
+
+    A part of another word does not.
+    """
     choices = Choices("deb -pin")
     choices.add(found("deb pin", "deb spinning", "pin", "other"))
     choices.tell(said(3, 4))

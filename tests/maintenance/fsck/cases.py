@@ -1,7 +1,9 @@
-"""Broken sessions, named after what users report; each with what fsck says of it and what a repair keeps.
+"""Broken sessions, named after what users report.
 
-``kept`` are the words and calls that the repaired child tells the model, as in chain_cases.py; "" where nothing is to
-be repaired.
+Each with what fsck says of it and what a repair keeps.
+
+``kept`` are the words and calls that the repaired child tells the model, as in chain_cases.py; ""
+where nothing is to be repaired.
 """
 
 from __future__ import annotations
@@ -75,7 +77,11 @@ SOUND = [*FIRST, *SECOND]
 BYTES = session_bytes(SOUND)
 WHOLE = "u1 a1 u2 a2"
 THREE = "u1 a1 u2 a2 u3 a3"
-_COMPACTED = [*SOUND, boundary(uuid="b", before="a2", ts=20), summary("sum", uuid="s", parent="b", ts=21)]
+_COMPACTED = [
+    *SOUND,
+    boundary(uuid="b", before="a2", ts=20),
+    summary("sum", uuid="s", parent="b", ts=21),
+]
 _LIST = {"anchorUuid": "s", "uuids": ["u1", "u2", "gone"], "allUuids": []}
 _SIGNED = {"type": "thinking", "signature": "c2lnbmVk"}
 _BLANK = {"type": "text", "text": " "}
@@ -92,12 +98,30 @@ def _bytes(name: str, defect: str, kept: str, content: bytes) -> Case:
 
 
 CASES = [
-    _case("bricked by a thinking signature", "error thinking-unsigned in 3", THREE, _thought(thinking="hm")),
     _case(
-        "bricked by an empty signature", "error thinking-unsigned in 3", THREE, _thought(thinking="hm", signature="")
+        "bricked by a thinking signature",
+        "error thinking-unsigned in 3",
+        THREE,
+        _thought(thinking="hm"),
     ),
-    _case("empty thinking without a signature", "error thinking-unsigned in 3", THREE, _thought(thinking="")),
-    _case("thinking without its text", "error thinking-textless in 3", THREE, _thought(signature="c2lnbmVk")),
+    _case(
+        "bricked by an empty signature",
+        "error thinking-unsigned in 3",
+        THREE,
+        _thought(thinking="hm", signature=""),
+    ),
+    _case(
+        "empty thinking without a signature",
+        "error thinking-unsigned in 3",
+        THREE,
+        _thought(thinking=""),
+    ),
+    _case(
+        "thinking without its text",
+        "error thinking-textless in 3",
+        THREE,
+        _thought(signature="c2lnbmVk"),
+    ),
     _case(
         "redacted thinking without its data",
         "error thinking-redacted-empty in 3",
@@ -117,7 +141,12 @@ CASES = [
                 ts=1,
             ),
             _u("u2", "a1", 10),
-            assistant([{**_SIGNED, "thinking": "cut"}, {"type": "text", "text": "a2"}], uuid="a2", parent="u2", ts=11),
+            assistant(
+                [{**_SIGNED, "thinking": "cut"}, {"type": "text", "text": "a2"}],
+                uuid="a2",
+                parent="u2",
+                ts=11,
+            ),
         ],
     ),
     _case(
@@ -160,17 +189,34 @@ CASES = [
         "tool pair 400: two results for one call",
         "error tool-result-repeated in 4",
         "u1 a1 call:1 result:1 u2 a2",
-        [*FIRST, _call("1", "a1", 3), _result("1", 4), _result("1", 5, uuid="y", parent="r1"), *_turn(2, "y", 10)],
+        [
+            *FIRST,
+            _call("1", "a1", 3),
+            _result("1", 4),
+            _result("1", 5, uuid="y", parent="r1"),
+            *_turn(2, "y", 10),
+        ],
     ),
     _case(
         "a result behind a later answer",
         "warning tool-result-late in 4",
         "u1 a1 call:1 result:1 said u2 a2",
-        [*FIRST, _call("1", "a1", 3), _a("said", "c1", 4), _result("1", 5, parent="said"), *_turn(2, "r1", 10)],
+        [
+            *FIRST,
+            _call("1", "a1", 3),
+            _a("said", "c1", 4),
+            _result("1", 5, parent="said"),
+            *_turn(2, "r1", 10),
+        ],
     ),
-    _case("closed during a tool call", "note tool-call-open in 2", "", [*FIRST, _call("1", "a1", 5)]),
     _case(
-        "history lost: the parent is not in the file", "error history-cut in 2", WHOLE, [*FIRST, *_turn(2, "gone", 60)]
+        "closed during a tool call", "note tool-call-open in 2", "", [*FIRST, _call("1", "a1", 5)]
+    ),
+    _case(
+        "history lost: the parent is not in the file",
+        "error history-cut in 2",
+        WHOLE,
+        [*FIRST, *_turn(2, "gone", 60)],
     ),
     _case(
         "history lost behind a hook's progress record",
@@ -178,8 +224,18 @@ CASES = [
         WHOLE,
         [*FIRST, progress(uuid="p", parent="gone", ts=50), *_turn(2, "p", 60)],
     ),
-    _case("a missing parent that is bridged", "warning parent-bridged in 2", WHOLE, [*FIRST, *_turn(2, "gone", 3)]),
-    _case("copied from the middle of a session", "warning parent-missing in 0", "u1 a1", _turn(1, "elsewhere", 0)),
+    _case(
+        "a missing parent that is bridged",
+        "warning parent-bridged in 2",
+        WHOLE,
+        [*FIRST, *_turn(2, "gone", 3)],
+    ),
+    _case(
+        "copied from the middle of a session",
+        "warning parent-missing in 0",
+        "u1 a1",
+        _turn(1, "elsewhere", 0),
+    ),
     _case(
         "records that hang on each other",
         "error parent-cycle in 0",
@@ -217,7 +273,12 @@ CASES = [
         "u1 a1 u4 a4",
         [*SOUND, *THIRD, *_turn(4, "a1", 30)],
     ),
-    _case("a hint at a record that is gone", "warning leaf-hint-dangling in 4", WHOLE, [*SOUND, last_prompt("gone")]),
+    _case(
+        "a hint at a record that is gone",
+        "warning leaf-hint-dangling in 4",
+        WHOLE,
+        [*SOUND, last_prompt("gone")],
+    ),
     _case(
         "history lost after compaction",
         "error segment-lost in 4",
@@ -230,7 +291,10 @@ CASES = [
         ],
     ),
     _case(
-        "full again right after compaction", "warning compaction-undone in 6", THREE, [*_COMPACTED, *_turn(3, "a2", 30)]
+        "full again right after compaction",
+        "warning compaction-undone in 6",
+        THREE,
+        [*_COMPACTED, *_turn(3, "a2", 30)],
     ),
     _case(
         "bricked by an empty prompt",
@@ -242,7 +306,11 @@ CASES = [
         "text content blocks must be non-empty",
         "error text-blank in 2",
         WHOLE,
-        [*FIRST, user([{"type": "text", "text": "u2"}, _BLANK], uuid="u2", parent="a1", ts=5), _a("a2", "u2", 6)],
+        [
+            *FIRST,
+            user([{"type": "text", "text": "u2"}, _BLANK], uuid="u2", parent="a1", ts=5),
+            _a("a2", "u2", 6),
+        ],
     ),
     _case(
         "a message without content",
@@ -271,7 +339,11 @@ CASES = [
         "_.message.content.find is not a function",
         "error answer-plain-string in 1",
         WHOLE,
-        [FIRST[0], {**FIRST[1], "message": {"role": "assistant", "id": "m", "content": "a1"}}, *SECOND],
+        [
+            FIRST[0],
+            {**FIRST[1], "message": {"role": "assistant", "id": "m", "content": "a1"}},
+            *SECOND,
+        ],
     ),
     _case(
         "cannot read properties of null (reading 'content')",
@@ -291,22 +363,47 @@ CASES = [
         WHOLE,
         [SOUND[0], _without_time(SOUND[1]), *SECOND],
     ),
-    _case("a clock that was set back", "note timestamp-backward in 2", WHOLE, [*FIRST, *_turn(2, "a1", -60)]),
-    _case("an old client drops the newest turns", "warning end-not-latest in 1", WHOLE, [*FIRST, *_turn(2, "a1", -60)]),
+    _case(
+        "a clock that was set back",
+        "note timestamp-backward in 2",
+        WHOLE,
+        [*FIRST, *_turn(2, "a1", -60)],
+    ),
+    _case(
+        "an old client drops the newest turns",
+        "warning end-not-latest in 1",
+        WHOLE,
+        [*FIRST, *_turn(2, "a1", -60)],
+    ),
     _case(
         "first message must be a prompt",
         "error starts-without-prompt in 0",
         "a0 u1 a1",
         [_a("a0", None, 0), *_turn(1, "a0", 1)],
     ),
-    _case("begins with a tool result", "error starts-with-result in 0", "u1 a1", [_result("1", 0), *_turn(1, "r1", 1)]),
+    _case(
+        "begins with a tool result",
+        "error starts-with-result in 0",
+        "u1 a1",
+        [_result("1", 0), *_turn(1, "r1", 1)],
+    ),
     _case(
         "answers that meet",
         "warning answer-after-answer in 2",
         "",
-        [FIRST[0], _a("a1", "u1", 1, tokens=800), _a("more", "a1", 5, tokens=900), *_turn(2, "more", 10)],
+        [
+            FIRST[0],
+            _a("a1", "u1", 1, tokens=800),
+            _a("more", "a1", 5, tokens=900),
+            *_turn(2, "more", 10),
+        ],
     ),
-    _case("a sub-agent inside", "note sidechain-inline in 4", "", [*SOUND, _u("x", None, 15, isSidechain=True)]),
+    _case(
+        "a sub-agent inside",
+        "note sidechain-inline in 4",
+        "",
+        [*SOUND, _u("x", None, 15, isSidechain=True)],
+    ),
     _case(
         "a copy under another id",
         "note session-id-foreign in 2",
@@ -341,10 +438,17 @@ CASES = [
         "a title behind a note",
         "warning line-glued-aside in 4",
         WHOLE,
-        BYTES + session_bytes([progress(uuid="p", parent="a2", ts=15)])[:-1] + b'{"type":"summary"}\n',
+        BYTES
+        + session_bytes([progress(uuid="p", parent="a2", ts=15)])[:-1]
+        + b'{"type":"summary"}\n',
     ),
     _bytes("a block of NULs", "warning line-nul in 4", WHOLE, BYTES + b"\0" * 512 + b"\n"),
-    _bytes("a line of garbage", "error line-unreadable in 2", WHOLE, session_bytes([*FIRST, b"<<<<<<< HEAD", *SECOND])),
+    _bytes(
+        "a line of garbage",
+        "error line-unreadable in 2",
+        WHOLE,
+        session_bytes([*FIRST, b"<<<<<<< HEAD", *SECOND]),
+    ),
     _bytes("no line feed at the end", "warning line-unended in 3", WHOLE, BYTES[:-1]),
     _bytes(
         "no low surrogate in string",
@@ -358,7 +462,11 @@ CASES = [
         "u1 a1 u2 \ufffd a2",
         BYTES.replace(b'"content":"u2"', b'"content":"u2 \xe9"'),
     ),
-    _bytes("saved by an editor with a byte order mark", "note byte-order-mark in 0", "", BOM + BYTES),
-    _bytes("saved by an editor of Windows", "note line-crlf in 0", "", BYTES.replace(b"\n", b"\r\n")),
+    _bytes(
+        "saved by an editor with a byte order mark", "note byte-order-mark in 0", "", BOM + BYTES
+    ),
+    _bytes(
+        "saved by an editor of Windows", "note line-crlf in 0", "", BYTES.replace(b"\n", b"\r\n")
+    ),
     _bytes("saved as UTF-16", "error conversation-empty", "", BYTES.decode().encode("utf-16")),
 ]

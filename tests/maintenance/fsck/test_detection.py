@@ -1,4 +1,7 @@
-"""Every defect is found, named and placed; what is sound has no finding; real sessions are judged by what breaks."""
+"""Every defect is found, named and placed; what is sound has no finding.
+
+Real sessions are judged by what breaks.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,10 @@ UNWELL = {
     "entireio__cli/70c88cff-cb35-404f-a974-2a08bab4e4bc.jsonl",  # its first turn hangs on a record that is gone
     "obra__episodic-memory/large-conversation.jsonl",  # begins with an answer; the README says so too
 }
-"""The real sessions with errors; each was looked at, and what is named was not in what client 2.1.329 sent of it."""
+"""The real sessions with errors.
+
+Each was looked at, and what is named was not in what client 2.1.329 sent of it.
+"""
 
 
 def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None) -> DefectReport:
@@ -41,12 +47,17 @@ def examined(content: bytes, folder: Path, environ: dict[str, str] | None = None
     path = folder / f"{SESSION}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    return examine_session(SessionFile(SESSION, str(path), 0, len(content)), Where(environ or {"HOME": str(folder)}))
+    return examine_session(
+        SessionFile(SESSION, str(path), 0, len(content)), Where(environ or {"HOME": str(folder)})
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
-    """By its code, in its record, as bad as it is; a uuid is that of the record in that line (or within it)."""
+    """By its code, in its record, as bad as it is.
+
+    A uuid is that of the record in that line (or within it).
+    """
     report = examined(case.content, tmp_path)
     found = {group.kind.code: group for group in report.groups}
     assert case.code in found
@@ -75,10 +86,25 @@ def test_a_defect_is_found(case: Case, tmp_path: Path) -> None:
         ],
         [summary("sum", uuid="s", parent=None), user("on", uuid="u", parent="s", ts=1)],
         next(case.records for case in CHAINS if case.name == "a listed segment is spliced in"),
-        next(case.records for case in CHAINS if case.name == "parallel calls come back with their results"),
-        next(case.records for case in CHAINS if case.name == "a segment of an earlier compaction is cut with it"),
+        next(
+            case.records
+            for case in CHAINS
+            if case.name == "parallel calls come back with their results"
+        ),
+        next(
+            case.records
+            for case in CHAINS
+            if case.name == "a segment of an earlier compaction is cut with it"
+        ),
     ],
-    ids=["plain", "a call and a hint", "a summary at the root", "kept messages", "parallel calls", "two compactions"],
+    ids=[
+        "plain",
+        "a call and a hint",
+        "a summary at the root",
+        "kept messages",
+        "parallel calls",
+        "two compactions",
+    ],
 )
 def test_a_sound_session_has_no_finding(records: list[dict[str, object]], tmp_path: Path) -> None:
     """Not even a note."""
@@ -94,7 +120,9 @@ def test_a_shorter_branch_that_was_left_is_no_finding(tmp_path: Path) -> None:
 
 def test_a_session_that_cannot_be_read_is_a_finding(tmp_path: Path) -> None:
     """A file that is gone, or another program's, is told like any defect."""
-    gone = examine_session(SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)}))
+    gone = examine_session(
+        SessionFile(SESSION, str(tmp_path / "gone.jsonl"), 0, 1), Where({"HOME": str(tmp_path)})
+    )
     assert [group.kind.code for group in gone.groups] == ["session-unreadable"]
     foreign = examined(b'{"type":"session_meta","payload":{}}\n', tmp_path)
     assert [group.kind.code for group in foreign.groups] == ["session-unreadable"]
@@ -112,7 +140,9 @@ def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
         tool_result("2", text.format("/etc/hostname"), uuid="s", parent="d", ts=5),
     ]
     report = examined(session_bytes(records), config_home.project(), config_home.environ)
-    assert [(g.kind.code, [f.record for f in g.findings]) for g in report.groups] == [("tool-output-gone", [3, 5])]
+    assert [(g.kind.code, [f.record for f in g.findings]) for g in report.groups] == [
+        ("tool-output-gone", [3, 5])
+    ]
     saved.parent.mkdir(parents=True)
     saved.write_text("whole")
     report = examined(session_bytes(records), config_home.project(), config_home.environ)
@@ -120,9 +150,16 @@ def test_big_outputs_that_are_gone(config_home: ConfigHome) -> None:
 
 
 def test_file_backups_that_are_gone(config_home: ConfigHome) -> None:
-    """Backups that snapshots name are looked for under the session's own id; a null backup is none."""
+    """Backups that snapshots name are looked for under the session's own id.
+
+    A null backup is none.
+    """
     tracked = {"a.py": {"backupFileName": "1@v1"}, "b.py": {"backupFileName": None}}
-    snapshot = {"type": "file-history-snapshot", "messageId": "r0", "snapshot": {"trackedFileBackups": tracked}}
+    snapshot = {
+        "type": "file-history-snapshot",
+        "messageId": "r0",
+        "snapshot": {"trackedFileBackups": tracked},
+    }
     delta = {"type": "file-history-delta", "messageId": "r0", "backup": {"backupFileName": "2@v1"}}
     folder = config_home.config / "file-history" / SESSION
     folder.mkdir(parents=True)

@@ -22,15 +22,25 @@ PROMPT = "THE NEW PROMPT"
 INSERTED = ("<system-reminder>", "No response requested", OPENING)
 REPAIRED = [case for case in CASES if case.kept]
 RUNS = [
-    *(pytest.param(case, NEWEST, marks=[pytest.mark.wide] if at % 3 else []) for at, case in enumerate(REPAIRED)),
-    *(pytest.param(case, OLDEST, marks=pytest.mark.wide) for case in REPAIRED if case.severity == "error"),
+    *(
+        pytest.param(case, NEWEST, marks=[pytest.mark.wide] if at % 3 else [])
+        for at, case in enumerate(REPAIRED)
+    ),
+    *(
+        pytest.param(case, OLDEST, marks=pytest.mark.wide)
+        for case in REPAIRED
+        if case.severity == "error"
+    ),
 ]
 
 pytestmark = pytest.mark.e2e
 
 
 def told(messages: list[dict[str, Any]]) -> Iterator[str]:
-    """What a request tells, in the words of the cases, up to the new prompt; no thinking without its signature."""
+    """What a request tells, in the words of the cases, up to the new prompt.
+
+    No thinking without its signature.
+    """
     for message in messages:
         content = message["content"]
         for block in [{"type": "text", "text": content}] if isinstance(content, str) else content:
@@ -47,9 +57,14 @@ def told(messages: list[dict[str, Any]]) -> Iterator[str]:
                     return
 
 
-@pytest.mark.parametrize(("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name)
+@pytest.mark.parametrize(
+    ("case", "version"), RUNS, ids=lambda value: value if isinstance(value, str) else value.name
+)
 def test_a_repaired_child_resumes(case: Case, version: str, tmp_path: Path) -> None:
-    """Clients send exactly what the repair kept, beginning with the user; the oldest is asked where it hurts most."""
+    """Clients send exactly what the repair kept, beginning with the user.
+
+    The oldest is asked where it hurts most.
+    """
     client = find_client(version)
     home = ClientHome(tmp_path / "home")
     path = home.install_session(case.content, SESSION)

@@ -45,7 +45,9 @@ def installed(content: bytes, home: ConfigHome) -> Path:
     return path
 
 
-def repaired(content: bytes, home: ConfigHome, branch: str | None = None) -> tuple[Receipt, repair.RepairPlan]:
+def repaired(
+    content: bytes, home: ConfigHome, branch: str | None = None
+) -> tuple[Receipt, repair.RepairPlan]:
     """The child of a session with these bytes, written; its parent is left as it was."""
     path = installed(content, home)
     decided = repair.plan_repair(session_file(str(path)), home.where, branch=branch)
@@ -93,7 +95,10 @@ def test_a_repaired_child(case: Case, config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("case", CHAINS, ids=lambda case: case.name)
 def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
-    """Of a session whose conversation is whole, the repaired chain is the live one; elsewhere it holds no less."""
+    """Of a session whose conversation is whole, the repaired chain is the live one.
+
+    Elsewhere it holds no less.
+    """
     content = session_bytes(case.records)
     kept = chain_of(content, tmp_path)
     live = [node.uuid for node in scan(str(tmp_path / f"{SESSION}.jsonl")).chain]
@@ -109,8 +114,14 @@ def test_what_is_live_stays(case: Chain, tmp_path: Path) -> None:
         ("two records under one id", "record 4: Record 1 has the same uuid"),
         ("history lost after compaction", "record 4: gone of what it kept can't be found"),
         ("most of the session is gone after a resume", "record 5: 2 turns end here"),
-        ("tool pair 400: a call that nobody answered", "record 2: left out, since its counterpart is missing: 1"),
-        ("tool pair 400: a result that nobody asked for", "record 2: left out, since its counterpart is missing: 1"),
+        (
+            "tool pair 400: a call that nobody answered",
+            "record 2: left out, since its counterpart is missing: 1",
+        ),
+        (
+            "tool pair 400: a result that nobody asked for",
+            "record 2: left out, since its counterpart is missing: 1",
+        ),
         ("bytes of another encoding", "record 2: The line holds bytes that are not UTF-8"),
     ],
 )
@@ -125,13 +136,18 @@ def test_what_is_lost_is_told(name: str, lost: str, config_home: ConfigHome) -> 
 def test_a_repair_that_loses_nothing_says_so(config_home: ConfigHome) -> None:
     """A bridged gap and a dropped thought cost nothing that was said."""
     for code in ("history-cut", "thinking-unsigned", "line-glued"):
-        _, decided = repaired(next(case.content for case in CASES if case.code == code), config_home)
+        _, decided = repaired(
+            next(case.content for case in CASES if case.code == code), config_home
+        )
         assert decided.lost == ()
 
 
 @pytest.mark.parametrize("branch", ["a3", "u3"])
 def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
-    """The child goes on from the record that was named; the branch that clients show is then the one left out."""
+    """The child goes on from the record that was named.
+
+    The branch that clients show is then the one left out.
+    """
     case = next(case for case in CASES if case.code == "branch-longer")
     receipt, _ = repaired(case.content, config_home, branch)
     assert told(receipt.file) == f"{WHOLE} u3" + (" a3" if branch == "a3" else "")
@@ -139,7 +155,9 @@ def test_a_branch_can_be_chosen(branch: str, config_home: ConfigHome) -> None:
 
 def test_a_branch_from_before_a_compaction(tmp_path: Path) -> None:
     """Its records are kept up to the root, unless the compaction kept them: then they follow its summary."""
-    records_ = next(case.records for case in CHAINS if case.name == "a walked segment is spliced in")
+    records_ = next(
+        case.records for case in CHAINS if case.name == "a walked segment is spliced in"
+    )
     assert chain_of(session_bytes(records_), tmp_path, "a1") == ["u1", "a1"]
     assert chain_of(session_bytes(records_), tmp_path, "a2") == ["b", "s", "u2", "a2"]
 
@@ -161,7 +179,9 @@ def test_a_session_without_a_message(config_home: ConfigHome) -> None:
 def test_over_5_mib_an_undone_compaction_gets_its_summary_back(tmp_path: Path) -> None:
     """Clients start at the record that hangs before it; the repair goes on from the summary."""
     records_ = next(
-        case.records for case in CHAINS if case.name == "over 5 MiB what a compaction dropped stays dropped"
+        case.records
+        for case in CHAINS
+        if case.name == "over 5 MiB what a compaction dropped stays dropped"
     )
     assert chain_of(session_bytes(records_), tmp_path) == ["b", "s", "u3", "a3"]
 
@@ -182,7 +202,9 @@ def test_several_records_of_one_line(config_home: ConfigHome) -> None:
 
 def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None:
     """The messages of sound records are copied as they lie in the file."""
-    content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(b'"content":"u2"', b'"content":"u\\u0032"')
+    content = session_bytes([*SOUND[:2], b"garbage", *SOUND[2:]]).replace(
+        b'"content":"u2"', b'"content":"u\\u0032"'
+    )
     receipt, _ = repaired(content, config_home)
     assert b'"content":"u\\u0032"' in Path(receipt.file).read_bytes()
 
@@ -190,8 +212,13 @@ def test_what_is_not_mended_stays_byte_for_byte(config_home: ConfigHome) -> None
 def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) -> None:
     """Nothing in it was counted yet: its first line tells its tokens, and the child's differ by what was lost."""
     write_session(config_home.project(), SESSION, conversation(3))
-    trim = {"type": "x", "trim_metadata": {"parent_session_id": SESSION, "stats": {"trimmed_tokens": 53_800}}}
-    prompts = [user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)]
+    trim = {
+        "type": "x",
+        "trim_metadata": {"parent_session_id": SESSION, "stats": {"trimmed_tokens": 53_800}},
+    }
+    prompts = [
+        user("word " * 200, uuid=f"u{n}", parent=f"u{n - 1}" if n else None, ts=n) for n in range(3)
+    ]
     whole = session_bytes([trim, *prompts])
     receipt, decided = repaired(whole, config_home)
     assert decided.sizes[:2] == (53_800, 53_800)

@@ -19,7 +19,16 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import is_session_file
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.storage.backups import folder_of
-from tests.builders import SESSION, ConfigHome, Record, assistant, conversation, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    session_id,
+    user,
+    write_session,
+)
 from tests.derive.trim.sessions import Chain, written
 from tests.needs import corpus_sessions
 
@@ -37,7 +46,9 @@ THOUGHT = {"type": "thinking", "thinking": "a long thought " * 100, "signature":
 def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
     """The errors and warnings in a file: records by code."""
     groups = examine_session(session_file(path), home.where).groups
-    return {g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"}
+    return {
+        g.kind.code: [f.record for f in g.findings] for g in groups if g.kind.severity != "note"
+    }
 
 
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
@@ -77,7 +88,12 @@ def test_what_trims_make_is_as_sound_as_its_parent(config_home: ConfigHome, sour
 
 def thoughtful() -> Chain:
     """A session with a thought and an output that may go."""
-    chain = Chain().ask().answer([THOUGHT], tokens=20_000, message_id="m").answer("hm", tokens=20_000, message_id="m")
+    chain = (
+        Chain()
+        .ask()
+        .answer([THOUGHT], tokens=20_000, message_id="m")
+        .answer("hm", tokens=20_000, message_id="m")
+    )
     return chain.tool("1", "Bash", command="make").answer().turns(3)
 
 
@@ -104,10 +120,18 @@ def test_the_original_of_a_child_is_gone(config_home: ConfigHome) -> None:
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     path = str(written(config_home, thoughtful()))
     child = child_of(path, config_home)
-    marked = [n for n, line in enumerate(Path(child).read_bytes().splitlines()) if b'"truncated":true' in line]
+    marked = [
+        n
+        for n, line in enumerate(Path(child).read_bytes().splitlines())
+        if b'"truncated":true' in line
+    ]
     os.unlink(path)
     (group,) = examine_session(session_file(child), config_home.where).groups
-    assert (group.kind.code, group.kind.severity, group.kind.repairable) == ("original-gone", "warning", False)
+    assert (group.kind.code, group.kind.severity, group.kind.repairable) == (
+        "original-gone",
+        "warning",
+        False,
+    )
     assert [finding.record for finding in group.findings] == marked
     assert group.findings[0].message.endswith(f"is gone: it was line 1 of {path}")
 
@@ -121,9 +145,14 @@ def test_an_original_that_moved_is_there(config_home: ConfigHome) -> None:
 
 
 def test_the_backup_of_a_trim_in_place_is_gone(config_home: ConfigHome) -> None:
-    """Each backup vouches for its own records alone; a child of the trimmed file misses the same ones."""
+    """Each backup vouches for its own records alone.
+
+    A child of the trimmed file misses the same ones.
+    """
     path = str(written(config_home, thoughtful()))
-    (first,) = trimmed_in_place(path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0))
+    (first,) = trimmed_in_place(
+        path, config_home, Options(only=("thinking",), keep_recent=0, min_savings=0)
+    )
     child = child_of(path, config_home)
     _, second = trimmed_in_place(path, config_home)
     assert problems(path, config_home) == problems(child, config_home) == {}
@@ -135,16 +164,26 @@ def test_the_backup_of_a_trim_in_place_is_gone(config_home: ConfigHome) -> None:
 
 
 def test_marks_that_lead_nowhere_stop_nothing(config_home: ConfigHome) -> None:
-    """Forged ones of any form: named where they say a file, else left alone; nothing is opened that is not ours."""
+    """Forged ones of any form: named where they say a file, else left alone.
+
+    Nothing is opened that is not ours.
+    """
     forged: list[Record] = [
-        {"original_session": "/etc/passwd", "original_session_id": session_id(9), "original_index": 0},
+        {
+            "original_session": "/etc/passwd",
+            "original_session_id": session_id(9),
+            "original_index": 0,
+        },
         {"original_session": 7, "original_session_id": [], "original_index": True},
         {"original_session": "a\0b.jsonl", "original_session_id": "../../x", "original_index": 2},
         {},
     ]
     records = [
         user("hm", uuid="u", ts=0),
-        *(assistant("x", uuid=f"a{n}", parent="u", ts=n, truncated=True, **m) for n, m in enumerate(forged, 1)),
+        *(
+            assistant("x", uuid=f"a{n}", parent="u", ts=n, truncated=True, **m)
+            for n, m in enumerate(forged, 1)
+        ),
     ]
     path = write_session(config_home.project(), SESSION, records)
     assert problems(path, config_home).get("original-gone") == [1, 3]

@@ -24,7 +24,8 @@ def repo(config_home: ConfigHome) -> Repository:
 def ask(document: Document, repo: Repository) -> Ask:
     """Ask for a line, seen from the repository: the reference of the record that wrote it, ``""`` for nobody.
 
-    On a busy machine the first answer may come before the index is whole; it says so, and is asked for again.
+    On a busy machine the first answer may come before the index is whole; it says so, and is asked
+    for again.
     """
 
     def asked(line: str, *words: str, cwd: Any = repo.root) -> str:

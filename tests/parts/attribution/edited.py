@@ -5,14 +5,25 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.builders import ConfigHome, Record, session_id, tool_result, tool_use, user, write_session
+from tests.builders import (
+    ConfigHome,
+    Record,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.search.index.probe import LONG_AGO, uid
 
 ONE = "def total(rows):\n    return sum(row.price for row in rows)\n"
 
 
 class Repository:
-    """A folder with a ``.git``; files are named as told from it. Times go up with every record that is made."""
+    """A folder with a ``.git``; files are named as told from it.
+
+    Times go up with every record that is made.
+    """
 
     def __init__(self, home: ConfigHome, root: Path) -> None:
         self.home = home
@@ -37,7 +48,12 @@ class Repository:
         assert old in before
         self.put(name, before.replace(old, new, 1))
         given = {"file_path": str(self.root / name), "old_string": old, "new_string": new}
-        details = {"filePath": given["file_path"], "oldString": old, "newString": new, "originalFile": before}
+        details = {
+            "filePath": given["file_path"],
+            "oldString": old,
+            "newString": new,
+            "originalFile": before,
+        }
         return self.call("Edit", given, details, **fields)
 
     def write(self, name: str, text: str, **fields: Any) -> list[Record]:
@@ -46,7 +62,11 @@ class Repository:
         before = self.text(name) if known else None
         self.put(name, text)
         given = {"file_path": str(self.root / name), "content": text}
-        details = {"type": "update" if known else "create", "filePath": given["file_path"], "content": text}
+        details = {
+            "type": "update" if known else "create",
+            "filePath": given["file_path"],
+            "content": text,
+        }
         return self.call("Write", given, {**details, "originalFile": before}, **fields)
 
     def shell(self, command: str, **fields: Any) -> list[Record]:
@@ -54,22 +74,40 @@ class Repository:
         return self.call("Bash", {"command": command}, {"stdout": "", "stderr": ""}, **fields)
 
     def call(
-        self, name: str, given: Record, details: Record | None, *, answer: str = "ok", failed: bool = False, **more: Any
+        self,
+        name: str,
+        given: Record,
+        details: Record | None,
+        *,
+        answer: str = "ok",
+        failed: bool = False,
+        **more: Any,
     ) -> list[Record]:
         """A call and its answer."""
         self._made += 1
         own = f"toolu_{self._made}"
         around = {"cwd": str(self.root), "ts": 60 * self._made, **more}
-        call = tool_use(own, uuid=uid(f"{own}c"), parent=None, name=name, tool_input=given, **around)
+        call = tool_use(
+            own, uuid=uid(f"{own}c"), parent=None, name=name, tool_input=given, **around
+        )
         done = tool_result(own, answer, uuid=uid(f"{own}r"), parent=None, **around)
         done["message"]["content"][0]["is_error"] = failed
-        return [call, {**done, "toolUseResult": answer if failed else details} if details is not None else done]
+        return [
+            call,
+            {**done, "toolUseResult": answer if failed else details}
+            if details is not None
+            else done,
+        ]
 
-    def session(self, number: int, *steps: list[Record], helper: str = "", turns: bool = True) -> str:
+    def session(
+        self, number: int, *steps: list[Record], helper: str = "", turns: bool = True
+    ) -> str:
         """A session that holds some calls, or a sub-agent of it; its id."""
         own = session_id(number)
         folder = self.home.project(str(self.root))
-        asked = user("go on", uuid=uid(f"asked {number} {helper}"), session_id=own, cwd=str(self.root))
+        asked = user(
+            "go on", uuid=uid(f"asked {number} {helper}"), session_id=own, cwd=str(self.root)
+        )
         rows = [{**row, "sessionId": own} for step in steps for row in step]
         if helper:
             rows = [{**row, "isSidechain": True} for row in rows]

@@ -88,11 +88,17 @@ def test_another_of_the_same_text_was_there() -> None:
 def test_another_indent() -> None:
     """A line that stands twice but for its indent is not told by its text: a formatter may have made it."""
     text = "if first_of_all:\n    call_something()\n        call_something()\n"
-    assert who(text, "    call_something()", edit(1, "", "\n    call_something()\n\n", whole=False)) is None
+    assert (
+        who(text, "    call_something()", edit(1, "", "\n    call_something()\n\n", whole=False))
+        is None
+    )
 
 
 def test_taken_out_and_back() -> None:
-    """What a session took out itself and put back was there before; what was seen to be gone, others put back."""
+    """What a session took out itself and put back was there before.
+
+    What was seen to be gone, others put back.
+    """
     undone = edit(1, HEAD, PARSE, session=7), edit(2, PARSE, HEAD, session=7)
     assert who(HEAD, "class BasketOfRows:", *undone) is None
     assert who(HEAD, "class BasketOfRows:", edit(0, "", HEAD, session=7), *undone) == 2
@@ -103,15 +109,28 @@ def test_taken_out_and_back() -> None:
 
 
 def test_another_branch_or_checkout() -> None:
-    """Had not the line yet: a merge brings it with its neighbours; a line that came alone, anybody wrote."""
+    """Had not the line yet: a merge brings it with its neighbours.
+
+    A line that came alone, anybody wrote.
+    """
     wrote = edit(1, "", HEAD, branch="topic")
     assert who(HEAD, "class BasketOfRows:", wrote, edit(2, PARSE, PARSE + FORMAT)) == 1
     assert (
-        who(f"{PARSE}class BasketOfRows:\n{FORMAT}", "class BasketOfRows:", wrote, edit(2, PARSE, PARSE + FORMAT))
+        who(
+            f"{PARSE}class BasketOfRows:\n{FORMAT}",
+            "class BasketOfRows:",
+            wrote,
+            edit(2, PARSE, PARSE + FORMAT),
+        )
         is None
     )
     assert (
-        who(f"{PARSE}class BasketOfRows:\n{FORMAT}", "class BasketOfRows:", wrote, edit(2, PARSE, FORMAT, path="/b"))
+        who(
+            f"{PARSE}class BasketOfRows:\n{FORMAT}",
+            "class BasketOfRows:",
+            wrote,
+            edit(2, PARSE, FORMAT, path="/b"),
+        )
         == 1
     )
 
@@ -124,12 +143,18 @@ def test_what_nobody_recorded_before() -> None:
 
 
 Step = tuple[int, int, int, int]  # who (0: a person), where, how many lines go, how many come
-STEPS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)), max_size=12)
+STEPS = st.lists(
+    st.tuples(st.integers(0, 3), st.integers(0, 30), st.integers(0, 4), st.integers(0, 4)),
+    max_size=12,
+)
 
 
 @given(steps=STEPS, whole=st.booleans(), moved=st.integers(0, 30))
 def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int) -> None:
-    """Are their writers', whatever was done around them, people's are nobody's; also where somebody moved them."""
+    """Are their writers', whatever was done around them, people's are nobody's.
+
+    Also where somebody moved them.
+    """
     lines: list[str] = [f"a line of the first file {number}" for number in range(5)]
     authors: dict[str, int | None] = dict.fromkeys(lines)
     edits = []
@@ -150,25 +175,35 @@ def test_lines_that_are_like_no_other(steps: list[Step], whole: bool, moved: int
 
 
 TEXTS = st.lists(
-    st.sampled_from(["}", "", "    return None", "call_of_something(1)", "call_of_something(2)"]), max_size=9
+    st.sampled_from(["}", "", "    return None", "call_of_something(1)", "call_of_something(2)"]),
+    max_size=9,
 )
 
 
 @given(texts=st.lists(st.tuples(TEXTS, TEXTS), max_size=5), lines=TEXTS)
-def test_whoever_is_named_wrote_such_a_line(texts: list[tuple[list[str], list[str]]], lines: list[str]) -> None:
+def test_whoever_is_named_wrote_such_a_line(
+    texts: list[tuple[list[str], list[str]]], lines: list[str]
+) -> None:
     """Of files full of repeated lines, in which edits and file have little to do with each other."""
-    edits = [edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)]
+    edits = [
+        edit(number, "\n".join(old), "\n".join(new)) for number, (old, new) in enumerate(texts)
+    ]
     for at, line in enumerate(lines, 1):
         named = find_writer(lines, at, edits).record
         if named is not None:
-            old, new = (side.removesuffix("\n").split("\n") if side else [] for side in edits[named].hunks[0][:2])
+            old, new = (
+                side.removesuffix("\n").split("\n") if side else []
+                for side in edits[named].hunks[0][:2]
+            )
             assert new.count(line) > old.count(line)
 
 
 PATH = "/p/a.py"
 
 
-def changed(name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any) -> list[Change]:
+def changed(
+    name: str, given: Record, details: Record | None = None, answer: str = "ok", **more: Any
+) -> list[Change]:
     """What a call comes to."""
     return list(changes_of(call("t", name, **given), result("t", answer, **more), details or {}))
 
@@ -182,11 +217,18 @@ def changed(name: str, given: Record, details: Record | None = None, answer: str
         ({}, {"originalFile": "another text"}, Hunk("b", "c")),
         ({"replace_all": True}, {"originalFile": "b\nb\n"}, Hunk("b\nb\n", "c\nc\n", whole=True)),
         ({"old_string": ""}, {"originalFile": ""}, Hunk("", "c", whole=True)),
-        ({}, {"originalFile": "b\n", "structuredPatch": [{"lines": ["-  b", "+  c"]}]}, Hunk("b\n", "c\n", whole=True)),
+        (
+            {},
+            {"originalFile": "b\n", "structuredPatch": [{"lines": ["-  b", "+  c"]}]},
+            Hunk("b\n", "c\n", whole=True),
+        ),
     ],
 )
 def test_edit(given: Record, details: Record, hunk: Hunk) -> None:
-    """The whole file where the client recorded it, else the stretch that was replaced; never its patch."""
+    """The whole file where the client recorded it, else the stretch that was replaced.
+
+    Never its patch.
+    """
     whole = {"file_path": PATH, "old_string": "b", "new_string": "c", **given}
     assert changed("Edit", whole, details) == [Change(PATH, (hunk,))]
 

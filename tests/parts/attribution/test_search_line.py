@@ -31,7 +31,12 @@ def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Docume
     (hit,) = data["hits"]
     assert (data["query"], data["how"], data["total"]) == ("src/sums.py:2", "by its text", 1)
     assert (hit["strength"], hit["session_id"]) == ("strong", other)
-    assert (hit["reference"], hit["tool"], hit["role"], hit["snippet"]) == (f"{other}:1", "Edit", "call", TAXED.strip())
+    assert (hit["reference"], hit["tool"], hit["role"], hit["snippet"]) == (
+        f"{other}:1",
+        "Edit",
+        "call",
+        TAXED.strip(),
+    )
     assert b"row.tax" in cli("read", hit["reference"], cwd=repo.root).stdout
     text = cli("search", "--file", "src/sums.py:1", cwd=repo.root).stdout.decode()
     assert "resume-hooks search: src/sums.py:1 · 1 turn · by its text" in text
@@ -41,7 +46,10 @@ def test_the_session_and_its_record(repo: Repository, cli: Cli, document: Docume
 
 
 def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
-    """Relative to the current folder, or whole, also through a link; from another project with ``--all``."""
+    """Relative to the current folder, or whole, also through a link.
+
+    From another project with ``--all``.
+    """
     own = repo.session(1, repo.write("src/sums.py", ONE))
     (tmp_path / "link").symlink_to(repo.root)
     assert ask("sums.py:1", cwd=repo.root / "src") == f"{own}:1"
@@ -52,11 +60,20 @@ def test_paths(repo: Repository, ask: Ask, tmp_path: Path) -> None:
 
 
 def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
-    """An edit that a script of the tool REPL made is the session's; what it ran and got is found by its words."""
+    """An edit that a script of the tool REPL made is the session's.
+
+    What it ran and got is found by its words.
+    """
     repo.put("src/sums.py", ONE)
     path, around = str(repo.root / "src/sums.py"), {"cwd": str(repo.root)}
     edit = {"file_path": path, "old_string": PRICE, "new_string": TAXED}
-    noted = {"filePath": path, "oldString": PRICE, "newString": TAXED, "originalFile": ONE, "structuredPatch": []}
+    noted = {
+        "filePath": path,
+        "oldString": PRICE,
+        "newString": TAXED,
+        "originalFile": ONE,
+        "structuredPatch": [],
+    }
     ran = {"command": "make zeppelin"}, {"stdout": "built the quagga", "stderr": ""}
     rows = script([("Edit", edit, noted), ("Bash", *ran)], uuid="s", parent=None)
     own = repo.session(1, [{**row, **around} for row in rows])
@@ -69,7 +86,11 @@ def test_a_line_that_a_script_wrote(repo: Repository, ask: Ask, cli: Cli) -> Non
 def test_nobody_is_named_for_what_people_wrote(repo: Repository, ask: Ask, cli: Cli) -> None:
     """Before a session came, after it left; that is no failure, and said."""
     repo.put("a.py", f"import decimal  # of people\n{ONE}")
-    repo.session(1, repo.edit("a.py", PRICE, TAXED), repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"))
+    repo.session(
+        1,
+        repo.edit("a.py", PRICE, TAXED),
+        repo.write("a.py", repo.text("a.py") + "END_OF_FILE = True\n"),
+    )
     repo.put("a.py", repo.text("a.py") + "def added_by_people():\n")
     assert [bool(ask(f"a.py:{line}")) for line in range(1, 6)] == [False, False, True, True, False]
     done = cli("search", "--file", "a.py:5", cwd=repo.root)
@@ -99,7 +120,9 @@ def test_others_lines_that_were_merged_in(repo: Repository, ask: Ask) -> None:
     """Nobody's; the session keeps its own on either side."""
     own = repo.session(1, repo.write("a.py", ONE))
     merged = "def of_another_branch(rows):\n    return None\n\n\n"
-    repo.put("a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum"))
+    repo.put(
+        "a.py", repo.text("a.py").replace("    return sum", f"    pass\n\n\n{merged}    return sum")
+    )
     assert [ask(f"a.py:{line}") for line in range(1, 10)] == [f"{own}:1", *[""] * 7, f"{own}:1"]
 
 
@@ -149,7 +172,9 @@ def test_a_fork_did_not_write_what_it_copied(repo: Repository, ask: Ask) -> None
 def test_the_turn_that_asks_counts(repo: Repository, document: Document) -> None:
     """A model may ask who wrote a line, which it did a moment ago."""
     own = repo.session(1, repo.write("a.py", ONE))
-    found = document("search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own})
+    found = document(
+        "search", "--file", "a.py:1", cwd=repo.root, environ={"CLAUDE_CODE_SESSION_ID": own}
+    )
     assert [hit["session_id"] for hit in found["data"]["hits"]] == [own]
 
 
@@ -215,9 +240,15 @@ def test_line_ends_tabs_and_marks(repo: Repository, ask: Ask) -> None:
 
 def test_a_large_file(repo: Repository, ask: Ask) -> None:
     """A megabyte takes no longer than others."""
-    text = "".join(f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000))
+    text = "".join(
+        f"    the_value_of_row_number_{number} = computed({number})\n" for number in range(20_000)
+    )
     assert len(text) > 1_000_000
-    own = repo.session(1, repo.write("a.py", text), repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"))
+    own = repo.session(
+        1,
+        repo.write("a.py", text),
+        repo.edit("a.py", "computed(15000)", "computed_otherwise(15000)"),
+    )
     assert ask("a.py:15001") == f"{own}:3"
     assert ask("a.py:14999") == f"{own}:1"
 
@@ -234,7 +265,9 @@ def test_a_large_file(repo: Repository, ask: Ask) -> None:
         ("a.py:2", b"first line\nd\xe9j\xe0 vu\n", "Line 2 of "),
     ],
 )
-def test_lines_that_are_not_there(repo: Repository, cli: Cli, name: str, content: str | bytes, message: str) -> None:
+def test_lines_that_are_not_there(
+    repo: Repository, cli: Cli, name: str, content: str | bytes, message: str
+) -> None:
     """A usage error that names the file and says what to do."""
     repo.put("a.py", content)
     done = cli("search", "--file", name, cwd=repo.root)
@@ -251,7 +284,9 @@ def test_other_lines_of_a_file_in_another_encoding(repo: Repository, ask: Ask) -
     assert ask("a.txt:2") == f"{own}:1"
 
 
-@pytest.mark.parametrize("words", [["total"], ["--or", "total"], ["--tool", "Edit"], ["--role", "call"]])
+@pytest.mark.parametrize(
+    "words", [["total"], ["--or", "total"], ["--tool", "Edit"], ["--role", "call"]]
+)
 def test_what_is_not_asked_of_a_line(repo: Repository, cli: Cli, words: list[str]) -> None:
     """Words, and what kind of record it is."""
     repo.put("a.py", ONE)
@@ -347,7 +382,9 @@ def test_a_patch_of_codex(repo: Repository, code: int, named: bool) -> None:
     rollouts.write(repo.home.root / ".codex", lines)
     repo.put("src/sums.py", ONE)
     hits = asked(repo, "src/sums.py:2").hits
-    assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [("codex", rollouts.THREAD, "Edit")] * named
+    assert [(hit.agent, hit.session_id, hit.tool) for hit in hits] == [
+        ("codex", rollouts.THREAD, "Edit")
+    ] * named
     assert asked(repo, "src/sums.py:1").hits == []
 
 
@@ -362,5 +399,8 @@ def test_a_model_learns_nothing_of_other_files(repo: Repository, cli: Cli, tmp_p
         said.add(done.stderr.decode().replace(name, "x"))
     assert len(said) == 1
     assert "No session worked in a folder of" in said.pop()
-    assert own in cli("search", "--file", "src/sums.py:1", cwd=repo.root, environ=model).stdout.decode()
+    assert (
+        own
+        in cli("search", "--file", "src/sums.py:1", cwd=repo.root, environ=model).stdout.decode()
+    )
     assert "has no line 9999" in cli("search", "--file", f"{tmp_path}/shadow:9999").stderr.decode()

@@ -39,7 +39,9 @@ def find_in_corpus(rollout_id: str) -> str | None:
     return next((str(path) for path in codex_rollouts() if path.stem.endswith(rollout_id)), None)
 
 
-every_rollout = pytest.mark.parametrize("rollout", codex_rollouts(), ids=lambda path: path.stem[-12:])
+every_rollout = pytest.mark.parametrize(
+    "rollout", codex_rollouts(), ids=lambda path: path.stem[-12:]
+)
 """A test of each real rollout in turn; skipped where there are none."""
 
 
@@ -76,7 +78,13 @@ def said(role: str, text: str, second: int = 0) -> Line:
 
 def call(call_id: str, command: str, second: int = 0) -> Line:
     """A command that is run."""
-    return item("function_call", second, name="exec_command", arguments=json.dumps({"cmd": command}), call_id=call_id)
+    return item(
+        "function_call",
+        second,
+        name="exec_command",
+        arguments=json.dumps({"cmd": command}),
+        call_id=call_id,
+    )
 
 
 def output(call_id: str, told: object, second: int = 0, kind: str = "function_call_output") -> Line:
@@ -102,23 +110,43 @@ def event(kind: str, second: int = 0, **fields: object) -> Line:
 
 def goal_note(told: str, second: int = 0) -> Line:
     """What a model is told that the user did to the goal."""
-    return said("user", f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>', second)
+    return said(
+        "user",
+        f'<codex_internal_context source="user_goal">\n{told}\n</codex_internal_context>',
+        second,
+    )
 
 
 def goal_is(objective: str, status: str, second: int = 0) -> Line:
     """The event of a goal that the user set or changed."""
-    return event("thread_goal_updated", second, threadId=THREAD, goal={"objective": objective, "status": status})
+    return event(
+        "thread_goal_updated",
+        second,
+        threadId=THREAD,
+        goal={"objective": objective, "status": status},
+    )
 
 
 def counted(tokens: int, second: int = 0) -> Line:
     """A count of tokens after a response."""
-    usage = {"input_tokens": tokens - 20, "cached_input_tokens": 500, "output_tokens": 20, "total_tokens": tokens}
-    return event("token_count", second, info={"last_token_usage": usage, "model_context_window": 258_400})
+    usage = {
+        "input_tokens": tokens - 20,
+        "cached_input_tokens": 500,
+        "output_tokens": 20,
+        "total_tokens": tokens,
+    }
+    return event(
+        "token_count", second, info={"last_token_usage": usage, "model_context_window": 258_400}
+    )
 
 
 def compacted(items: Sequence[Line], second: int = 0) -> Line:
     """A compaction that leaves these items."""
-    return line("compacted", {"message": "", "replacement_history": [one["payload"] for one in items]}, second)
+    return line(
+        "compacted",
+        {"message": "", "replacement_history": [one["payload"] for one in items]},
+        second,
+    )
 
 
 LATER = [said(role, "later") for _ in range(4) for role in ("user", "assistant")]
@@ -130,14 +158,20 @@ def numbered(lines: Iterable[Line], start: int = 0) -> list[Line]:
     return [one | {"ordinal": number} for number, one in enumerate(lines, start)]
 
 
-def write(home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *, rollout_id: str = "") -> Path:
+def write(
+    home: Path, lines: Iterable[Line | bytes], thread_id: str = THREAD, *, rollout_id: str = ""
+) -> Path:
     """A rollout in a CODEX_HOME."""
     folder = home / "sessions" / "2026" / "11" / "22"
     folder.mkdir(parents=True, exist_ok=True)
     name = name_of(thread_id, STARTED)
     path = folder / (name.replace(thread_id, f"{thread_id}_{rollout_id}") if rollout_id else name)
     assert parse_name(str(path)) is not None
-    path.write_bytes(b"".join((one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines))
+    path.write_bytes(
+        b"".join(
+            (one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines
+        )
+    )
     return path
 
 
@@ -166,7 +200,9 @@ def mutated(lines: list[bytes], chance: random.Random) -> list[bytes]:
                 raw.replace(b'"payload":', b'"payload":%s,"x":' % chance.choice(values), 1),
                 raw.replace(b'"content":', b'"content":%s,"x":' % chance.choice(values)),
                 raw.replace(b'"output":', b'"output":%s,"x":' % chance.choice(values)),
-                raw.replace(b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)),
+                raw.replace(
+                    b'"type":', b'"type":%s,"x":' % chance.choice(values), chance.randrange(1, 3)
+                ),
                 chance.choice(lines),
             ]
         )

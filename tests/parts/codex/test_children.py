@@ -70,7 +70,10 @@ def lines_of(path: str) -> list[dict[str, Any]]:
 
 @every_rollout
 def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
-    """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched; each stands alone."""
+    """A fork says what its parent does, an untrim of a trim too; nothing encrypted is touched.
+
+    Each stands alone.
+    """
     folder = codex_of(where) / "sessions" / "2026" / "01" / "01"
     folder.mkdir(parents=True)
     for near in rollout.parent.glob("rollout-*.jsonl"):
@@ -86,7 +89,9 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
         return
     trim = write(decided, where)
     after = sent_of(trim.file)
-    assert [item.get("encrypted_content") for item in after] == [item.get("encrypted_content") for item in items]
+    assert [item.get("encrypted_content") for item in after] == [
+        item.get("encrypted_content") for item in items
+    ]
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
     reading = read_trimmed(thread(where, trim.session_id))
@@ -94,14 +99,27 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
-    """Strings, lists with pictures, free text, objects in JSON; the first line tells whose child it is."""
-    patch = rollouts.item("custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed")
+    """Strings, lists with pictures, free text, objects in JSON.
+
+    The first line tells whose child it is.
+    """
+    patch = rollouts.item(
+        "custom_tool_call", name="apply_patch", input=f"*** {BIG}", call_id="c2", status="completed"
+    )
     given = json.dumps({"path": "a", "text": BIG})
-    parts = [{"type": "input_text", "text": BIG}, {"type": "input_image", "image_url": "data:image/png;base64,AAAA"}]
+    parts = [
+        {"type": "input_text", "text": BIG},
+        {"type": "input_image", "image_url": "data:image/png;base64,AAAA"},
+    ]
     secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
-    sized = rollouts.output("c1", BIG) | {"ordinal": 3, "metadata": {LIMIT: 12_000, "history_sequence": 7}}
+    sized = rollouts.output("c1", BIG) | {
+        "ordinal": 3,
+        "metadata": {LIMIT: 12_000, "history_sequence": 7},
+    }
     lines = [
-        rollouts.meta(base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"),
+        rollouts.meta(
+            base_instructions={"text": "be good"}, session_id=THREAD, history_mode="paginated"
+        ),
         rollouts.said("user", "go"),
         rollouts.line("response_item", secret),
         rollouts.call("c1", "ls"),
@@ -138,10 +156,17 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
 
 def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     """Until something is added to it; Codex has none of the plugin's agents."""
-    lines = [rollouts.meta(), rollouts.said("user", "Fix the test", 1), rollouts.said("assistant", "Fixed", 2)]
+    lines = [
+        rollouts.meta(),
+        rollouts.said("user", "Fix the test", 1),
+        rollouts.said("assistant", "Fixed", 2),
+    ]
     rollouts.write(codex_of(where), lines)
     (agent,) = registry.others(where)
-    for made in (agents.fork(thread(where), where), agents.fresh(thread(where), where, kind="handoff")):
+    for made in (
+        agents.fork(thread(where), where),
+        agents.fresh(thread(where), where, kind="handoff"),
+    ):
         child = write(made, where)
         assert agent.why_open(agent.session(child.file)) == ""
         assert "session-searcher" not in Path(child.file).read_text()
@@ -152,10 +177,17 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
 
 @pytest.mark.parametrize("status", ["paused", "complete"])
 def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Where) -> None:
-    """Without secrets, within its room; a fork says that Codex does not pursue it there, unless it was reached."""
+    """Without secrets, within its room.
+
+    A fork says that Codex does not pursue it there, unless it was reached.
+    """
     secret = "ghp_" + "a1B2c3D4e5F6" * 3
     objective = f"use {secret} " + "and all of this " * 300
-    lines = [rollouts.meta(), rollouts.said("user", "Fix it", 1), rollouts.said("assistant", "Fixed", 2)]
+    lines = [
+        rollouts.meta(),
+        rollouts.said("user", "Fix it", 1),
+        rollouts.said("assistant", "Fixed", 2),
+    ]
     rollouts.write(codex_of(where), [*lines, rollouts.goal_is(objective, status, 3)])
     parent = thread(where)
     (told,) = [row.text for row in digest_of(parent, where).entries_of("now") if "goal" in row.text]
@@ -167,7 +199,11 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
 
 def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
     """The user has its id from a file's name, and nothing that leads from there."""
-    lines = [rollouts.meta(parent_thread_id=OTHER), rollouts.said("user", "look"), rollouts.said("assistant", "so")]
+    lines = [
+        rollouts.meta(parent_thread_id=OTHER),
+        rollouts.said("user", "look"),
+        rollouts.said("assistant", "so"),
+    ]
     rollouts.write(codex_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
         agents.fork(thread(where), where)
@@ -176,7 +212,9 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
 
 def test_a_cut_ends_with_the_turn(where: Where) -> None:
     """What came later is in no item, and the client tells its surroundings anew."""
-    talk = [rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")]
+    talk = [
+        rollouts.said(role, f"{role} {n}", n) for n in range(3) for role in ("user", "assistant")
+    ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
     fork = write(agents.fork(thread(where), where, cut=AtTurn(2)), where)
@@ -190,23 +228,31 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
 def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
     """The event names the thread that it is of; 0.144 named none."""
     older, newest = (
-        rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n}) for n in "12"
+        rollouts.event("thread_settings_applied", thread_id=THREAD, thread_settings={"n": n})
+        for n in "12"
     )
     talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     fork = write(agents.fork(thread(where), where), where)
     told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
-    assert [(each["thread_id"], each["thread_settings"]) for each in told] == [(fork.session_id, {"n": "2"})]
+    assert [(each["thread_id"], each["thread_settings"]) for each in told] == [
+        (fork.session_id, {"n": "2"})
+    ]
 
 
 def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
     """In the other agent a sentence stands in its place."""
     left = [rollouts.said("user", "begin"), rollouts.item("compaction", encrypted_content="x" * 99)]
     talk = [rollouts.said("user", "go on"), rollouts.said("assistant", "done")]
-    rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk])
+    rollouts.write(
+        codex_of(where),
+        [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk],
+    )
     fork = write(agents.fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
-    assert fork.tokens_after > fork.tokens_before, "what every request begins with is in it, and what is told"
+    assert fork.tokens_after > fork.tokens_before, (
+        "what every request begins with is in it, and what is told"
+    )
     assert ENCRYPTED in text
     assert "was held in Codex" in text
     assert "xxx" not in text
@@ -229,7 +275,10 @@ def test_what_is_refused(where: Where) -> None:
 
 
 def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
-    """By its line, as references name it; the others are placeholders still, and come back the next time."""
+    """By its line, as references name it.
+
+    The others are placeholders still, and come back the next time.
+    """
     lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
     path = rollouts.write(codex_of(where), lines)
     trim = write(agents.trim(thread(where), where, Options()), where)
@@ -244,25 +293,45 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
 
 @pytest.mark.part("smart_trim")
 def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
-    """Shown by its ends, with what was said between; only what it names goes, and comes back by an untrim."""
+    """Shown by its ends, with what was said between.
+
+    Only what it names goes, and comes back by an untrim.
+    """
     from resume_hooks.parts.smart_trim import plan as smart
     from resume_hooks.parts.smart_trim.ask import parts_of_offer
     from resume_hooks.parts.smart_trim.offer import CERTAIN, make_offer, smart_options
 
-    path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER])
+    path = rollouts.write(
+        codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
+    )
     scanned = agents.scanned(thread(where), where)
     offered = make_offer(scanned, smart_options(None, CERTAIN), where)
-    assert [(one.target, one.turn) for one in offered.candidates] == [(f"make {n}", n + 1) for n in range(3)]
+    assert [(one.target, one.turn) for one in offered.candidates] == [
+        (f"make {n}", n + 1) for n in range(3)
+    ]
     (part,) = parts_of_offer(offered)
-    for said in ("question 1", "answer 1", "output of exec_command make 1", "HOW IT ENDS", "later", "1 word"):
+    for said in (
+        "question 1",
+        "answer 1",
+        "output of exec_command make 1",
+        "HOW IT ENDS",
+        "later",
+        "1 word",
+    ):
         assert said in part.text, said
-    planned = smart.plan_smart_trim(offered, [smart.verdict_of_model(offered, 2, "a build", "done")], where)
+    planned = smart.plan_smart_trim(
+        offered, [smart.verdict_of_model(offered, 2, "a build", "done")], where
+    )
     with path.open("ab") as stream:
         stream.write(json.dumps(rollouts.said("user", "meanwhile")).encode() + b"\n")
     receipt = smart.write_smart_trim(planned, where)
     assert receipt.warnings == (smart.WENT_ON,)
     sent = sent_of(receipt.file)
-    assert [place for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True)) if one != was] == [6]
+    assert [
+        place
+        for place, (one, was) in enumerate(zip(sent, sent_of(path), strict=True))
+        if one != was
+    ] == [6]
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
     back = write(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
@@ -271,7 +340,10 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
 
 @pytest.mark.part("marks")
 def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
-    """What came later is in no item, the report follows what stays; of a mark that is gone it stands alone."""
+    """What came later is in no item, the report follows what stays.
+
+    Of a mark that is gone it stands alone.
+    """
     from resume_hooks.parts.marks import back
     from resume_hooks.parts.marks import state as marks
 
@@ -297,7 +369,10 @@ def test_a_rewind_stands_at_the_mark_again(where: Where) -> None:
 @pytest.mark.part("marks")
 @pytest.mark.parametrize("by", ["us", "an old Codex", "Codex"])
 def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
-    """By the items that its parent has, too; what it found is told, with references, behind them."""
+    """By the items that its parent has, too.
+
+    What it found is told, with references, behind them.
+    """
     from resume_hooks.parts.marks import back, fork_point
 
     talk = [rollouts.said("user", "go"), rollouts.said("assistant", "gone", 1)]
@@ -307,13 +382,23 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
         fork = Path(write(agents.fork(thread(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
-        said = rollouts.meta(rollouts.OTHER, forked_from_id=THREAD, **({"history_base": base} if by == "Codex" else {}))
+        said = rollouts.meta(
+            rollouts.OTHER,
+            forked_from_id=THREAD,
+            **({"history_base": base} if by == "Codex" else {}),
+        )
         copied = [] if by == "Codex" else [rollouts.meta(), *talk]
         fork = rollouts.write(codex_of(where), [said, *copied], rollouts.OTHER)
-    own = [rollouts.said("user", "EXPLORE", 5), rollouts.call("c", "pytest -q", 6), rollouts.output("c", "3 passed", 7)]
+    own = [
+        rollouts.said("user", "EXPLORE", 5),
+        rollouts.call("c", "pytest -q", 6),
+        rollouts.output("c", "3 passed", 7),
+    ]
     with fork.open("ab") as stream:
         for one in (*own, rollouts.said("assistant", "We decided to use the lexer.", 8)):
-            stream.write(json.dumps(one | {"timestamp": f"2999-{one['timestamp'][5:]}"}).encode() + b"\n")
+            stream.write(
+                json.dumps(one | {"timestamp": f"2999-{one['timestamp'][5:]}"}).encode() + b"\n"
+            )
     name = parse_name(str(fork))
     assert name is not None
     session = thread(where, name.thread_id)
@@ -338,7 +423,9 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
     assert (again.parent_file, again.commands, again.written) == (str(path), first.commands, False)
     assert existing_child(thread(where), "handoff", where, "mend it") is None
-    later = json.dumps(rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}).encode()
+    later = json.dumps(
+        rollouts.said("user", "more") | {"timestamp": "2999-01-01T00:00:00.000Z"}
+    ).encode()
     for file in (Path(first.file), path):
         before = file.read_bytes()
         file.write_bytes(before + later + b"\n")
@@ -347,14 +434,17 @@ def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     assert existing_child(thread(where), "handoff", where, "test it") is not None
 
 
-@pytest.mark.parametrize(("words", "tokens", "kind"), [("4k test it", 4_000, "handoff"), ("all", None, "fork")])
+@pytest.mark.parametrize(
+    ("words", "tokens", "kind"), [("4k test it", 4_000, "handoff"), ("all", None, "fork")]
+)
 def test_a_size_before_the_step(
     where: Where, monkeypatch: pytest.MonkeyPatch, words: str, tokens: int | None, kind: str
 ) -> None:
     """The same words as in Claude Code; the same size again names the child that stands."""
     monkeypatch.setenv("RESUME_HOOKS_CLIPBOARD", "none")
     path = rollouts.write(
-        codex_of(where), [rollouts.meta(), rollouts.said("user", "go"), rollouts.said("assistant", "ok")]
+        codex_of(where),
+        [rollouts.meta(), rollouts.said("user", "go"), rollouts.said("assistant", "ok")],
     )
     event = {"session_id": THREAD, "transcript_path": str(path), "prompt": f">handoff {words}"}
     trigger = recognise_trigger(event["prompt"])
@@ -378,19 +468,26 @@ def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
         child.unlink(missing_ok=True)
         write(agents.trim(thread(where), where, Options()), where)
-        assert [one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"] == []
+        assert [
+            one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"
+        ] == []
     assert path.read_bytes() == before
     assert born == sorted(born)
     assert (born[0], born[-1]) == (False, True)
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(seed: int, where: Where) -> None:
+def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
+    seed: int, where: Where
+) -> None:
     """Whatever is broken in it, what is written passes its checks, and the first line is ours."""
     chance = random.Random(seed)
     talk = rollouts.work(8, BIG, asks=True)
     for _ in range(4):
-        raw = [json.dumps(line).encode() for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]]
+        raw = [
+            json.dumps(line).encode()
+            for line in [*talk[:9], rollouts.compacted(talk[:4]), *talk[9:]]
+        ]
         path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
         before = path.read_bytes()
         for plan in (agents.fork, lambda one, there: agents.trim(one, there, Options())):

@@ -19,7 +19,9 @@ AT = 1_795_917_887
 
 def began(turn: str = TURN, at: int = AT, by: str = "user") -> Line:
     """The line of a turn that begins."""
-    return rollouts.event("task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by})
+    return rollouts.event(
+        "task_started", turn_id=turn, started_at=at, turn_attribution={"turn_trigger": by}
+    )
 
 
 def sent(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
@@ -27,12 +29,21 @@ def sent(text: str, at: int = AT, thread: str = THREAD) -> dict[str, Any]:
     return {"session_id": thread, "ts": at, "text": text}
 
 
-BEFORE = [rollouts.meta(), began("t0", AT - 60), rollouts.said("user", "x"), rollouts.counted(250_000)]
+BEFORE = [
+    rollouts.meta(),
+    began("t0", AT - 60),
+    rollouts.said("user", "x"),
+    rollouts.counted(250_000),
+]
 WORK = rollouts.said("user", "go on")
 
 CASES = {
     "a trigger": ([began()], [sent("x", AT - 60), sent(">handoff write the test")], True),
-    "sent in another session meanwhile": ([began()], [sent(">session"), sent("y", AT, OTHER)], True),
+    "sent in another session meanwhile": (
+        [began()],
+        [sent(">session"), sent("y", AT, OTHER)],
+        True,
+    ),
     "a prompt": ([began()], [sent(">session", AT - 60), sent("go on")], False),
     "a quotation": ([began()], [sent(">resume the work")], False),
     "a trigger that was sent earlier": ([began()], [sent(">session", AT - 9)], False),
@@ -52,5 +63,10 @@ def test_a_compaction_is_stopped_for_a_trigger_alone(case: str, tmp_path: Path) 
     home = tmp_path / ".codex"
     rollout = rollouts.write(home, [*BEFORE, *lines])
     (home / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in typed))
-    event = {"session_id": THREAD, "turn_id": TURN, "transcript_path": str(rollout), "trigger": "auto"}
+    event = {
+        "session_id": THREAD,
+        "turn_id": TURN,
+        "transcript_path": str(rollout),
+        "trigger": "auto",
+    }
     assert runs_trigger(event, Where({"HOME": str(tmp_path)})) is stopped

@@ -1,4 +1,7 @@
-"""What is broken in a session of Codex, by line of its rollout; a repair holds the rest, and is clean."""
+"""What is broken in a session of Codex, by line of its rollout.
+
+A repair holds the rest, and is clean.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,25 @@ from tests.parts.codex.rollouts import (
 
 TALK = [said("user", "go"), said("assistant", "done")]
 BASE = {"thread_id": OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
-SHORT: Line = {**meta(), "payload": {key: value for key, value in meta()["payload"].items() if key != "cli_version"}}
+SHORT: Line = {
+    **meta(),
+    "payload": {key: value for key, value in meta()["payload"].items() if key != "cli_version"},
+}
 
 CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] = {
     "sound": ([meta(), *TALK], [], 2),
-    "foreign first line": ([{"type": "mine", "x": 1}, meta(), *TALK], [("first-line-foreign", 0)], 2),
+    "foreign first line": (
+        [{"type": "mine", "x": 1}, meta(), *TALK],
+        [("first-line-foreign", 0)],
+        2,
+    ),
     "short first line": ([SHORT, *TALK], [("first-line-short", 0)], 2),
     "other id inside": ([meta(OTHER), *TALK], [("session-id-foreign", 0)], 2),
-    "base gone": ([*numbered([meta(history_mode="paginated", history_base=BASE), *TALK], 4)], [("base-gone", 0)], 2),
+    "base gone": (
+        [*numbered([meta(history_mode="paginated", history_base=BASE), *TALK], 4)],
+        [("base-gone", 0)],
+        2,
+    ),
     "garbage": ([meta(), TALK[0], b"{oops", TALK[1]], [("line-unreadable", 2)], 2),
     "bad utf-8": (
         [meta(), TALK[0], b'{"type":"event_msg","timestamp":"x","payload":{"x":"\xff"}}', TALK[1]],
@@ -47,7 +61,11 @@ CASES: dict[str, tuple[list[Line | bytes], list[tuple[str, int | None]], int]] =
         2,
     ),
     "foreign line": ([meta(), TALK[0], {"mine": 1}, b"", TALK[1]], [("line-foreign", 2)], 2),
-    "orphan output": ([meta(), TALK[0], output("c1", "x"), TALK[1]], [("tool-result-orphan", 2)], 2),
+    "orphan output": (
+        [meta(), TALK[0], output("c1", "x"), TALK[1]],
+        [("tool-result-orphan", 2)],
+        2,
+    ),
     "open call": ([meta(), TALK[0], call("c1", "ls"), TALK[1]], [("tool-call-unanswered", 2)], 3),
     "encrypted": (
         [meta(), TALK[0], compacted([TALK[0], item("compaction", encrypted_content="x")]), TALK[1]],
@@ -73,7 +91,9 @@ def told(done: subprocess.CompletedProcess[bytes], code: int) -> Any:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_each_defect_is_found_and_repaired(name: str, codex: Path, cli: Cli, document: Document) -> None:
+def test_each_defect_is_found_and_repaired(
+    name: str, codex: Path, cli: Cli, document: Document
+) -> None:
     """By its code and line; the repaired child holds what can be sent, is clean, and the session keeps every byte."""
     lines, expected, items = CASES[name]
     path = write(codex, lines)
@@ -110,9 +130,14 @@ def test_what_tells_of_no_session(codex: Path, cli: Cli, document: Document) -> 
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 
 
-@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+@pytest.mark.skipif(
+    not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
+)
 def test_real_rollouts_hold_no_error(config_home: ConfigHome) -> None:
-    """No error and no warning in any that Codex resumes; a few know of a call that nobody answered."""
+    """No error and no warning in any that Codex resumes.
+
+    A few know of a call that nobody answered.
+    """
     from resume_hooks.maintenance.fsck.diagnose import examine_session
     from resume_hooks.sessions.agents.registry import agent_at
 

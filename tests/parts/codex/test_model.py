@@ -37,7 +37,9 @@ def asked(folder: Path, lines: list[str], *, more: str = "", settings: str = "")
         f'#!/bin/sh\ncat > {folder}/in\nprintf "%s\\n" "$@" > {folder}/words\ncat {folder}/out\n{more}\n'
     )
     program.chmod(0o755)
-    where = Where({"PATH": f"{folder}:/usr/bin:/bin", "CODEX_HOME": str(folder), "HOME": str(folder)})
+    where = Where(
+        {"PATH": f"{folder}:/usr/bin:/bin", "CODEX_HOME": str(folder), "HOME": str(folder)}
+    )
     return CodexExec(where, "").ask("Say it.", "the text @x", Summary, limit=20).data
 
 
@@ -60,7 +62,11 @@ def test_what_counts_as_no_answer(why: str, tmp_path: Path) -> None:
 
 def test_an_answer(tmp_path: Path) -> None:
     """The last words count; servers are switched off by name; the text goes in on stdin alone."""
-    lines = [item("reasoning"), item("agent_message", "first"), item("agent_message", json.dumps(SAID))]
+    lines = [
+        item("reasoning"),
+        item("agent_message", "first"),
+        item("agent_message", json.dumps(SAID)),
+    ]
     assert asked(tmp_path, lines, settings="[mcp_servers.a-1]\ncommand = 'x'\n").goal == "g"
     words = (tmp_path / "words").read_text().split("\n")
     assert "mcp_servers.a-1.enabled=false" in words
@@ -73,7 +79,10 @@ def test_an_answer(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_strict() -> None:
-    """Every object names all its fields as required and takes no other; nothing stands that the API refuses."""
+    """Every object names all its fields as required and takes no other.
+
+    Nothing stands that the API refuses.
+    """
     schema = strict(Summary.model_json_schema())
     assert set(schema["required"]) == set(Summary.model_fields)
     point = schema["$defs"]["Point"]
@@ -92,7 +101,9 @@ def test_which_client_is_asked(config_home: ConfigHome, tmp_path: Path) -> None:
             (tmp_path / name).write_text("")
             (tmp_path / name).chmod(0o755)
         where = Where({**config_home.environ, "PATH": str(tmp_path), "HOME": str(tmp_path)})
-        return [model_for(NOBODY._replace(agent=agent), where).name for agent in ("codex", "claude")]
+        return [
+            model_for(NOBODY._replace(agent=agent), where).name for agent in ("codex", "claude")
+        ]
 
     assert names("claude", "codex") == ["codex", "haiku"]
     assert names("codex") == ["codex", "codex"]

@@ -43,7 +43,12 @@ from tests.parts.codex.rollouts import (
     write,
 )
 
-TALK = [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(9_000, 3)]
+TALK = [
+    meta(),
+    said("user", "Fix the flaky test", 1),
+    said("assistant", "Fixed", 2),
+    counted(9_000, 3),
+]
 
 
 @pytest.fixture
@@ -67,17 +72,34 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
     """However it is come to: by its id, by either path, in a list; and where its agent has it."""
     rollout, where = str(write(home, TALK)), config_home.where
     thread = found(config_home)
-    ways = [thread, found(config_home, rollout), found(config_home, thread.path), registry.readable(thread.path, where)]
-    assert {(one.agent, one.path, one.original) for one in ways} == {("codex", thread.path, rollout)}
+    ways = [
+        thread,
+        found(config_home, rollout),
+        found(config_home, thread.path),
+        registry.readable(thread.path, where),
+    ]
+    assert {(one.agent, one.path, one.original) for one in ways} == {
+        ("codex", thread.path, rollout)
+    }
     (listed,) = registry.store_of(where).sessions()
     assert (listed.agent, listed.path, listed.original) == ("codex", rollout, rollout)
     own = session_file(write_session(config_home.project(), SESSION, conversation(2)))
     assert (own.agent, own.original) == (NAME, own.path)
 
 
-def test_a_full_session_counts_against_the_window_that_it_names(home: Path, config_home: ConfigHome) -> None:
+def test_a_full_session_counts_against_the_window_that_it_names(
+    home: Path, config_home: ConfigHome
+) -> None:
     """Also above 200,000 tokens, where a session of Claude Code would need a million."""
-    write(home, [meta(), said("user", "Fix the flaky test", 1), said("assistant", "Fixed", 2), counted(246_000, 3)])
+    write(
+        home,
+        [
+            meta(),
+            said("user", "Fix the flaky test", 1),
+            said("assistant", "Fixed", 2),
+            counted(246_000, 3),
+        ],
+    )
     context = quick_context(found(config_home).path)
     assert (context.tokens, context.window) == (246_000, 258_400)
     assert (context.percent or 0) > 100
@@ -98,7 +120,10 @@ def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
-    """Nothing is looked for, listed or said of an agent that is not here; naming it says what is missing."""
+    """Nothing is looked for, listed or said of an agent that is not here.
+
+    Naming it says what is missing.
+    """
     assert [agent.name for agent in registry.agents(config_home.where)] == [NAME]
     assert registry.store_of(config_home.where) is not None
     assert registry.asking(config_home.where) == ""
@@ -109,24 +134,38 @@ def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
 def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """CODEX_HOME names it; the thread whose shell we run in is the current session."""
     path = write(tmp_path / "elsewhere", TALK)
-    where = Where({**config_home.environ, "CODEX_HOME": str(tmp_path / "elsewhere"), "CODEX_THREAD_ID": THREAD})
+    where = Where(
+        {
+            **config_home.environ,
+            "CODEX_HOME": str(tmp_path / "elsewhere"),
+            "CODEX_THREAD_ID": THREAD,
+        }
+    )
     assert registry.original(resolve(None, CWD, where, foreign=True).path, where) == str(path)
     with pytest.raises(UsageError, match="is a session of Codex, which this verb does not work on"):
         resolve(None, CWD, where)
 
 
 def test_locators(config_home: ConfigHome, home: Path) -> None:
-    """An id, its beginning, a title, a part of it, the path; both agents' sessions are named side by side."""
+    """An id, its beginning, a title, a part of it, the path.
+
+    Both agents' sessions are named side by side.
+    """
     path = write(home, TALK)
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
         session = found(config_home, words)
-        assert (session.session_id, registry.original(session.path, config_home.where)) == (THREAD, str(path))
+        assert (session.session_id, registry.original(session.path, config_home.where)) == (
+            THREAD,
+            str(path),
+        )
         assert session.mtime == path.stat().st_mtime
     assert resolve(SESSION, CWD, config_home.where).session_id == SESSION
     assert resolve(None, CWD, config_home.where, foreign=True).session_id == SESSION
     assert names_of(found(config_home), config_home.where).short == THREAD[:8]
-    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n")
+    (home / "session_index.jsonl").write_text(
+        json.dumps({"id": THREAD, "thread_name": "Tame the test"}) + "\n"
+    )
     assert HeadTail(found(config_home, "Tame the test").path).custom_title == "Tame the test"
     write(home, [meta(OTHER), said("user", "Other")], OTHER)
     assert names_of(found(config_home), config_home.where).short == THREAD
@@ -137,7 +176,9 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
 def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
     """A model may name a rollout by its path, and no other file of that home."""
     path = write(home, TALK)
-    (home / "history.jsonl").write_text(json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n")
+    (home / "history.jsonl").write_text(
+        json.dumps({"session_id": THREAD, "ts": 1, "text": "mine"}) + "\n"
+    )
     where = Where({**config_home.environ, "CLAUDECODE": "1"})
     assert resolve(str(path), CWD, where, foreign=True).session_id == THREAD
     with pytest.raises(UsageError, match="is not a transcript"):
@@ -145,7 +186,10 @@ def test_paths_in_a_models_shell(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
-    """Names are taken from it by their column, the list's come before; a database of another form is passed over."""
+    """Names are taken from it by their column, the list's come before.
+
+    A database of another form is passed over.
+    """
     write(home, TALK)
     (agent,) = registry.others(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
@@ -154,7 +198,9 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     db.close()
     path = agent.store.sessions()[0].path
     assert registry.agent_at(path, config_home.where).ends(path).title == "From the table"
-    (home / "session_index.jsonl").write_text(json.dumps({"id": THREAD, "thread_name": "From the list"}))
+    (home / "session_index.jsonl").write_text(
+        json.dumps({"id": THREAD, "thread_name": "From the list"})
+    )
     assert registry.agent_at(path, config_home.where).ends(path).title == "From the list"
     (home / "session_index.jsonl").unlink()
     (home / "state_5.sqlite").write_bytes(b"no database")
@@ -162,10 +208,18 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
-    """A rewound thread is one session, by its newest file; archived ones count; links and strangers don't."""
-    first = write(home, numbered([meta(), said("user", "one"), said("assistant", "two"), said("user", "gone")]))
+    """A rewound thread is one session, by its newest file; archived ones count.
+
+    Links and strangers don't.
+    """
+    first = write(
+        home,
+        numbered([meta(), said("user", "one"), said("assistant", "two"), said("user", "gone")]),
+    )
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 3}
-    newest = write(home, numbered([meta(history_base=base), said("user", "again")], 3), rollout_id=THIRD)
+    newest = write(
+        home, numbered([meta(history_base=base), said("user", "again")], 3), rollout_id=THIRD
+    )
     archived = write(home, [meta(OTHER), said("user", "old")], OTHER)
     (home / "archived_sessions").mkdir()
     archived.rename(home / "archived_sessions" / archived.name)
@@ -187,7 +241,10 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
 
 
 def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, home: Path) -> None:
-    """0600 in 0700; the same file as long as nothing changed, made anew when the thread grows; ids stay."""
+    """0600 in 0700; the same file as long as nothing changed, made anew when the thread grows.
+
+    Ids stay.
+    """
     path = write(home, TALK)
     copy = found(config_home).path
     assert (mode(copy), mode(os.path.dirname(copy))) == (0o600, 0o700)
@@ -198,7 +255,9 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
         stream.write(json.dumps(said("user", "go on", 4)) + "\n")
     assert found(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
-    assert tokens.session_context(copy, scan(copy).chain) == tokens.ContextUse(9_000, 258_400, measured=True)
+    assert tokens.session_context(copy, scan(copy).chain) == tokens.ContextUse(
+        9_000, 258_400, measured=True
+    )
     path.unlink()
     registry.all_files(config_home.where)
     assert not os.path.exists(copy)
@@ -206,7 +265,11 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
 
 def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> None:
     """Of 30 MB no more than a few are in memory at a time."""
-    rows = [row for n in range(300) for row in (call(f"c{n}", "ls", n), output(f"c{n}", "x" * 100_000, n))]
+    rows = [
+        row
+        for n in range(300)
+        for row in (call(f"c{n}", "ls", n), output(f"c{n}", "x" * 100_000, n))
+    ]
     write(home, [*TALK, *rows])
     tracemalloc.start()
     copy = found(config_home)
@@ -216,7 +279,9 @@ def test_a_copy_is_made_line_by_line(config_home: ConfigHome, home: Path) -> Non
     assert peak < 10_000_000
 
 
-def test_the_room_for_copies_is_bounded(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_room_for_copies_is_bounded(
+    config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What was not used for longest goes; what was used just now stays whatever it takes."""
     for thread_id in (THREAD, OTHER, THIRD):
         write(home, [meta(thread_id), said("user", "x" * 1_000)], thread_id)
@@ -239,7 +304,11 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     """A fork's parent is found; where it is gone the fork is read alone, and says what is missing."""
     parent = write(home, numbered(TALK))
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4}
-    write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on", 5)], 4), OTHER)
+    write(
+        home,
+        numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on", 5)], 4),
+        OTHER,
+    )
     fork = found(config_home, OTHER).path
     rows = Family(config_home.where).lineage(fork)
     assert [(row.session_id, row.kind, row.status) for row in rows] == [
@@ -255,7 +324,9 @@ def test_lineage(config_home: ConfigHome, home: Path) -> None:
     assert [row.status for row in Family(config_home.where).lineage(fork)] == ["missing", "present"]
 
 
-def test_an_old_fork_tells_its_parent_in_its_second_line(config_home: ConfigHome, home: Path) -> None:
+def test_an_old_fork_tells_its_parent_in_its_second_line(
+    config_home: ConfigHome, home: Path
+) -> None:
     """Clients such as 0.36 copied the parent's first line behind their own, and named it nowhere."""
     write(home, TALK)
     write(home, [meta(OTHER), *TALK, said("user", "on", 5)], OTHER)
@@ -276,10 +347,15 @@ def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert agent.why_open(session) == "Codex has it open"
     assert agent.why_open(session) == ""
-    assert agent.commands(THREAD, "/a b") == (f"/resume {THREAD}", f"cd '/a b' && codex resume {THREAD}")
+    assert agent.commands(THREAD, "/a b") == (
+        f"/resume {THREAD}",
+        f"cd '/a b' && codex resume {THREAD}",
+    )
 
 
-def test_an_archived_thread_is_marked_and_comes_back_first(config_home: ConfigHome, home: Path) -> None:
+def test_an_archived_thread_is_marked_and_comes_back_first(
+    config_home: ConfigHome, home: Path
+) -> None:
     """Codex refuses to resume it before that."""
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
@@ -287,13 +363,25 @@ def test_an_archived_thread_is_marked_and_comes_back_first(config_home: ConfigHo
     (agent,) = registry.others(config_home.where)
     assert agent.ends(str(moved)).tag == "archived"
     back = f"codex unarchive {THREAD}"
-    assert agent.commands(THREAD, "/a b") == (f"in a shell: {back}", f"cd '/a b' && {back} && codex resume {THREAD}")
+    assert agent.commands(THREAD, "/a b") == (
+        f"in a shell: {back}",
+        f"cd '/a b' && {back} && codex resume {THREAD}",
+    )
 
 
 def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, home: Path) -> None:
-    """The instructions that Codex sends as messages belong to what a new one begins with; the prompt doesn't."""
+    """The instructions that Codex sends as messages belong to what a new one begins with.
+
+    The prompt doesn't.
+    """
     rules = said("user", f"<environment_context>{'r' * 8_000}</environment_context>", 1)
-    rows = [meta(), rules, said("user", "p" * 4_000, 2), said("assistant", "Fixed", 3), counted(20_020, 4)]
+    rows = [
+        meta(),
+        rules,
+        said("user", "p" * 4_000, 2),
+        said("assistant", "Fixed", 3),
+        counted(20_020, 4),
+    ]
     path = write(home, rows)
     (agent,) = registry.others(config_home.where)
     assert agent.ends(str(path)).tag == ""
@@ -304,7 +392,10 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
 def test_a_first_request_may_stand_behind_long_lines(
     copied: list[Line], expected: int, config_home: ConfigHome, home: Path
 ) -> None:
-    """As behind the output of a first call. A count behind an answer that a fork copied is of the conversation."""
+    """As behind the output of a first call.
+
+    A count behind an answer that a fork copied is of the conversation.
+    """
     rules = said("user", f"<environment_context>{'r' * 70_000}</environment_context>", 1)
     rows = [meta(), rules, *copied, said("user", "p" * 4_000, 3), said("assistant", "Fixed", 4)]
     rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
@@ -315,7 +406,9 @@ def test_a_first_request_may_stand_behind_long_lines(
     assert base_of(HeadTail(readable.path), config_home.where).tokens == expected
 
 
-def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_threads(
+    config_home: ConfigHome, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Read with the optional package, else counted; one that was unpacked already counts once."""
     path = write(home, TALK)
     packed = path.with_suffix(".jsonl.zst")
@@ -325,29 +418,47 @@ def test_packed_threads(config_home: ConfigHome, home: Path, monkeypatch: pytest
         packed.write_bytes(zstandard.compress(path.read_bytes()))
         path.unlink()
         assert len(scan(found(config_home).path).chain) == 2
-        assert registry.agent_at(str(packed), config_home.where).ends(str(packed)).title == "Fix the flaky test"
+        assert (
+            registry.agent_at(str(packed), config_home.where).ends(str(packed)).title
+            == "Fix the flaky test"
+        )
     monkeypatch.setattr(files, "can_unpack", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
     (agent,) = registry.others(config_home.where)
     assert agent.notes() == (
         []
         if path.exists()
-        else ["1 session of Codex, compressed: skipped (1); the Python package zstandard reads them"]
+        else [
+            "1 session of Codex, compressed: skipped (1); the Python package zstandard reads them"
+        ]
     )
 
 
 def _big() -> list[Line]:
     long = [said("user", "Start here", 1), *(call(f"{n}", "ls " * 900, 2 + n) for n in range(60))]
-    return [meta(), *long, *(output(f"{n}", "x", 70 + n) for n in range(60)), said("assistant", "done", 200)]
+    return [
+        meta(),
+        *long,
+        *(output(f"{n}", "x", 70 + n) for n in range(60)),
+        said("assistant", "done", 200),
+    ]
 
 
 def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
-    """Both ends tell the title, the folder, the model's tokens; a first prompt behind long instructions is found."""
+    """Both ends tell the title, the folder, the model's tokens.
+
+    A first prompt behind long instructions is found.
+    """
     write(home, [*_big(), counted(7_000, 201)])
     write(home, [meta(OTHER, base_instructions={"text": "i" * 90_000}), *_big()[1:]], OTHER)
     for path in (session.path for session in registry.store_of(config_home.where).sessions()):
         ends = registry.agent_at(path, config_home.where).ends(path)
-        assert (ends.title, ends.cwd, ends.branch, ends.small) == ("Start here", "/home/user/proj", "", False)
+        assert (ends.title, ends.cwd, ends.branch, ends.small) == (
+            "Start here",
+            "/home/user/proj",
+            "",
+            False,
+        )
         assert ends.own_turns
         assert ends.project == "-home-user-proj"
     thread = registry.others(config_home.where)[0].store.find(THREAD)
@@ -359,7 +470,9 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     assert not (config_home.config / "resume-hooks").exists()
 
 
-@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+@pytest.mark.skipif(
+    not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
+)
 def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
     """Of each real rollout the ends show the title and the folder that its whole copy has."""
     for path in codex_rollouts():

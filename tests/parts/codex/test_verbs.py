@@ -25,7 +25,18 @@ from tests.cli.conftest import Cli, Document
 from tests.cli.desk import CLIENT, HOUR, Desk
 from tests.derive.summary.models import Scripted
 from tests.parts.codex import rollouts
-from tests.parts.codex.rollouts import OTHER, THREAD, call, codex_rollouts, counted, item, meta, output, said, write
+from tests.parts.codex.rollouts import (
+    OTHER,
+    THREAD,
+    call,
+    codex_rollouts,
+    counted,
+    item,
+    meta,
+    output,
+    said,
+    write,
+)
 
 KEY = "sk-ant-api03-" + "Ab3dE5gH" * 11 + "-AAAAAA"
 
@@ -40,7 +51,11 @@ REFUSING = [
 @pytest.fixture
 def home(config_home: ConfigHome) -> Path:
     """A session of each agent, both of the same folder."""
-    talk = [said("user", "Tune the parser", 1), said("assistant", f"Tuned. {KEY}", 2), counted(9_000, 3)]
+    talk = [
+        said("user", "Tune the parser", 1),
+        said("assistant", f"Tuned. {KEY}", 2),
+        counted(9_000, 3),
+    ]
     write_session(config_home.project("/home/user/proj"), SESSION, conversation(2))
     return write(config_home.root / ".codex", [meta(), *talk])
 
@@ -48,13 +63,20 @@ def home(config_home: ConfigHome) -> Path:
 def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
     """Both by default, with a word at the other one's; each alone when asked for."""
     rows = document("sessions", "--all")["data"]["sessions"]
-    assert {(row["agent"], row["session_id"]) for row in rows} == {("claude", SESSION), ("codex", THREAD)}
+    assert {(row["agent"], row["session_id"]) for row in rows} == {
+        ("claude", SESSION),
+        ("codex", THREAD),
+    }
     (row,) = document("sessions", "--all", "--agent", "codex")["data"]["sessions"]
     assert row["commands"] == {
         "in_client": f"/resume {THREAD}",
         "shell": f"cd /home/user/proj && codex resume {THREAD}",
     }
-    assert (row["session_file"], row["expires_at"], row["context"]["window"]) == (str(home), None, 258_400)
+    assert (row["session_file"], row["expires_at"], row["context"]["window"]) == (
+        str(home),
+        None,
+        258_400,
+    )
     assert len(document("sessions", "--project", "/home/user/proj")["data"]["sessions"]) == 2
     (row,) = document("sessions", "--all", "--agent", "claude")["data"]["sessions"]
     assert row["session_id"] == SESSION
@@ -65,7 +87,11 @@ def test_lists_of_both(home: Path, cli: Cli, document: Document) -> None:
 def test_info_is_of_the_file_that_it_names(home: Path, document: Document) -> None:
     """Not of what was read in its place."""
     info, lines = document("info", THREAD)["data"], home.read_bytes().splitlines()
-    assert (info["session_file"], info["size"], info["lines"]) == (str(home), home.stat().st_size, len(lines))
+    assert (info["session_file"], info["size"], info["lines"]) == (
+        str(home),
+        home.stat().st_size,
+        len(lines),
+    )
     assert info["longest_line"] == max(map(len, lines))
 
 
@@ -85,7 +111,10 @@ def test_statistics(home: Path, document: Document) -> None:
     """Of both, or of one; tokens are counted."""
     assert document("stats", "--all", "--agent", "codex")["data"]["months"][0]["sent"] == 8_980
     assert document("stats", "--all")["data"]["sessions"] == 2
-    assert document("stats", "--project", "/home/user/proj", "--agent", "codex")["data"]["sessions"] == 1
+    assert (
+        document("stats", "--project", "/home/user/proj", "--agent", "codex")["data"]["sessions"]
+        == 1
+    )
 
 
 @pytest.mark.part("secrets")
@@ -109,12 +138,24 @@ def test_what_cannot_be_done_is_refused(home: Path, cli: Cli, words: list[str]) 
 
 @pytest.mark.part("secrets")
 def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
-    """Without the secret in messages, calls, outputs and thoughts; encrypted thoughts that told it go as a whole."""
+    """Without the secret in messages, calls, outputs and thoughts.
+
+    Encrypted thoughts that told it go as a whole.
+    """
     plain, told = (
-        item("reasoning", summary=[{"type": "summary_text", "text": text}], encrypted_content=text[:4] * 40)
+        item(
+            "reasoning",
+            summary=[{"type": "summary_text", "text": text}],
+            encrypted_content=text[:4] * 40,
+        )
         for text in ("thought", f"it is {KEY}")
     )
-    more = [plain, told, call("c1", f"curl -H {KEY}"), output("c1", [{"type": "input_text", "text": f"sent {KEY}"}])]
+    more = [
+        plain,
+        told,
+        call("c1", f"curl -H {KEY}"),
+        output("c1", [{"type": "input_text", "text": f"sent {KEY}"}]),
+    ]
     with home.open("ab") as stream:
         stream.write(b"".join(json.dumps(one).encode() + b"\n" for one in more))
     before = home.read_bytes()
@@ -123,7 +164,9 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
     data = json.loads(done.stdout)["data"]
     form_of_verb("scrub").model_validate(data)
     assert (data["file"], data["receipt"]["agent"]) == (str(home), "codex")
-    assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [(str(home), 4)]
+    assert [(row["path"], sum(row["secrets"].values())) for row in data["places"]] == [
+        (str(home), 4)
+    ]
     child = Path(data["receipt"]["file"]).read_bytes()
     assert KEY.encode() not in child
     assert child.count(b'"encrypted_content"') == 1
@@ -133,7 +176,9 @@ def test_a_scrubbed_child(home: Path, cli: Cli, document: Document) -> None:
 
 
 @pytest.mark.part("secrets", "share", "stats")
-@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+@pytest.mark.skipif(
+    not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
+)
 def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_path: Path) -> None:
     """Each gives its documented form, in one process; the rollouts stay as they are."""
     home = config_home.root / ".codex" / "sessions"
@@ -171,11 +216,17 @@ def test_every_reading_verb_on_every_real_rollout(config_home: ConfigHome, tmp_p
 
 
 def test_the_verbs_that_make_children(home: Path, cli: Cli, document: Document) -> None:
-    """Each gives its documented form, in either agent; what has no sense there is refused; the rollout stays."""
+    """Each gives its documented form, in either agent; what has no sense there is refused.
+
+    The rollout stays.
+    """
     before = home.read_bytes()
     assert document("fork", THREAD)["data"]["agent"] == "codex"
     made = document("handoff", THREAD, "-n", "go on", "--to", "claude")["data"]
-    assert (made["agent"], made["commands"]["in_client"]) == ("claude", f"/resume {made['session_id']}")
+    assert (made["agent"], made["commands"]["in_client"]) == (
+        "claude",
+        f"/resume {made['session_id']}",
+    )
     assert Path(made["file"]).read_bytes().count(b"was held in Codex") == 1
     made = document("handoff", SESSION, "-n", "go on", "--to", "codex")["data"]
     assert made["commands"]["shell"] == f"cd /home/user/proj && codex resume {made['session_id']}"
@@ -201,7 +252,9 @@ def test_a_rewind(home: Path, document: Document) -> None:
     assert home.read_bytes() == before
 
 
-def test_a_session_of_no_folder_goes_on_in_codex(home: Path, config_home: ConfigHome, document: Document) -> None:
+def test_a_session_of_no_folder_goes_on_in_codex(
+    home: Path, config_home: ConfigHome, document: Document
+) -> None:
     """Where neither its records nor ``PWD`` tell one, it goes on in the current one."""
     rows = [{key: value for key, value in row.items() if key != "cwd"} for row in conversation(2)]
     write_session(config_home.project("/gone"), OTHER, rows)
@@ -226,7 +279,10 @@ def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Pat
 
 
 def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """How many sessions an agent has, and what installs the plugin there; nothing where it has it."""
+    """How many sessions an agent has, and what installs the plugin there.
+
+    Nothing where it has it.
+    """
     monkeypatch.setenv("HOME", str(config_home.root))
     monkeypatch.delenv("CODEX_HOME", raising=False)
 
@@ -237,9 +293,14 @@ def test_doctor_tells_of_both(config_home: ConfigHome, monkeypatch: pytest.Monke
     assert told().detail == "none beside Claude Code"
     codex = config_home.root / ".codex"
     write(codex, [meta(), said("user", "go")])
-    assert (told().code, told().detail) == ("other-agents-without", "Codex: 1 session, without the plugin")
+    assert (told().code, told().detail) == (
+        "other-agents-without",
+        "Codex: 1 session, without the plugin",
+    )
     assert "codex plugin add resume-hooks@resume-hooks" in told().remedy
-    (codex / "config.toml").write_text('[plugins."resume-hooks@resume-hooks"]\nenabled = true\n', "utf-8")
+    (codex / "config.toml").write_text(
+        '[plugins."resume-hooks@resume-hooks"]\nenabled = true\n', "utf-8"
+    )
     assert (told().code, told().detail) == ("other-agents-ok", "Codex: 1 session")
 
 
@@ -253,9 +314,17 @@ def test_codex_is_answered_in_its_own_form() -> None:
 
 
 def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
-    """With its name, which is searched too; what was said and every preview are theirs; its own program goes on."""
-    talk = [rollouts.said("user", "Tune the parser", 1), rollouts.said("assistant", "The needle is in it.", 2)]
-    rollout = rollouts.write(desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk])
+    """With its name, which is searched too; what was said and every preview are theirs.
+
+    Its own program goes on.
+    """
+    talk = [
+        rollouts.said("user", "Tune the parser", 1),
+        rollouts.said("assistant", "The needle is in it.", 2),
+    ]
+    rollout = rollouts.write(
+        desk.home.root / ".codex", [rollouts.meta(cwd=str(desk.project)), *talk]
+    )
     os.utime(rollout, (time.time() - 9 * HOUR,) * 2)
     before = rollout.read_bytes()
     (desk.bin / "codex").write_text(CLIENT)
@@ -279,7 +348,15 @@ def test_sessions_of_another_agent_are_in_the_list(desk: Desk) -> None:
     assert screen.ended() == 0
     assert screen.left_as_it_was()
     shell = f"cd {desk.project} && codex resume {rollouts.THREAD}"
-    screen = desk.run("resume", rollouts.THREAD, "--way", "go on", "--print", columns=200, HOME=str(desk.home.root))
+    screen = desk.run(
+        "resume",
+        rollouts.THREAD,
+        "--way",
+        "go on",
+        "--print",
+        columns=200,
+        HOME=str(desk.home.root),
+    )
     assert screen.ended() == 0
     assert shell.encode() in screen.raw
     screen = desk.run("continue", rollouts.THREAD, "--fork", columns=200, HOME=str(desk.home.root))

@@ -22,7 +22,10 @@ from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title,
 DIGEST = Digest(
     {
         "now": (DigestEntry("git: on main, 2 changed"),),
-        "todos": (DigestEntry("write docs", f"{SESSION}:4", "pending"), DigestEntry("and tests", f"{SESSION}:7")),
+        "todos": (
+            DigestEntry("write docs", f"{SESSION}:4", "pending"),
+            DigestEntry("and tests", f"{SESSION}:7"),
+        ),
         "commands": (DigestEntry("cat <<'EOF' | sh", f"{SESSION}:3"),),
     },
     (
@@ -35,14 +38,24 @@ DIGEST = Digest(
 
 
 def planned(
-    home: ConfigHome, title: str = "Fix the parser", next_step: str = "", contents: Contents | None = None, **extra: Any
+    home: ConfigHome,
+    title: str = "Fix the parser",
+    next_step: str = "",
+    contents: Contents | None = None,
+    **extra: Any,
 ) -> RolloverPlan:
     """A handoff of a session with a title, decided on and not written."""
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return agents.fresh(parent, home.where, kind="handoff", next_step=next_step, contents=contents or Contents(DIGEST))
+    return agents.fresh(
+        parent,
+        home.where,
+        kind="handoff",
+        next_step=next_step,
+        contents=contents or Contents(DIGEST),
+    )
 
 
 def text_of(decided: RolloverPlan) -> str:
@@ -83,8 +96,15 @@ def test_the_front_matter_names_the_child_and_its_lineage(config_home: ConfigHom
 
 
 def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
-    """The whole digest by section, what was left out counted, and how to go on; a summary and an edit if there are."""
-    text = text_of(planned(config_home, next_step="go", contents=Contents(DIGEST, "goal: all", "what I changed")))
+    """The whole digest by section, what was left out counted, and how to go on.
+
+    A summary and an edit if there are.
+    """
+    text = text_of(
+        planned(
+            config_home, next_step="go", contents=Contents(DIGEST, "goal: all", "what I changed")
+        )
+    )
     headings = re.findall(r"^## (.*)$", text, re.MULTILINE)
     assert headings == [
         "Next step, as the user put it",
@@ -123,25 +143,45 @@ HOSTILE = {
 
 @pytest.mark.parametrize("title", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_words_break_nothing(config_home: ConfigHome, title: str) -> None:
-    """The same keys, the same headings, one line each; nothing that a reader of Markdown would fetch or run."""
+    """The same keys, the same headings, one line each.
+
+    Nothing that a reader of Markdown would fetch or run.
+    """
     words = title.replace("\ud800", "?")  # which no digest holds
     entries = {
         "todos": (DigestEntry(words, f"{SESSION}:1"), DigestEntry(f"# {words}", note=words)),
         "commands": (DigestEntry(words),),
     }
-    rows = "\n".join(row for row in f"{words}\n# {words}:\nending in:\n````\n- x\n{words}".split("\n") if row.strip())
-    said = (TalkMessage(Kind.REQUEST, f"{SESSION}:0", rows), TalkMessage(Kind.CLOSING, f"{SESSION}:1", rows))
+    rows = "\n".join(
+        row
+        for row in f"{words}\n# {words}:\nending in:\n````\n- x\n{words}".split("\n")
+        if row.strip()
+    )
+    said = (
+        TalkMessage(Kind.REQUEST, f"{SESSION}:0", rows),
+        TalkMessage(Kind.CLOSING, f"{SESSION}:1", rows),
+    )
     step = f"{title}\n```\n# no heading"
-    decided = planned(config_home, title, step, Contents(Digest(entries, said, git=words)), gitBranch=title)
+    decided = planned(
+        config_home, title, step, Contents(Digest(entries, said, git=words)), gitBranch=title
+    )
     text = text_of(decided)
     found = front_matter(text)
     assert list(found) == [
         "lineage", "title", "session_id", "parent_session_id", "created", "branch", "next_step", "command",
     ]  # fmt: skip
     assert found["session_id"] == decided.draft.session_id
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\ud800-\udfff\ufffe\uffff]", text.partition("\n---\n")[0])
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\ud800-\udfff\ufffe\uffff]", text.partition("\n---\n")[0]
+    )
     tokens = MarkdownIt("commonmark").parse(text.split("\n---\n", 1)[1])
-    assert [token.tag for token in tokens if token.type == "heading_open"] == ["h1", "h2", "h2", "h2", "h2"]
+    assert [token.tag for token in tokens if token.type == "heading_open"] == [
+        "h1",
+        "h2",
+        "h2",
+        "h2",
+        "h2",
+    ]
     kinds = {inner.type for token in tokens for inner in (token, *(token.children or []))}
     assert kinds.isdisjoint({"html_block", "html_inline", "image", "link_open"})
 
@@ -170,7 +210,9 @@ def test_the_name_of_a_document(config_home: ConfigHome, title: str, slug: str) 
     assert len(name.encode()) <= 255
 
 
-@pytest.mark.parametrize("text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"])
+@pytest.mark.parametrize(
+    "text", ["a < b", "cat <<'EOF'", "[x] done", "a[1]", "--skip", "`code`", "**bold**", "C:\\x"]
+)
 def test_harmless_words_stay(text: str) -> None:
     """Escapes stand only where Markdown would do something."""
     assert markdown_line(text) == text
@@ -179,5 +221,7 @@ def test_harmless_words_stay(text: str) -> None:
 def test_the_document_does_not_cost_a_handoff(config_home: ConfigHome) -> None:
     """No command line and no checker of documents is loaded with it: a trigger may write one."""
     script = "import sys, resume_hooks.parts.documents.document; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    loaded = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert {"click", "pydantic", "rich", "pathlib", "tempfile", "sqlite3"}.isdisjoint(loaded)

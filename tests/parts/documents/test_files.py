@@ -1,4 +1,7 @@
-"""What a handoff leaves in a project: nothing unless asked for; then whole, inside, and never at the child's cost."""
+"""What a handoff leaves in a project: nothing unless asked for.
+
+Then whole, inside, and never at the child's cost.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,9 @@ def project(config_home: ConfigHome) -> Path:
 def planned(home: ConfigHome, project: Path) -> RolloverPlan:
     """A handoff of a session of that project, decided on."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
-    path = write_session(home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")])
+    path = write_session(
+        home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")]
+    )
     return agents.fresh(locate.session_file(path), home.where, kind="handoff")
 
 
@@ -52,7 +57,9 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
     return files
 
 
-def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, project: Path) -> None:
+def test_a_plain_handoff_leaves_nothing_in_the_project(
+    config_home: ConfigHome, project: Path
+) -> None:
     """The setting is off by default."""
     assert left(config_home, project) == FilesBeside()
     assert list(project.iterdir()) == []
@@ -60,10 +67,19 @@ def test_a_plain_handoff_leaves_nothing_in_the_project(config_home: ConfigHome, 
 
 def test_no_variable_sets_the_folder(config_home: ConfigHome, project: Path) -> None:
     """A repository's settings can set variables, and would choose where a document goes."""
-    where = Where({**config_home.environ, "RESUME_HOOKS_HANDOFF_DIR": "_h", "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h"})
+    where = Where(
+        {
+            **config_home.environ,
+            "RESUME_HOOKS_HANDOFF_DIR": "_h",
+            "CLAUDE_PLUGIN_OPTION_HANDOFF_DIR": "_h",
+        }
+    )
     decided = planned(config_home, project)
     assert list_wanted_files(decided, where) == FilesBeside()
-    assert any("handoff_dir is set by no variable" in sentence for sentence in settings.unusable_settings(where))
+    assert any(
+        "handoff_dir is set by no variable" in sentence
+        for sentence in settings.unusable_settings(where)
+    )
 
 
 def test_the_setting(config_home: ConfigHome, project: Path) -> None:
@@ -75,19 +91,31 @@ def test_the_setting(config_home: ConfigHome, project: Path) -> None:
     assert os.listdir(project) == ["_handoffs"]
 
 
-def test_an_absolute_setting_leads_anywhere(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
+def test_an_absolute_setting_leads_anywhere(
+    config_home: ConfigHome, project: Path, tmp_path: Path
+) -> None:
     """So does one below the home."""
     (tmp_path / "notes").mkdir()
-    for setting, folder in (("~/all", config_home.root / "all"), (str(tmp_path / "notes"), tmp_path / "notes")):
+    for setting, folder in (
+        ("~/all", config_home.root / "all"),
+        (str(tmp_path / "notes"), tmp_path / "notes"),
+    ):
         files = left(config_home, project, handoff_dir=setting)
         assert files.warnings == ()
         assert os.path.dirname(files.documents[0]) == str(folder)
     assert list(project.iterdir()) == []
 
 
-@pytest.mark.parametrize("setting", ["../out", "a/../../out", "link", "link/sub", "inner/../../out", "inner"])
-def test_a_relative_setting_stays_inside(config_home: ConfigHome, project: Path, setting: str) -> None:
-    """Neither dots nor links lead anywhere else; the child is made, the user is told, nothing is written."""
+@pytest.mark.parametrize(
+    "setting", ["../out", "a/../../out", "link", "link/sub", "inner/../../out", "inner"]
+)
+def test_a_relative_setting_stays_inside(
+    config_home: ConfigHome, project: Path, setting: str
+) -> None:
+    """Neither dots nor links lead anywhere else.
+
+    The child is made, the user is told, nothing is written.
+    """
     outside = config_home.root / "out"
     (outside / "sub").mkdir(parents=True)
     (project / "link").symlink_to(outside)
@@ -95,14 +123,21 @@ def test_a_relative_setting_stays_inside(config_home: ConfigHome, project: Path,
     (project / "inner").symlink_to(project / "a" / "deep")
     files = left(config_home, project, handoff_dir=setting)
     assert files.documents == ()
-    assert ["leads out of" in warning or "a link leads" in warning for warning in files.warnings] == [True]
+    assert [
+        "leads out of" in warning or "a link leads" in warning for warning in files.warnings
+    ] == [True]
     assert sorted(os.listdir(project)) == ["a", "inner", "link"]
     assert list(outside.rglob("*")) == [outside / "sub"]
 
 
 @pytest.mark.parametrize("kind", ["deep", "file", "/proc"])
-def test_what_can_not_be_written_is_a_warning(config_home: ConfigHome, project: Path, kind: str) -> None:
-    """Only the last folder is made; a file in its place is left alone; not even root makes a file in /proc."""
+def test_what_can_not_be_written_is_a_warning(
+    config_home: ConfigHome, project: Path, kind: str
+) -> None:
+    """Only the last folder is made; a file in its place is left alone.
+
+    Not even root makes a file in /proc.
+    """
     if kind == "file":
         (project / "a").write_text("x")
     folder = "/proc/b" if kind == "/proc" else "a/b"
@@ -112,11 +147,15 @@ def test_what_can_not_be_written_is_a_warning(config_home: ConfigHome, project: 
     assert os.listdir(project) == (["a"] if kind == "file" else [])
 
 
-def test_a_session_that_only_says_where_it_belongs(config_home: ConfigHome, project: Path, tmp_path: Path) -> None:
+def test_a_session_that_only_says_where_it_belongs(
+    config_home: ConfigHome, project: Path, tmp_path: Path
+) -> None:
     """A transcript from elsewhere names any folder it likes: a relative setting is passed over for it."""
     stray = tmp_path / "stray"
     stray.mkdir()
-    path = write_session(stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)])
+    path = write_session(
+        stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)]
+    )
     decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     files = write_documents(decided, write(decided, config_home.where), config_home.where)
@@ -153,7 +192,9 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert list_wanted_files(decided, config_home.where, named).documents == (named,)
 
 
-@pytest.mark.parametrize("out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"])
+@pytest.mark.parametrize(
+    "out", ["x.txt", "none/x.md", "none/new/", "new", "new.md/", "there.md", ".git", "x.md\0"]
+)
 def test_where_out_does_not_lead(config_home: ConfigHome, project: Path, out: str) -> None:
     """Another kind of file, a folder that is not there, a file that is there."""
     decided = planned(config_home, project)
@@ -180,7 +221,9 @@ def test_what_force_does_not_overwrite(config_home: ConfigHome, project: Path, k
         out_path(str(path), decided, force=True)
 
 
-def test_a_full_disk_leaves_nothing(config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_nothing(
+    config_home: ConfigHome, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No part of a document, no temporary file, no empty folder; a warning."""
     decided = planned(config_home, project)
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
@@ -216,7 +259,9 @@ def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Pa
     """It says that something was there, and nothing of it."""
     stored_settings.store("handoff_dir", "_handoffs", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
-    decided = agents.fresh(session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents)
+    decided = agents.fresh(
+        session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
+    )
     receipt = write(decided, config_home.where)
     files = write_documents(decided, receipt, config_home.where)
     (path,) = files.documents

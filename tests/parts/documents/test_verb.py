@@ -14,8 +14,13 @@ from tests.cli.test_handoff_edit import Desk, desk
 __all__ = ["desk", "parent", "project"]
 
 
-def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Document, parent: Path) -> None:
-    """To a name or into a folder, which may be new, seen from where the user stands; never over a file unless told."""
+def test_out_writes_the_document(
+    config_home: ConfigHome, cli: Cli, document: Document, parent: Path
+) -> None:
+    """To a name or into a folder, which may be new, seen from where the user stands.
+
+    Never over a file unless told.
+    """
     here = config_home.root / "here"
     named = document("handoff", SESSION, "--out", "x.md")["data"]
     assert named["documents"] == [str(here / "x.md")]
@@ -31,7 +36,9 @@ def test_out_writes_the_document(config_home: ConfigHome, cli: Cli, document: Do
     assert named["session_id"] not in (here / "x.md").read_text("utf-8")
 
 
-def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: Document, parent: Path) -> None:
+def test_a_dry_run_writes_no_document_either(
+    config_home: ConfigHome, document: Document, parent: Path
+) -> None:
     """It names what would be written."""
     store("handoff_dir", "_handoffs")
     before = state(config_home)
@@ -40,8 +47,13 @@ def test_a_dry_run_writes_no_document_either(config_home: ConfigHome, document: 
     assert state(config_home) == before
 
 
-def test_the_setting_counts_for_every_handoff(cli: Cli, document: Document, parent: Path, project: Path) -> None:
-    """What was written stands in the receipt, what could not be in a note; the exit code is that of the child."""
+def test_the_setting_counts_for_every_handoff(
+    cli: Cli, document: Document, parent: Path, project: Path
+) -> None:
+    """What was written stands in the receipt, what could not be in a note.
+
+    The exit code is that of the child.
+    """
     assert document("handoff", SESSION)["data"]["documents"] == []
     store("handoff_dir", "_handoffs")
     done = cli("handoff", SESSION)

@@ -1,4 +1,7 @@
-"""Sessions whose transcripts are gone and whose prompts are left: found, read, gone on from; else a sentence."""
+"""Sessions whose transcripts are gone and whose prompts are left: found, read, gone on from.
+
+Else a sentence.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ PASTE = "def parse(): " + "x" * 2_000
 
 def typed(own: str, text: str, at: int = AT, **more: object) -> str:
     """A line of the history."""
-    return json.dumps({"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own} | more)
+    return json.dumps(
+        {"display": text, "pastedContents": {}, "timestamp": at, "project": CWD, "sessionId": own}
+        | more
+    )
 
 
 LINES = [
@@ -57,11 +63,19 @@ def kept(config_home: ConfigHome) -> Path:
     return path
 
 
-def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, config_home: ConfigHome) -> None:
-    """Marked wherever it shows; pastes stand in it as far as they are held; the history keeps every byte."""
+def test_found_read_and_gone_on_from(
+    kept: Path, cli: Cli, document: Document, config_home: ConfigHome
+) -> None:
+    """Marked wherever it shows; pastes stand in it as far as they are held.
+
+    The history keeps every byte.
+    """
     before = kept.read_bytes()
     rows = document("sessions", "--project", CWD)["data"]["sessions"]
-    assert [(row["agent"], row["session_id"]) for row in rows] == [("claude", SESSION), ("prompts", LOST)]
+    assert [(row["agent"], row["session_id"]) for row in rows] == [
+        ("claude", SESSION),
+        ("prompts", LOST),
+    ]
     assert (rows[1]["turns"], rows[1]["ended"][:10], rows[1]["open"]) == (2, "2023-11-14", False)
     assert "prompts only" in cli("sessions", "--all", environ={"COLUMNS": "200"}).stdout.decode()
     (hit,) = document("search", "zebra parser", "--all")["data"]["hits"]
@@ -69,7 +83,10 @@ def test_found_read_and_gone_on_from(kept: Path, cli: Cli, document: Document, c
     told = cli("search", "zebra", "--all").stdout.decode()
     assert f"{LOST} · prompts only" in told
     assert "resume:" not in told
-    assert document("read", hit["reference"])["data"]["text"] == f"Why does the zebra parser loop? {PASTE}"
+    assert (
+        document("read", hit["reference"])["data"]["text"]
+        == f"Why does the zebra parser loop? {PASTE}"
+    )
     shown = cli("read", LOST, "--turns", "2").stdout.decode()
     assert "· prompts only ·" in shown
     assert "Use a short paste and [Pasted text #2 +3 lines]" in shown
@@ -119,8 +136,13 @@ def test_what_needs_a_transcript_says_so(kept: Path, cli: Cli, words: list[str])
     assert f"resume-hooks handoff {LOST}".encode() in done.stderr
 
 
-def test_it_costs_what_changed(kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is read or written again of a history that only grew by little; a rewritten one is read anew."""
+def test_it_costs_what_changed(
+    kept: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is read or written again of a history that only grew by little.
+
+    A rewritten one is read anew.
+    """
 
     def lost() -> dict[str, Path]:
         found = store_of(config_home.where, "prompts").sessions()
@@ -192,14 +214,20 @@ def test_what_cannot_be_told(kept: Path, config_home: ConfigHome) -> None:
 
 def test_chosen_on_a_terminal(desk: Desk) -> None:
     """Marked in the list; chosen or named, it is said what is left and what goes on from it."""
-    said = {"display": "why does the zebra loop", "timestamp": 1_700_000_000_000, "project": str(desk.project)}
+    said = {
+        "display": "why does the zebra loop",
+        "timestamp": 1_700_000_000_000,
+        "project": str(desk.project),
+    }
     line = json.dumps({**said, "pastedContents": {}, "sessionId": session_id(7)})
     (desk.home.config / "history.jsonl").write_text(f"{line}\n")
     screen = desk.run("resume", "zebra")
     screen.wait_for(r"> prompts only · why does the zebra loop")
     screen.key("Enter")
     screen.wait_for("Only its prompts are left")
-    screen.wait_for("handoff " + r"\s*".join(session_id(7)))  # wherever the terminal breaks a long line
+    screen.wait_for(
+        "handoff " + r"\s*".join(session_id(7))
+    )  # wherever the terminal breaks a long line
     assert screen.ended() == 2
     named = desk.run("resume", session_id(7))
     named.wait_for("Only its prompts are left")

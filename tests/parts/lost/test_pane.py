@@ -20,26 +20,41 @@ __all__ = ["project"]
 def test_a_session_of_which_prompts_are_left(
     project: Path, config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Listed last and marked, also by what was said; opening and forking say what is left, a handoff goes on."""
+    """Listed last and marked, also by what was said.
+
+    Opening and forking say what is left, a handoff goes on.
+    """
     lost = session_id(7)
-    said = {"display": "why does the zebra loop", "timestamp": 1_700_000_000_000, "project": str(tmp_path)}
+    said = {
+        "display": "why does the zebra loop",
+        "timestamp": 1_700_000_000_000,
+        "project": str(tmp_path),
+    }
     line = json.dumps({**said, "pastedContents": {}, "sessionId": lost})
     (config_home.config / "history.jsonl").write_text(f"{line}\n")
     with monkeypatch.context() as large:
         large.setattr(registry, "FIRST_READ", 10)
-        assert len(ask(project)["rows"]) == len(TITLES), "a list is not the first to read a large history"
+        assert len(ask(project)["rows"]) == len(TITLES), (
+            "a list is not the first to read a large history"
+        )
     *_, row = ask(project)["rows"]
     assert (row[0], row[1][0][:40]) == (lost, "  prompts only · why does the zebra loop")
     found = ask(project, "zebra", SAID)
     assert (ids(found), "prompts only" in found["rows"][0][1][0]) == ([lost], True)
-    assert any("why does the zebra loop" in line for line in ask(project, step=PREVIEW, at=lost)["preview"])
+    assert any(
+        "why does the zebra loop" in line for line in ask(project, step=PREVIEW, at=lost)["preview"]
+    )
     for key in ("open", "fork"):
         assert "Only its prompts are left" in ask(project, at=lost, key=key)["head"]
     there = Path(config_home.project(str(tmp_path)))
     child = there / f"{ask(there, at=lost, key='handoff')['open']}.jsonl"
     assert "why does the zebra loop" in child.read_text()
-    card = answer_module("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})["text"]
+    card = answer_module("sessions", {"screen": False, "session_id": SESSION, "args": "--all"})[
+        "text"
+    ]
     assert re.search(rf"prompts only · 2023.*\n  in a shell: resume-hooks handoff {lost}", card)
-    card = answer_module("search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"})["text"]
+    card = answer_module(
+        "search", {"screen": False, "session_id": SESSION, "args": "--all zebra loop"}
+    )["text"]
     assert "prompts only, " in card
     assert f"in a shell: resume-hooks handoff {lost}" in card

@@ -30,7 +30,9 @@ def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
 
 
 @pytest.mark.parametrize("jump", [-YEAR, -60, 0, 86_400])
-def test_between_a_mark_and_the_way_back(config_home: ConfigHome, hands: Clock, path: str, jump: float) -> None:
+def test_between_a_mark_and_the_way_back(
+    config_home: ConfigHome, hands: Clock, path: str, jump: float
+) -> None:
     """A mark outlives it: where it was set is told by the record, not by the time."""
     assert "mark" in send(prompt.main, path, prompt=">mark goal")["reason"]
     hands.ahead = jump
@@ -71,7 +73,9 @@ def test_a_mark_and_the_way_back(config_home: ConfigHome, session: Path) -> None
     assert len(list(session.parent.glob("*.jsonl"))) == 2
 
 
-@pytest.mark.parametrize("tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"])
+@pytest.mark.parametrize(
+    "tail", [f"/resume {OTHER}", "/clear", f"cd /x && claude --resume {OTHER}"]
+)
 def test_a_paste_over_left_over_text(config_home: ConfigHome, tail: str) -> None:
     """Nothing is made, and nothing that was typed is lost."""
     is_pasted_over(config_home, f">back it was slower {tail}", "back it was slower")
@@ -82,7 +86,10 @@ def test_a_session_without_a_transcript(config_home: ConfigHome) -> None:
     trigger = recognise_trigger(">mark my words")
     assert trigger is not None
     text = card_of_trigger(trigger, event("", session_id=OTHER))
-    assert "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first." in text
+    assert (
+        "There is nothing to mark: this session has no transcript yet.\n\nSend a prompt first."
+        in text
+    )
     assert "Your text: my words" in text
 
 

@@ -56,13 +56,17 @@ def mark(uuid: str, goal: str = "try the other parser", record: int = 0) -> Mark
     return Mark(SESSION, uuid, record, goal, STARTED)
 
 
-def planned(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> BackPlan:
+def planned(
+    home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
+) -> BackPlan:
     """The plan of a way back of a session of these records."""
     path = write_session(home.project(), SESSION, lines)
     return back.plan_back(locate.session_file(path), mark(at), report, Where())
 
 
-def went_back(home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower") -> Receipt:
+def went_back(
+    home: ConfigHome, lines: list[Record], at: str, report: str = "it was slower"
+) -> Receipt:
     """The receipt of one that was written."""
     return write(planned(home, lines, at, report).child, Where())
 
@@ -98,8 +102,15 @@ def test_the_child_stands_at_the_mark(config_home: ConfigHome) -> None:
     assert "isCompactSummary" not in told
     content = told["message"]["content"]
     assert content.startswith(OPENING)
-    assert content.endswith("\n\nThe user's report of what was done after the mark:\nit was slower\n\nso we stay")
-    for part in (SESSION, "2026-01-31 09:31", "tried from there: try the other parser", "records 11111111:4 to "):
+    assert content.endswith(
+        "\n\nThe user's report of what was done after the mark:\nit was slower\n\nso we stay"
+    )
+    for part in (
+        SESSION,
+        "2026-01-31 09:31",
+        "tried from there: try the other parser",
+        "records 11111111:4 to ",
+    ):
         assert part in content.replace("11111111:5 to", "11111111:4 to")
     assert "Files, git and running processes did not go back" in content
     assert card["message"]["model"] == records.SYNTHETIC_MODEL
@@ -113,7 +124,9 @@ def test_kept_records_are_byte_for_byte(config_home: ConfigHome) -> None:
     """But for the session's id; counts too, since they are of what is sent again."""
     made = went_back(config_home, explored(), "r3")
     parent, child = (Path(path).read_bytes().split(b"\n") for path in (made.parent_file, made.file))
-    assert child[1:5] == [line.replace(SESSION.encode(), made.session_id.encode()) for line in parent[:4]]
+    assert child[1:5] == [
+        line.replace(SESSION.encode(), made.session_id.encode()) for line in parent[:4]
+    ]
     assert b'"cache_read_input_tokens":1285' in child[4]
 
 
@@ -126,7 +139,10 @@ def test_the_first_line(config_home: ConfigHome) -> None:
 
 
 def test_sizes(config_home: ConfigHome) -> None:
-    """What the API counted up to the mark and what is told; less than the parent where something was left out."""
+    """What the API counted up to the mark and what is told.
+
+    Less than the parent where something was left out.
+    """
     made = went_back(config_home, explored(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
@@ -166,7 +182,10 @@ PAIRS: dict[str, tuple[str, list[str], bool]] = {
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_cut_splits_nothing(config_home: ConfigHome, name: str) -> None:
-    """Wherever a mark stands, calls keep their results, answers their parts; a cut that moved is told."""
+    """Wherever a mark stands, calls keep their results, answers their parts.
+
+    A cut that moved is told.
+    """
     at, kept, moved = PAIRS[name]
     lines = [
         user("go", uuid="p", ts=5),
@@ -208,27 +227,44 @@ OPEN_CALL = [
 @pytest.mark.parametrize(
     ("lines", "kept", "said"),
     [
-        (COMPACTED, ["r0", "r1", "m"], "before a compaction: the conversation is kept as it was then"),
+        (
+            COMPACTED,
+            ["r0", "r1", "m"],
+            "before a compaction: the conversation is kept as it was then",
+        ),
         (BRANCH, ["r0", "r1", "m"], "on an abandoned branch: that branch is kept"),
         (OPEN_CALL, ["m", "n"], "moved forward to record 1, so that no tool call is split"),
     ],
     ids=["compacted", "branch", "open"],
 )
-def test_a_mark_off_the_live_chain(config_home: ConfigHome, lines: list[Record], kept: list[str], said: str) -> None:
+def test_a_mark_off_the_live_chain(
+    config_home: ConfigHome, lines: list[Record], kept: list[str], said: str
+) -> None:
     """The conversation is as it was at the mark, and what came after is told to be left out."""
     made = went_back(config_home, lines, "m")
-    assert [row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}] == kept
+    assert [
+        row["uuid"] for row in chain(made) if row["uuid"] in {"r0", "r1", "m", "n", "z"}
+    ] == kept
     assert said in made.warnings[0]
     assert "it was slower" in str(chain(made)[-2]["message"]["content"])
 
 
 def test_a_mark_that_is_lost_leads_to_the_root(config_home: ConfigHome) -> None:
-    """A fresh child with lineage and report, with a warning that says why; nothing of the conversation is in it."""
+    """A fresh child with lineage and report, with a warning that says why.
+
+    Nothing of the conversation is in it.
+    """
     made = went_back(config_home, conversation(2), "m")
     assert made.written
     first = tokens.first_request(HeadTail(made.parent_file))
-    assert made.tokens_after > min(first.tokens if first else tokens.USUAL_BASE, made.tokens_before) + 100
-    assert "can't be found any more (its record is gone): the new session holds the report alone" in made.warnings[0]
+    assert (
+        made.tokens_after
+        > min(first.tokens if first else tokens.USUAL_BASE, made.tokens_before) + 100
+    )
+    assert (
+        "can't be found any more (its record is gone): the new session holds the report alone"
+        in made.warnings[0]
+    )
     opening, card = chain(made)
     assert opening["isCompactSummary"] is True
     assert "can't be found any more (its record is gone)" in opening["message"]["content"]
@@ -257,7 +293,10 @@ def test_a_mark_among_messages_that_a_compaction_kept(config_home: ConfigHome) -
 
 
 def test_a_report_has_a_limit(config_home: ConfigHome) -> None:
-    """Half a million characters are kept whole; one more is refused, and the message says where the text is."""
+    """Half a million characters are kept whole.
+
+    One more is refused, and the message says where the text is.
+    """
     most = "é" * MAX_REPORT
     assert most in chain(went_back(config_home, explored(), "r3", most))[4]["message"]["content"]
     with pytest.raises(UsageError, match="500,001 characters") as caught:
@@ -280,7 +319,9 @@ HOSTILE = [
 def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
     """Text is text: the child passes every check, one block of lineage stands in it, its card can't be a trigger."""
     path = write_session(config_home.project(), SESSION, explored())
-    made = write(back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where())
+    made = write(
+        back.plan_back(locate.session_file(path), mark("r3", text), text, Where()).child, Where()
+    )
     told, card = chain(made)[-2:]
     assert told["message"]["content"].count(CLOSING) == 1
     assert records.text(card) != "No response requested."
@@ -288,11 +329,19 @@ def test_hostile_reports_and_goals(config_home: ConfigHome, text: str) -> None:
 
 
 def test_snapshots_of_what_is_kept_come_along(config_home: ConfigHome) -> None:
-    """Those of kept messages alone; the first prompt left out that has one is what files can be brought back to."""
+    """Those of kept messages alone.
+
+    The first prompt left out that has one is what files can be brought back to.
+    """
 
     def snapshot(message: str) -> dict[str, Any]:
         inner = {"messageId": message, "trackedFileBackups": {}, "timestamp": STARTED}
-        return {"type": "file-history-snapshot", "messageId": message, "snapshot": inner, "isSnapshotUpdate": False}
+        return {
+            "type": "file-history-snapshot",
+            "messageId": message,
+            "snapshot": inner,
+            "isSnapshotUpdate": False,
+        }
 
     decided = planned(config_home, [*explored(), snapshot("r0"), snapshot("p")], "r3")
     assert decided.left_out is not None
@@ -307,7 +356,9 @@ def test_a_child_can_be_marked_and_left_again(config_home: ConfigHome) -> None:
     made = went_back(config_home, explored(), "r3")
     again = marks.place_mark(locate.session_file(made.file)).mark
     assert again.uuid == chain(made)[-1]["uuid"]
-    other = write(back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where())
+    other = write(
+        back.plan_back(locate.session_file(made.file), again, "x", Where()).child, Where()
+    )
     assert other.title == "Fix the parser · back 2"
     assert len(chain(other)) == 8
 
@@ -333,16 +384,22 @@ def test_the_corpus(config_home: ConfigHome, real_session: RealSession) -> None:
             assert decided.lost == ""
             begins = next(node for node in kept if node.spoken).kind == "user"
             own = {node.uuid for node in scan(made.file).chain} - {node.uuid for node in kept}
-            assert len(own) == (2 if begins else 3), "the report and its card; the lineage where nobody's words began"
+            assert len(own) == (2 if begins else 3), (
+                "the report and its card; the lineage where nobody's words began"
+            )
         os.unlink(made.file)
     assert hashlib.sha256(path.read_bytes()).digest() == before
 
 
 def test_a_way_back_of_it(config_home: ConfigHome) -> None:
     """Back to a mark that was set while it was there; the child is at home in its project."""
-    path = write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9)
+    path = write_session(
+        config_home.project(), SESSION, [*conversation(2), custom_title("Fix it")], mtime=1e9
+    )
     mark = marks.place_mark(locate.session_file(path), "try").mark
     away(path, config_home.environ)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where)
+    made = write(
+        back.plan_back(kept, mark, "It did not work", config_home.where).child, config_home.where
+    )
     assert (os.path.dirname(made.file), made.title) == (os.path.dirname(path), "Fix it · back")

@@ -16,11 +16,16 @@ __all__ = ["parent"]
 def went_back(parent: locate.SessionFile, home: ConfigHome) -> str:
     """Make a child by a way back to the end of the session; its id."""
     mark = marks.place_mark(parent).mark
-    return write(back.plan_back(parent, mark, "it was slower", home.where).child, home.where).session_id
+    return write(
+        back.plan_back(parent, mark, "it was slower", home.where).child, home.where
+    ).session_id
 
 
 def test_the_newest_way_back_stands(parent: locate.SessionFile, config_home: ConfigHome) -> None:
-    """Until another child was made of the session; a handoff is no way back, a way back no handoff."""
+    """Until another child was made of the session.
+
+    A handoff is no way back, a way back no handoff.
+    """
     hand_off(parent, config_home, "")
     assert existing_child(parent, "back", config_home.where) is None
     child = went_back(parent, config_home)

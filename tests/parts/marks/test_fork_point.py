@@ -43,7 +43,11 @@ SECRET = "ghp_" + "Ab3dE5gH9" * 4
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Iterator[Path]:
     """A session of two turns, which no test may change but by going on in it."""
-    path = Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+    path = Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
+        )
+    )
     before = path.read_bytes()
     yield path
     assert not path.exists() or path.read_bytes().startswith(before)
@@ -54,30 +58,50 @@ def forked(document: Document, *words: str) -> Path:
     return Path(document("fork", *words)["data"]["file"])
 
 
-def test_asked_for_four_times_at_once_it_is_one_child(parent: Path, document: Document, run_hook: Run) -> None:
+def test_asked_for_four_times_at_once_it_is_one_child(
+    parent: Path, document: Document, run_hook: Run
+) -> None:
     """Where a fork left is used up by nothing, so who comes second waits, and names the first one's."""
     fork = forked(document, SESSION)
     go_on(fork, at=-6)
-    event = {"session_id": fork.stem, "transcript_path": str(fork), "prompt": ">back the lexer is faster"}
+    event = {
+        "session_id": fork.stem,
+        "transcript_path": str(fork),
+        "prompt": ">back the lexer is faster",
+    }
     before = set(children(parent))
     with ThreadPoolExecutor(4) as pool:
-        replies = list(pool.map(lambda _: reason(run_hook("prompt", event, python=sys.executable)), range(4)))
+        replies = list(
+            pool.map(lambda _: reason(run_hook("prompt", event, python=sys.executable)), range(4))
+        )
     assert len(set(children(parent)) - before) == 1
     assert sum(reply.startswith("back") for reply in replies) == 1
 
 
 def later(seconds: int) -> str:
     """An instant after now."""
-    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return (
+        (datetime.now(UTC) + timedelta(seconds=seconds))
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )
 
 
-def go_on(path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1) -> None:
+def go_on(
+    path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "x", at: int = 1
+) -> None:
     """Somebody goes on in a session: a prompt, a command, an edit, an answer."""
     own = [f"{prefix}{number}" for number in range(6)]
     edit = {"file_path": "/home/user/proj/lexer.py", "old_string": "a", "new_string": "b"}
     rows: list[Record] = [
         user(f"{words}, and never touch main.py", uuid=own[0], parent=after, ts=later(at)),
-        tool_use(f"c{prefix}", uuid=own[1], parent=own[0], name="Bash", tool_input={"command": "pytest -q"}),
+        tool_use(
+            f"c{prefix}",
+            uuid=own[1],
+            parent=own[0],
+            name="Bash",
+            tool_input={"command": "pytest -q"},
+        ),
         tool_result(f"c{prefix}", "3 passed", uuid=own[2], parent=own[1]),
         tool_use(f"d{prefix}", uuid=own[3], parent=own[2], name="Edit", tool_input=edit),
         tool_result(f"d{prefix}", "done", uuid=own[4], parent=own[3]),
@@ -85,7 +109,9 @@ def go_on(path: Path, words: str = "EXPLORE", after: str = "r3", prefix: str = "
     ]
     with path.open("ab") as stream:
         for number, row in enumerate(rows):
-            stream.write(session_bytes([{**row, "sessionId": path.stem, "timestamp": later(at + number)}]))
+            stream.write(
+                session_bytes([{**row, "sessionId": path.stem, "timestamp": later(at + number)}])
+            )
 
 
 def said(path: str | Path) -> list[str]:
@@ -97,13 +123,22 @@ def said(path: str | Path) -> list[str]:
 CONVERSATION = ["prompt 0", "answer 1", "prompt 2", "answer 3"]
 
 
-def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_home: ConfigHome) -> None:
-    """At where it left, with its files, commands and last words by their references; the fork stays as it is."""
+def test_a_fork_comes_back(
+    parent: Path, document: Document, cli: Cli, config_home: ConfigHome
+) -> None:
+    """At where it left, with its files, commands and last words by their references.
+
+    The fork stays as it is.
+    """
     fork = forked(document, SESSION)
     go_on(fork)
     before, rows = fork.read_bytes(), len(said(parent))
     shown = document("back", fork.stem, "--dry-run")["data"]
-    assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (False, SESSION, True)
+    assert (shown["written"], shown["back"]["left"], shown["back"]["resolved"]) == (
+        False,
+        SESSION,
+        True,
+    )
     assert sorted(config_home.project().iterdir()) == sorted([parent, fork])
     made = document("back", fork.stem)["data"]
     assert said(made["file"])[:rows] == said(parent)
@@ -118,10 +153,16 @@ def test_a_fork_comes_back(parent: Path, document: Document, cli: Cli, config_ho
     assert "prompt 0" not in told
     assert "The user's report" not in told
     assert card.startswith(f"**Back** to where the fork left `{SESSION[:8]}`")
-    assert (made["back"]["first_left_out"], made["back"]["report_characters"]) == (f"{fork.stem}:{number}", 0)
+    assert (made["back"]["first_left_out"], made["back"]["report_characters"]) == (
+        f"{fork.stem}:{number}",
+        0,
+    )
     assert made["title"] == "Fix the parser · back"
     assert all(check["ok"] for check in made["checks"])
-    assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [SESSION, fork.stem]
+    assert [row.session_id for row in Family(config_home.where).lineage(made["file"])][:2] == [
+        SESSION,
+        fork.stem,
+    ]
     assert fork.read_bytes() == before
     text = cli("back", fork.stem, "--report", "the lexer is the way").stdout.decode()
     assert f"where this fork left {SESSION}" in text
@@ -144,7 +185,10 @@ def test_no_secret_comes_back(parent: Path, document: Document) -> None:
 
 
 def test_a_parent_that_went_on(parent: Path, document: Document) -> None:
-    """The new session is at where the fork left; the receipt says so, and how to go on in the parent as it stands."""
+    """The new session is at where the fork left.
+
+    The receipt says so, and how to go on in the parent as it stands.
+    """
     fork = forked(document, SESSION)
     go_on(fork)
     go_on(parent, "MEANWHILE", prefix="m", at=2)
@@ -196,7 +240,9 @@ def test_a_fork_that_was_compacted(parent: Path, document: Document) -> None:
 
 
 @pytest.mark.parametrize("gone", ["archived", "deleted"])
-def test_a_parent_that_is_gone(parent: Path, document: Document, config_home: ConfigHome, gone: str) -> None:
+def test_a_parent_that_is_gone(
+    parent: Path, document: Document, config_home: ConfigHome, gone: str
+) -> None:
     """The fork holds what it left."""
     fork, rows = forked(document, SESSION), said(parent)
     go_on(fork)
@@ -210,7 +256,9 @@ def test_a_parent_that_is_gone(parent: Path, document: Document, config_home: Co
     assert found["warnings"] == []
 
 
-def test_one_that_the_client_or_the_sdk_made(parent: Path, document: Document, config_home: ConfigHome) -> None:
+def test_one_that_the_client_or_the_sdk_made(
+    parent: Path, document: Document, config_home: ConfigHome
+) -> None:
     """With new ids, and no line of ours: each record names the one that it was."""
     name = session_id(7)
     rows = [
@@ -228,10 +276,18 @@ def test_one_that_the_client_or_the_sdk_made(parent: Path, document: Document, c
 def test_where_there_is_nothing_to_bring_back(parent: Path, document: Document) -> None:
     """A fork in which nobody said anything, and a session that is none: what else there is to do."""
     fork = forked(document, SESSION)
-    shown = ("<command-name>/lineage</command-name>", "<local-command-stdout>a card</local-command-stdout>")
+    shown = (
+        "<command-name>/lineage</command-name>",
+        "<local-command-stdout>a card</local-command-stdout>",
+    )
     with fork.open("ab") as stream:  # what a command alone leaves
         for number, text in enumerate(shown):
-            row = user(text, uuid=f"l{number}", parent=f"l{number - 1}" if number else "r3", ts=later(number))
+            row = user(
+                text,
+                uuid=f"l{number}",
+                parent=f"l{number - 1}" if number else "r3",
+                ts=later(number),
+            )
             stream.write(session_bytes([{**row, "sessionId": fork.stem}]))
     error = document("back", fork.stem, code=1)["error"]
     assert "Nothing was said in this fork since it left its parent" in error["message"]
@@ -275,12 +331,19 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
     before: dict[str, bytes] = {}
 
     def files() -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in config_home.project().iterdir() if path.is_file()}
+        return {
+            path.name: path.read_bytes()
+            for path in config_home.project().iterdir()
+            if path.is_file()
+        }
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root, ignore_errors=True)
         write_session(config_home.project(), SESSION, conversation(2))
-        marked = [{**row, "forkedFrom": {"sessionId": SESSION, "messageUuid": row["uuid"]}} for row in conversation(2)]
+        marked = [
+            {**row, "forkedFrom": {"sessionId": SESSION, "messageUuid": row["uuid"]}}
+            for row in conversation(2)
+        ]
         fork = Path(write_session(config_home.project(), session_id(7), marked))
         go_on(fork)
         before.clear()
@@ -291,13 +354,21 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
     for _ in crashes(prepare, every=3):
         now = files()
         assert now.items() >= before.items()
-        counts.append([now[name].count(b"\n") for name in now if name.endswith(".jsonl") and name not in before])
+        counts.append(
+            [
+                now[name].count(b"\n")
+                for name in now
+                if name.endswith(".jsonl") and name not in before
+            ]
+        )
     assert len(counts[-1]) == 1
     assert all(found in ([], counts[-1]) for found in counts)
     assert len(counts) > 5
 
 
-def test_a_trimmed_copy_has_the_mark_of_its_parent(parent: Path, document: Document, cli: Cli) -> None:
+def test_a_trimmed_copy_has_the_mark_of_its_parent(
+    parent: Path, document: Document, cli: Cli
+) -> None:
     """It holds the same records; once it went back, the parent has none any more."""
     assert cli("mark", SESSION).returncode == 0
     go_on(parent, at=-6)

@@ -42,19 +42,28 @@ LATER = "2999-01-01T00:00:00.000Z"
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session of two turns."""
-    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
+        )
+    )
 
 
 def explore(parent: Path, uuid: str = "x") -> None:
     """Somebody goes on in the session."""
     with parent.open("ab") as stream:
         stream.write(line(user("EXPLORE", uuid=uuid, parent="r3", ts=50)) + b"\n")
-        stream.write(line(assistant("EXPLORED", uuid=f"{uuid}a", parent=uuid, ts=51, tokens=9_000)) + b"\n")
+        stream.write(
+            line(assistant("EXPLORED", uuid=f"{uuid}a", parent=uuid, ts=51, tokens=9_000)) + b"\n"
+        )
 
 
 @pytest.mark.parametrize("sign", [">", "/resume-hooks:"])
 def test_mark_explore_back(say: Say, parent: Path, sign: str) -> None:
-    """The mark, then the child with its numbers, what stays as it is and how to get in; the parent stays."""
+    """The mark, then the child with its numbers, what stays as it is and how to get in.
+
+    The parent stays.
+    """
     text = say(f"{sign}mark try the other parser")
     assert text.startswith("mark set")
     assert "goal: try the other parser" in text
@@ -93,11 +102,19 @@ def test_the_mark_is_private(say: Say, parent: Path, config_home: ConfigHome) ->
 
 
 def test_the_same_again_is_already_set(say: Say, parent: Path) -> None:
-    """A stray Enter on what came back into the box changes nothing; what a client notes of it is no new place."""
+    """A stray Enter on what came back into the box changes nothing.
+
+    What a client notes of it is no new place.
+    """
     say(">mark try it")
     first = state.find_mark(SESSION)
     with parent.open("a") as stream:
-        stream.write(json.dumps({"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}) + "\n")
+        stream.write(
+            json.dumps(
+                {"type": "system", "subtype": "informational", "uuid": "s", "parentUuid": "r3"}
+            )
+            + "\n"
+        )
     assert say(">mark try it").startswith("mark already set here")
     assert state.find_mark(SESSION) == first
 
@@ -163,13 +180,17 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     assert "No active mark." in text
     assert state.find_mark(SESSION) is None
     confirmations.store_question(confirmations.Question(SESSION, "", time.time()))
-    confirmations.store_question(confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN))
+    confirmations.store_question(
+        confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN)
+    )
     assert "nothing to confirm" in say(">mark yes")
     assert state.find_mark(SESSION) is None
     assert confirmations.find_question(SESSION) is not None, "the question of a trim is still open"
 
 
-def test_a_former_name_is_answered_by_the_new_one(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_former_name_is_answered_by_the_new_one(
+    say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """0.2.0 had it; one that was switched off stays off."""
     text = say(">checkpoint try it")
     assert "back to here   >back what" in text
@@ -200,7 +221,10 @@ def test_an_empty_report(say: Say, parent: Path, prompt: str) -> None:
 
 @pytest.mark.parametrize("prompt", [">mark x", ">back x", "/resume-hooks:mark"])
 def test_in_a_sub_agent(say: Say, parent: Path, prompt: str) -> None:
-    """The client says so with an agent's id; the type alone is also given where a whole session runs as an agent."""
+    """The client says so with an agent's id.
+
+    The type alone is also given where a whole session runs as an agent.
+    """
     text = say(prompt, fields={"agent_id": "a1b2c3", "agent_type": "Explore"})
     assert "A sub-agent has no marks" in text
     assert state.find_mark(SESSION) is None
@@ -213,7 +237,10 @@ def test_a_session_without_a_transcript(say: Say) -> None:
 
 
 def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> None:
-    """The mark is gone, which is said, with the way into what it made; once somebody went on, it is no longer shown."""
+    """The mark is gone, which is said, with the way into what it made.
+
+    Once somebody went on, it is no longer shown.
+    """
     say(">mark x")
     explore(parent)
     say(">back it was slower")
@@ -224,7 +251,9 @@ def test_a_stray_enter_shows_the_child_that_stands(say: Say, parent: Path) -> No
         assert "No active mark." in text
         assert f"/resume {child.stem}" in text
     assert children(parent) == [child]
-    assert "Your new report was not used: another report" in say("/resume-hooks:back another report")
+    assert "Your new report was not used: another report" in say(
+        "/resume-hooks:back another report"
+    )
     with child.open("ab") as stream:
         stream.write(line(user("go on", uuid="g", parent="r3", ts=LATER)) + b"\n")
     assert f"/resume {child.stem}" not in say(">back it was slower")
@@ -248,7 +277,10 @@ def test_a_mark_that_is_lost(say: Say, parent: Path) -> None:
     write_session(parent.parent, SESSION, conversation(2, prefix="q"))
     text = say(">back it was slower")
     assert text.startswith("back")
-    assert "can't be found any more (its record is gone): the new session holds the report alone" in text
+    assert (
+        "can't be found any more (its record is gone): the new session holds the report alone"
+        in text
+    )
     assert "the report alone: not back to the mark" in text
     assert len(children(parent)) == 1
     assert state.find_mark(SESSION) is None
@@ -264,10 +296,16 @@ def test_of_several_at_once_one_makes_a_child(say: Say, run_hook: Run, parent: P
     texts = [reason(one) for one in done]
     assert len(children(parent)) == 1
     assert sum(text.startswith("back") for text in texts) == 1
-    assert all("No active mark." in text or "is going back" in text for text in texts if not text.startswith("back"))
+    assert all(
+        "No active mark." in text or "is going back" in text
+        for text in texts
+        if not text.startswith("back")
+    )
 
 
-def test_a_write_that_fails_keeps_the_mark(say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_keeps_the_mark(
+    say: Say, parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing was made, so it can be tried again."""
     say(">mark x")
     before = state.find_mark(SESSION)
@@ -305,11 +343,15 @@ def test_garbage_is_no_mark(config_home: ConfigHome, name: str) -> None:
     assert state.find_mark(SESSION) == mark
     path = Path(hook_state.note_path(f"mark-{SESSION}.json"))
     value = GARBAGE[name]
-    path.write_text(json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), **value} if isinstance(value, dict) else value)
+    )
     assert state.find_mark(SESSION) is None
 
 
-def test_a_state_folder_that_can_t_be_written(say: Say, parent: Path, config_home: ConfigHome) -> None:
+def test_a_state_folder_that_can_t_be_written(
+    say: Say, parent: Path, config_home: ConfigHome
+) -> None:
     """A sentence, and what to do."""
     (config_home.root / "file").touch()
     text = say(">mark x", RESUME_HOOKS_HOME=str(config_home.root / "file" / "x"))
@@ -323,4 +365,7 @@ def test_a_way_back_says_how_files_come_back(monkeypatch: pytest.MonkeyPatch) ->
         receipt(parent_session_id=SESSION), kept
     )
     monkeypatch.delenv("PATH")
-    assert "/hooks/engine rewind-files " in untouched_lines(receipt(parent_session_id=SESSION), kept)[-1]
+    assert (
+        "/hooks/engine rewind-files "
+        in untouched_lines(receipt(parent_session_id=SESSION), kept)[-1]
+    )

@@ -37,7 +37,11 @@ def placed(tmp_path: Path, records: list[Record], goal: str = "") -> Placed:
 
 def test_it_stands_at_the_last_word(tmp_path: Path) -> None:
     """The leaf's uuid and its line; what the client noted behind it is no word."""
-    records = [*conversation(2), system("informational", uuid="s", parent="r3", ts=9), custom_title("x")]
+    records = [
+        *conversation(2),
+        system("informational", uuid="s", parent="r3", ts=9),
+        custom_title("x"),
+    ]
     found = placed(tmp_path, records, "  try the\nother parser ")
     assert (found.mark.session_id, found.mark.uuid, found.mark.record) == (SESSION, "r3", 3)
     assert found.mark.goal == "try the\nother parser"
@@ -95,7 +99,10 @@ def test_a_call_that_was_given_up_is_no_hindrance(tmp_path: Path) -> None:
 
 def test_an_untouched_child_of_ours_can_be_marked(tmp_path: Path) -> None:
     """Its opening and its card are a place to come back to."""
-    records = [summary("[SESSION LINEAGE]", uuid="u", parent=None), assistant("card", uuid="a", parent="u", ts=1)]
+    records = [
+        summary("[SESSION LINEAGE]", uuid="u", parent=None),
+        assistant("card", uuid="a", parent="u", ts=1),
+    ]
     assert placed(tmp_path, records).mark.uuid == "a"
 
 
@@ -112,7 +119,9 @@ def test_a_command_of_the_clients_own_waits_for_no_answer(tmp_path: Path) -> Non
     assert (found.mark.uuid, found.unfinished) == ("o", False)
 
 
-@pytest.mark.parametrize("records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND])
+@pytest.mark.parametrize(
+    "records", [[custom_title("x")], [system("informational", uuid="s")], COMMAND]
+)
 def test_nothing_was_said(tmp_path: Path, records: list[Record]) -> None:
     """There is no place to come back to."""
     with pytest.raises(NothingToMark, match="nobody said anything"):

@@ -7,14 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, line, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    line,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 
 
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session of two turns."""
-    return Path(write_session(config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]))
+    return Path(
+        write_session(
+            config_home.project(), SESSION, [*conversation(2), custom_title("Fix the parser")]
+        )
+    )
 
 
 def explore(parent: Path) -> None:
@@ -61,7 +74,9 @@ def test_a_dry_run_marks_nothing(document: Document, parent: Path) -> None:
     assert document("mark", SESSION, "--show")["data"]["mark"] is None
 
 
-@pytest.mark.parametrize("words", [("--show", "--clear"), ("--show", "-g", "x"), ("--clear", "--yes")])
+@pytest.mark.parametrize(
+    "words", [("--show", "--clear"), ("--show", "-g", "x"), ("--clear", "--yes")]
+)
 def test_options_that_exclude_each_other(cli: Cli, parent: Path, words: tuple[str, ...]) -> None:
     """A usage error."""
     done = cli("mark", SESSION, *words)
@@ -70,7 +85,10 @@ def test_options_that_exclude_each_other(cli: Cli, parent: Path, words: tuple[st
 
 
 def test_back(document: Document, cli: Cli, parent: Path) -> None:
-    """The receipt; the report comes from the command line or from standard input; the mark is used up."""
+    """The receipt; the report comes from the command line or from standard input.
+
+    The mark is used up.
+    """
     document("mark", SESSION, "-g", "try it")
     explore(parent)
     raw = parent.read_bytes()
@@ -94,7 +112,10 @@ def test_back(document: Document, cli: Cli, parent: Path) -> None:
     assert "EXPLORE" not in content
     assert parent.read_bytes() == raw
     done = cli("back", SESSION, "--report", "slower")
-    assert (done.returncode, done.stderr.decode().split("\n")[0]) == (1, "resume-hooks: No active mark.")
+    assert (done.returncode, done.stderr.decode().split("\n")[0]) == (
+        1,
+        "resume-hooks: No active mark.",
+    )
     assert document("back", SESSION, "--report", "x", code=1)["error"]["code"] == "no-mark"
 
 
@@ -115,8 +136,14 @@ def test_back_in_words(cli: Cli, parent: Path) -> None:
 def test_an_empty_report(cli: Cli, document: Document, parent: Path, report: str) -> None:
     """In the exact words, as a usage error; also from standard input."""
     cli("mark", SESSION)
-    assert document("back", SESSION, "--report", report, code=2)["error"]["message"] == "Report cannot be empty."
-    assert b"Report cannot be empty." in cli("back", SESSION, "--report", "-", stdin=report.encode()).stderr
+    assert (
+        document("back", SESSION, "--report", report, code=2)["error"]["message"]
+        == "Report cannot be empty."
+    )
+    assert (
+        b"Report cannot be empty."
+        in cli("back", SESSION, "--report", "-", stdin=report.encode()).stderr
+    )
     assert cli("back", SESSION).returncode == 2
 
 
@@ -133,7 +160,9 @@ def test_sub_agents(document: Document, config_home: ConfigHome, parent: Path) -
     folder = parent.with_suffix("") / "subagents"
     folder.mkdir(parents=True)
     path = folder / "agent-a1b2c3.jsonl"
-    path.write_bytes(b"".join(line({**record, "isSidechain": True}) + b"\n" for record in conversation(1)))
+    path.write_bytes(
+        b"".join(line({**record, "isSidechain": True}) + b"\n" for record in conversation(1))
+    )
     for locator in (f"{SESSION}/agent-a1b2c3", str(path)):
         for words in (("mark", locator), ("back", locator, "--report", "x")):
             error = document(*words, code=2)["error"]

@@ -27,7 +27,9 @@ def planned() -> tuple[str, Plan]:
     """A way back to the session's end."""
     return (
         "back",
-        lambda parent, home: back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child,
+        lambda parent, home: (
+            back.plan_back(parent, marks.place_mark(parent).mark, "slower", home.where).child
+        ),
     )
 
 

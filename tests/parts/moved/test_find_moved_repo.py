@@ -42,14 +42,19 @@ def lost(folder: object, *, commits: tuple[str, ...] = (), files: tuple[str, ...
 
 
 def test_what_a_transcript_tells(tmp_path: Path, config_home: ConfigHome) -> None:
-    """Commits of git's answers and whole ids, the newest first; files below the folder, however they leave it again."""
+    """Commits of git's answers and whole ids, the newest first.
+
+    Files below the folder, however they leave it again.
+    """
     old = "/old/place"
     rows = [
         user("hello", uuid="u"),
         tool_use("t", uuid="a", parent="u", tool_input={"file_path": f"{old}/src/a b.py"}),
         tool_use("s", uuid="b", parent="a", tool_input={"file_path": f"{old}/../secret"}),
         tool_use("q", uuid="c", parent="b", tool_input={"file_path": "/elsewhere/x"}),
-        assistant("[main (root-commit) 1a2b3c4] First\n[fix/x 5d6e7f8] Second", uuid="d", parent="c"),
+        assistant(
+            "[main (root-commit) 1a2b3c4] First\n[fix/x 5d6e7f8] Second", uuid="d", parent="c"
+        ),
         assistant("commit " + "ab" * 20, uuid="e", parent="d"),
     ]
     path = write_session(config_home.project(old), session_id(1), rows)
@@ -73,19 +78,26 @@ def test_a_folder_below_its_root(repository: Path, tmp_path: Path, git: Any) -> 
     new = tmp_path / "far" / "renamed"
     new.parent.mkdir()
     repository.rename(new)
-    (found,) = likely_folders(lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON))
+    (found,) = likely_folders(
+        lost(repository / "pkg", commits=(commit,)), [str(new)], Where(ENVIRON)
+    )
     assert found.folder == str(new / "pkg")
     (found,) = likely_folders(lost(repository / "pkg", files=("b.py",)), [str(new)], Where(ENVIRON))
     assert (found.folder, found.why) == (str(new / "pkg"), "has 1 of the 1 file that it worked on")
 
 
 def test_a_worktree_that_was_removed(repository: Path, git: Any) -> None:
-    """The repository knows its path as long as nobody prunes it; its own commits are told with it."""
+    """The repository knows its path as long as nobody prunes it.
+
+    Its own commits are told with it.
+    """
     tree = repository.parent / "tree"
     git(repository, "worktree", "add", "-q", str(tree))
     commit = git(tree, "rev-parse", "HEAD")
     shutil.rmtree(tree)
-    (found,) = likely_folders(lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON))
+    (found,) = likely_folders(
+        lost(tree, commits=(commit, "0" * 40)), [str(repository)], Where(ENVIRON)
+    )
     assert found.folder == str(repository)
     assert (
         found.why
@@ -100,18 +112,26 @@ def test_the_likeliest_comes_first(repository: Path, tmp_path: Path, git: Any) -
     like.mkdir()
     (like / "a.py").touch()
     found = likely_folders(
-        lost(tmp_path / "gone", commits=(commit,), files=("a.py",)), [str(like), str(repository)], Where(ENVIRON)
+        lost(tmp_path / "gone", commits=(commit,), files=("a.py",)),
+        [str(like), str(repository)],
+        Where(ENVIRON),
     )
     assert [place.folder for place in found] == [str(repository), str(like)]
 
 
 def test_what_nothing_speaks_for_is_not_offered(repository: Path, tmp_path: Path) -> None:
-    """Neither a repository as such, nor a folder with fewer than half of the files; without git files speak alone."""
+    """Neither a repository as such, nor a folder with fewer than half of the files.
+
+    Without git files speak alone.
+    """
     traces_of_others = lost(tmp_path / "gone", commits=("0" * 40,), files=("a.py", "x", "y"))
     assert likely_folders(traces_of_others, [str(repository)], Where(ENVIRON)) == []
     assert likely_folders(lost(tmp_path / "gone"), [str(repository)], Where(ENVIRON)) == []
     half = lost(tmp_path / "gone", commits=("1" * 40,), files=("a.py", "x"))
-    assert [place.files for place in likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))] == [1]
+    assert [
+        place.files
+        for place in likely_folders(half, [str(repository)], Where({"PATH": "/nowhere"}))
+    ] == [1]
 
 
 def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, git: Any) -> None:
@@ -120,12 +140,23 @@ def test_a_repository_runs_nothing_of_its_own(repository: Path, tmp_path: Path, 
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {ran}\n")
     program.chmod(0o755)
-    for key in ("core.fsmonitor", "core.sshCommand", "filter.x.smudge", "diff.external", "core.pager"):
+    for key in (
+        "core.fsmonitor",
+        "core.sshCommand",
+        "filter.x.smudge",
+        "diff.external",
+        "core.pager",
+    ):
         git(repository, "config", key, str(program))
     git(repository, "config", "remote.origin.url", f"ext::{program}")
     git(repository, "config", "remote.origin.promisor", "true")
     git(repository, "config", "extensions.partialClone", "origin")
-    assert likely_folders(lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)) == []
+    assert (
+        likely_folders(
+            lost(tmp_path / "gone", commits=("1" * 40,)), [str(repository)], Where(ENVIRON)
+        )
+        == []
+    )
     assert not ran.exists()
 
 
@@ -134,9 +165,21 @@ def test_folders_of_other_sessions(config_home: ConfigHome, tmp_path: Path) -> N
     there = tmp_path / "there"
     there.mkdir()
     paths = [
-        write_session(config_home.project(str(there)), session_id(n), [{**user("x", uuid="u"), "cwd": str(there)}])
+        write_session(
+            config_home.project(str(there)),
+            session_id(n),
+            [{**user("x", uuid="u"), "cwd": str(there)}],
+        )
         for n in (1, 2)
     ]
-    paths.append(write_session(config_home.project("/gone"), session_id(3), [{**user("x", uuid="u"), "cwd": "/gone"}]))
-    paths.append(write_session(config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]))
+    paths.append(
+        write_session(
+            config_home.project("/gone"), session_id(3), [{**user("x", uuid="u"), "cwd": "/gone"}]
+        )
+    )
+    paths.append(
+        write_session(
+            config_home.project("/nul"), session_id(4), [{**user("x", uuid="u"), "cwd": "/n\0l"}]
+        )
+    )
     assert list(neighbour_folders([*paths, "/not/there.jsonl"])) == [str(there)]

@@ -16,7 +16,15 @@ from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
 from resume_hooks.paths import project_key
 from resume_hooks.system.git_worktrees import as_started, command_to_rebuild, project_of_folder
-from tests.builders import SESSION, ConfigHome, conversation, session_id, tool_result, tool_use, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    session_id,
+    tool_result,
+    tool_use,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_delete import OLD, path
 from tests.crashes import crashes
@@ -39,7 +47,12 @@ def moved(config_home: ConfigHome) -> tuple[Path, Path]:
         for place, name in enumerate(FILES):
             call = f"c{place}"
             rows += [
-                tool_use(call, uuid=f"{call}-u", parent=rows[-1]["uuid"], tool_input={"file_path": str(old / name)}),
+                tool_use(
+                    call,
+                    uuid=f"{call}-u",
+                    parent=rows[-1]["uuid"],
+                    tool_input={"file_path": str(old / name)},
+                ),
                 tool_result(call, uuid=f"{call}-r", parent=f"{call}-u"),
             ]
         rows = [{**row, "cwd": str(old), "sessionId": session_id(number)} for row in rows]
@@ -52,8 +65,13 @@ def sessions_in(folder: Path, home: ConfigHome) -> list[Path]:
     return sorted(home.project(str(folder)).glob("*.jsonl"))
 
 
-def test_all_of_a_folder_at_once(document: Document, config_home: ConfigHome, moved: tuple[Path, Path]) -> None:
-    """Found without being named, previewed, copied, and not copied again; the sessions stay as they were."""
+def test_all_of_a_folder_at_once(
+    document: Document, config_home: ConfigHome, moved: tuple[Path, Path]
+) -> None:
+    """Found without being named, previewed, copied, and not copied again.
+
+    The sessions stay as they were.
+    """
     old, new = moved
     before = [path.read_bytes() for path in sessions_in(old, config_home)]
     dry = document("rehome", "--dry-run", cwd=new)["data"]
@@ -69,7 +87,9 @@ def test_all_of_a_folder_at_once(document: Document, config_home: ConfigHome, mo
     assert [path.read_bytes() for path in sessions_in(old, config_home)] == before
 
 
-def test_what_can_t_be_copied_is_told(cli: Cli, config_home: ConfigHome, moved: tuple[Path, Path]) -> None:
+def test_what_can_t_be_copied_is_told(
+    cli: Cli, config_home: ConfigHome, moved: tuple[Path, Path]
+) -> None:
     """The others are; the exit code says that one is missing."""
     old, new = moved
     path = config_home.project(str(old)) / f"{session_id(3)}.jsonl"
@@ -103,7 +123,9 @@ def test_a_rehome_killed_at_every_step(config_home: ConfigHome) -> None:
 
     def work() -> object:
         sessions = rehome.own_sessions(old, config_home.where)
-        return rehome.copy_sessions_home(sessions, new, config_home.where, lambda *_: None, dry_run=False)
+        return rehome.copy_sessions_home(
+            sessions, new, config_home.where, lambda *_: None, dry_run=False
+        )
 
     def prepare() -> Callable[[], object]:
         shutil.rmtree(config_home.root)
@@ -129,12 +151,22 @@ def test_two_at_once_copy_each_session_once(config_home: ConfigHome) -> None:
     old, new = str(config_home.root / "old"), str(config_home.root / "new")
     Path(new).mkdir()
     for number in (1, 2):
-        rows = [{**row, "cwd": old} for row in conversation(2, prefix=f"r{number}", session_id=session_id(number))]
+        rows = [
+            {**row, "cwd": old}
+            for row in conversation(2, prefix=f"r{number}", session_id=session_id(number))
+        ]
         write_session(config_home.project(old), session_id(number), rows)
     sessions = rehome.own_sessions(old, config_home.where)
     with ThreadPoolExecutor(4) as threads:
         runs = [
-            threads.submit(rehome.copy_sessions_home, sessions, new, config_home.where, lambda *_: None, dry_run=False)
+            threads.submit(
+                rehome.copy_sessions_home,
+                sessions,
+                new,
+                config_home.where,
+                lambda *_: None,
+                dry_run=False,
+            )
             for _ in range(4)
         ]
     assert sorted(len(run.result()[0]) for run in runs) == [0, 0, 0, 2]
@@ -148,7 +180,9 @@ def note(home: ConfigHome, folder: Path) -> None:
     place.mkdir(parents=True, exist_ok=True)
     place.chmod(0o700)
     place.parent.chmod(0o700)
-    (place / f"folder-{project_key(str(folder))}").write_text("\n".join([*as_started(str(folder)), ""]))
+    (place / f"folder-{project_key(str(folder))}").write_text(
+        "\n".join([*as_started(str(folder)), ""])
+    )
 
 
 def talk(home: ConfigHome, folder: Path, own: str = SESSION) -> None:
@@ -188,8 +222,13 @@ def test_it_is_told(config_home: ConfigHome, old: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.usefixtures("here")
-def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The old folder is there; another repository; two alike; damaged notes; no repository at all."""
+def test_what_is_no_move(
+    config_home: ConfigHome, old: Path, git: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old folder is there; another repository; two alike; damaged notes.
+
+    No repository at all.
+    """
     clone = old.parent / "clone"
     shutil.copytree(old, clone)
     monkeypatch.setenv("CLAUDE_PROJECT_DIR", str(clone))
@@ -215,19 +254,26 @@ def test_what_is_no_move(config_home: ConfigHome, old: Path, git: Any, monkeypat
 
 
 def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: Any) -> None:
-    """Its sessions are the main checkout's still; the command makes it anew, with its branch where that is left."""
+    """Its sessions are the main checkout's still.
+
+    The command makes it anew, with its branch where that is left.
+    """
     tree = config_home.root / "a tree"
     git(old, "worktree", "add", "-q", "-b", "feat/it", str(tree))
     note(config_home, tree)
     git(old, "worktree", "remove", str(tree))
     assert str(tree) in project_of_folder(str(old), config_home.where).folders
-    assert project_of_folder(str(config_home.root), config_home.where).folders == (str(config_home.root),)
+    assert project_of_folder(str(config_home.root), config_home.where).folders == (
+        str(config_home.root),
+    )
     made = f"git -C {old} worktree add"
     assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
     git(old, "pack-refs", "--all")
     assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} '{tree}' feat/it"
     git(old, "branch", "-D", "feat/it")
-    assert command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} -b feat/it '{tree}'"
+    assert (
+        command_to_rebuild(str(tree), "feat/it", config_home.where) == f"{made} -b feat/it '{tree}'"
+    )
     assert command_to_rebuild(str(tree), "--force", config_home.where) == f"{made} '{tree}'"
     assert command_to_rebuild(str(old), "main", config_home.where) == ""
     shutil.rmtree(old)
@@ -236,19 +282,37 @@ def test_a_worktree_that_was_removed(config_home: ConfigHome, old: Path, git: An
     assert command_to_rebuild(str(tree), "feat/it", config_home.where) == ""
 
 
-def test_copies_in_two_folders(path: Path, config_home: ConfigHome, cli: Cli, document: Document) -> None:
-    """Told wherever the session is looked at; the copy that has all stays, and the other can be brought back."""
-    copy = Path(write_session(config_home.project("/home/user/copy"), SESSION, conversation(1), mtime=OLD + 9))
+def test_copies_in_two_folders(
+    path: Path, config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
+    """Told wherever the session is looked at.
+
+    The copy that has all stays, and the other can be brought back.
+    """
+    copy = Path(
+        write_session(
+            config_home.project("/home/user/copy"), SESSION, conversation(1), mtime=OLD + 9
+        )
+    )
     whole, part = path.read_bytes(), copy.read_bytes()
     remedy = f"resume-hooks delete {SESSION} --other-copies"
     assert remedy in cli("doctor").stdout.decode()
     assert remedy in document("info", SESSION)["warnings"][0]
     assert remedy in cli("resume", str(path)).stderr.decode()
     planned = document("delete", SESSION, "--other-copies", "--dry-run")["data"]
-    assert (planned["kept"], planned["session"]["file"], planned["written"]) == (str(path), str(copy), False)
-    assert f"{path} stays, and holds all that the others hold" in cli(*remedy.split()[1:], "--yes").stdout.decode()
+    assert (planned["kept"], planned["session"]["file"], planned["written"]) == (
+        str(path),
+        str(copy),
+        False,
+    )
+    assert (
+        f"{path} stays, and holds all that the others hold"
+        in cli(*remedy.split()[1:], "--yes").stdout.decode()
+    )
     assert (path.read_bytes(), copy.exists()) == (whole, False)
-    assert document("delete", SESSION, "--other-copies", "--yes", code=2)["error"]["message"].startswith(str(path))
+    assert document("delete", SESSION, "--other-copies", "--yes", code=2)["error"][
+        "message"
+    ].startswith(str(path))
     assert "one project folder" in cli("doctor").stdout.decode()
     cli("restore", SESSION)
     assert copy.read_bytes() == part

@@ -7,7 +7,15 @@ import time
 
 import pytest
 
-from tests.builders import ConfigHome, conversation, session_id, tool_result, tool_use, user, write_session
+from tests.builders import (
+    ConfigHome,
+    conversation,
+    session_id,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import HOUR, Desk
 from tests.cli.test_resume import project
@@ -25,7 +33,10 @@ class TestGone:
         os.mkdir(old)
         rows = [
             {**user("hello", uuid="u"), "cwd": old},
-            {**tool_use("t", uuid="a", parent="u", tool_input={"file_path": f"{old}/x.py"}), "cwd": old},
+            {
+                **tool_use("t", uuid="a", parent="u", tool_input={"file_path": f"{old}/x.py"}),
+                "cwd": old,
+            },
             {**tool_result("t", uuid="r", parent="a"), "cwd": old},
         ]
         (config_home.root / "proj" / "x.py").touch()
@@ -33,7 +44,9 @@ class TestGone:
         os.rmdir(old)
         return path
 
-    def test_the_card(self, cli: Cli, document: Document, lost: str, project: str, config_home: ConfigHome) -> None:
+    def test_the_card(
+        self, cli: Cli, document: Document, lost: str, project: str, config_home: ConfigHome
+    ) -> None:
         """It says so, and its last line is what gives the session another home."""
         done = cli("resume", session_id(5))
         assert done.returncode == 0
@@ -66,7 +79,14 @@ class TestGoneOnATerminal:
         (new / "parser.py").write_text("")
         rows = [{**record, "cwd": str(old)} for record in conversation(2, session_id=session_id(5))]
         rows[1]["message"]["content"] += f' {{"file_path":"{old}/parser.py"}}'
-        rows.append({**rows[-1], "uuid": "z", "parentUuid": "r3", "toolUseResult": {"filePath": f"{old}/parser.py"}})
+        rows.append(
+            {
+                **rows[-1],
+                "uuid": "z",
+                "parentUuid": "r3",
+                "toolUseResult": {"filePath": f"{old}/parser.py"},
+            }
+        )
         write_session(desk.home.project(str(old)), session_id(5), rows, mtime=time.time() - HOUR)
         screen = desk.run("resume", session_id(5), "--way", "go on", columns=250)
         screen.wait_for(f"{old} is gone")

@@ -16,7 +16,16 @@ from resume_hooks.parts.rewind_files.plan import FilesPlan
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
-from tests.builders import ConfigHome, Record, assistant, instant, tool_result, tool_use, user, write_session
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    instant,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.builders import session_id as number_id
 
 SESSION = number_id(7)
@@ -34,7 +43,9 @@ def backup(name: str | None, version: int = 1, **more: Any) -> Record:
     return {"backupFileName": name, "version": version, "backupTime": instant(0), **more}
 
 
-def snapshot(message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False) -> Record:
+def snapshot(
+    message: str, tracked: Mapping[str, Any], *, of: str = "", update: bool = False
+) -> Record:
     """A snapshot of the prompt ``message``; an update hangs on the record ``of``."""
     inner = {"messageId": message, "trackedFileBackups": dict(tracked), "timestamp": instant(0)}
     kind = "file-history-snapshot"
@@ -50,7 +61,13 @@ def delta(message: str, path: str, value: Any) -> Record:
 def edited(path: str, content: str, *, uuid: str, parent: str) -> list[Record]:
     """A Write and its result."""
     done = {"type": "update", "filePath": path, "content": content, "structuredPatch": []}
-    call = tool_use(f"toolu_{uuid}", uuid=f"{uuid}-call", parent=parent, name="Write", tool_input={"file_path": path})
+    call = tool_use(
+        f"toolu_{uuid}",
+        uuid=f"{uuid}-call",
+        parent=parent,
+        name="Write",
+        tool_input={"file_path": path},
+    )
     answer = tool_result(f"toolu_{uuid}", uuid=uuid, parent=f"{uuid}-call")
     return [call, {**answer, "toolUseResult": done}]
 
@@ -89,10 +106,14 @@ class Project:
     def session(self, records: Sequence[Record | bytes]) -> SessionFile:
         """The session with these records, at home in the project."""
         mine = [
-            {**record, "cwd": str(self.folder)} if isinstance(record, dict) and "cwd" in record else record
+            {**record, "cwd": str(self.folder)}
+            if isinstance(record, dict) and "cwd" in record
+            else record
             for record in records
         ]
-        return locate.session_file(write_session(self.home.project(str(self.folder)), SESSION, mine))
+        return locate.session_file(
+            write_session(self.home.project(str(self.folder)), SESSION, mine)
+        )
 
     def simple(self, tracked: Mapping[str, Any], prompts: int = 1) -> SessionFile:
         """A session whose first prompt has these backups."""
@@ -109,8 +130,13 @@ class Project:
 
     def tree(self) -> dict[str, tuple[int, bytes]]:
         """Every file with its permissions and bytes."""
-        files = [path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()]
-        return {str(path.relative_to(self.folder)): (path.stat().st_mode & 0o7777, path.read_bytes()) for path in files}
+        files = [
+            path for path in self.folder.rglob("*") if path.is_file() and not path.is_symlink()
+        ]
+        return {
+            str(path.relative_to(self.folder)): (path.stat().st_mode & 0o7777, path.read_bytes())
+            for path in files
+        }
 
 
 def turns(count: int) -> list[Record]:
@@ -119,12 +145,17 @@ def turns(count: int) -> list[Record]:
     for number in range(1, count + 1):
         before = f"a{number - 1}" if number > 1 else None
         found.append(user(f"prompt {number}", uuid=prompt_id(number), parent=before, ts=2 * number))
-        found.append(assistant("done", uuid=f"a{number}", parent=prompt_id(number), ts=2 * number + 1))
+        found.append(
+            assistant("done", uuid=f"a{number}", parent=prompt_id(number), ts=2 * number + 1)
+        )
     return found
 
 
 def denied(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A file or folder that may not be written, as for a user without rights; tests may be run by root."""
+    """A file or folder that may not be written, as for a user without rights.
+
+    Tests may be run by root.
+    """
     real = os.access
 
     def access(path: str, mode: int, **more: Any) -> bool:

@@ -15,7 +15,16 @@ from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.session_files import session_file
 from tests.builders import assistant, user
 from tests.needs import corpus
-from tests.parts.rewind_files.project import SESSION, Project, backup, delta, edited, prompt_id, snapshot, turns
+from tests.parts.rewind_files.project import (
+    SESSION,
+    Project,
+    backup,
+    delta,
+    edited,
+    prompt_id,
+    snapshot,
+    turns,
+)
 
 A1, A2, B1 = "aaaaaaaaaaaaaaaa@v1", "aaaaaaaaaaaaaaaa@v2", "bbbbbbbbbbbbbbbb@v1"
 
@@ -46,13 +55,19 @@ def test_a_delta_adds_a_file(project: Project, late: bool) -> None:
 
 def test_a_delta_without_its_snapshot_goes_on_from_the_one_before(project: Project) -> None:
     """As the client does it where the snapshot was not written."""
-    found = states(project, snapshot(prompt_id(1), {"a": backup(A1)}), delta(prompt_id(2), "b", backup(None)))
+    found = states(
+        project, snapshot(prompt_id(1), {"a": backup(A1)}), delta(prompt_id(2), "b", backup(None))
+    )
     assert found == [{"a": A1}, {"a": A1, "b": None}]
 
 
 def test_states_stand_in_the_order_of_their_prompts(project: Project) -> None:
     """Snapshots are written when they are done."""
-    found = states(project, snapshot(prompt_id(2), {"a": backup(A2, 2)}), snapshot(prompt_id(1), {"a": backup(A1)}))
+    found = states(
+        project,
+        snapshot(prompt_id(2), {"a": backup(A2, 2)}),
+        snapshot(prompt_id(1), {"a": backup(A1)}),
+    )
     assert found == [{"a": A1}, {"a": A2}]
 
 
@@ -60,8 +75,16 @@ NOT_STATES = [
     snapshot("", {"a": backup(A1)}) | {"messageId": ""},
     {"type": "file-history-snapshot", "messageId": prompt_id(1)},
     {"type": "file-history-snapshot", "messageId": prompt_id(1), "snapshot": []},
-    {"type": "file-history-snapshot", "messageId": prompt_id(1), "snapshot": {"trackedFileBackups": [1]}},
-    {"type": "file-history-snapshot", "messageId": 7, "snapshot": {"messageId": 7, "trackedFileBackups": {}}},
+    {
+        "type": "file-history-snapshot",
+        "messageId": prompt_id(1),
+        "snapshot": {"trackedFileBackups": [1]},
+    },
+    {
+        "type": "file-history-snapshot",
+        "messageId": 7,
+        "snapshot": {"messageId": 7, "trackedFileBackups": {}},
+    },
     delta("", "a", backup(A1)),
     delta(prompt_id(1), "", backup(A1)),
     delta(prompt_id(1), "a", None),
@@ -78,7 +101,18 @@ def test_records_of_another_shape_say_nothing(project: Project, record: Any) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["", "../x", "/etc/passwd", "aaaaaaaaaaaaaaaa@v1/../../x", "AAAAAAAAAAAAAAAA@v1", 7, [], True, A1 + "\n"]
+    "name",
+    [
+        "",
+        "../x",
+        "/etc/passwd",
+        "aaaaaaaaaaaaaaaa@v1/../../x",
+        "AAAAAAAAAAAAAAAA@v1",
+        7,
+        [],
+        True,
+        A1 + "\n",
+    ],
 )
 def test_a_name_that_no_client_gives_is_none(project: Project, name: Any) -> None:
     """It is data: it never reaches a path."""
@@ -99,7 +133,10 @@ def test_absurdly_many_files_are_refused(project: Project, monkeypatch: pytest.M
 
 
 def test_an_edit_is_known_by_the_text_that_it_left(project: Project) -> None:
-    """Written whole, or replaced in what was there; where the result does not say, nothing is known."""
+    """Written whole, or replaced in what was there.
+
+    Where the result does not say, nothing is known.
+    """
     records = edited("/p/a", "one\r\n", uuid="e1", parent="a1")
     changed = edited("/p/b", "", uuid="e2", parent="a1")
     changed[1]["toolUseResult"] = {
@@ -122,7 +159,9 @@ def test_real_sessions_are_read() -> None:
         if path.stat().st_size < 4_000_000 and b'"type":"file-history-' in path.read_bytes():
             with contextlib.suppress(NoFileHistory, NotATranscript):
                 found = history.read_file_history(session_file(str(path)))
-                assert {state.message for state in found.states} & {prompt.uuid for prompt in found.prompts}, path
+                assert {state.message for state in found.states} & {
+                    prompt.uuid for prompt in found.prompts
+                }, path
                 read += 1
     assert read > 20
 
@@ -149,7 +188,9 @@ def test_what_is_typed(typed: str, meant: Target) -> None:
     assert files_at_prompt.parse_target(typed) == meant
 
 
-@pytest.mark.parametrize("typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30])
+@pytest.mark.parametrize(
+    "typed", ["", "0", "-3", "12-14", "abc", "abcd:", "abcd:x", ":3", "١٢", "turn", "9" * 30]
+)
 def test_what_names_no_message(typed: str) -> None:
     """It is refused with the forms that there are."""
     with pytest.raises(UsageError):
@@ -164,7 +205,10 @@ def aim(project: Project, records: Sequence[object], to: str) -> Aim:
 
 def three() -> list[object]:
     """Three prompts, a state at each."""
-    states = [snapshot(prompt_id(number), {"a": backup(name, number)}) for number, name in ((1, A1), (2, A2), (3, A3))]
+    states = [
+        snapshot(prompt_id(number), {"a": backup(name, number)})
+        for number, name in ((1, A1), (2, A2), (3, A3))
+    ]
     return [*turns(3), *states]
 
 
@@ -199,7 +243,12 @@ def test_what_is_no_prompt_of_the_session(project: Project, to: str, why: str, r
 def with_an_edit(project: Project, prompts: int, *states: object) -> list[object]:
     """So many prompts, between the first and the second of which a tool wrote a file."""
     chain = turns(prompts)
-    return [*chain[:2], *edited(str(project.path("a")), "x", uuid="e", parent="a1"), *chain[2:], *states]
+    return [
+        *chain[:2],
+        *edited(str(project.path("a")), "x", uuid="e", parent="a1"),
+        *chain[2:],
+        *states,
+    ]
 
 
 def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
@@ -210,7 +259,10 @@ def test_a_prompt_without_a_state_has_the_one_before(project: Project) -> None:
 
 def test_a_state_counts_further_where_nothing_was_edited(project: Project) -> None:
     """The one after a prompt, too: newer clients write none for a turn of milliseconds."""
-    states = [snapshot(prompt_id(1), {"a": backup(A1)}), snapshot(prompt_id(3), {"a": backup(A3, 3)})]
+    states = [
+        snapshot(prompt_id(1), {"a": backup(A1)}),
+        snapshot(prompt_id(3), {"a": backup(A3, 3)}),
+    ]
     found = aim(project, with_an_edit(project, 3, *states), "2")
     assert (found.exact, found.state.backups["a"].name) == (True, A3)
 
@@ -235,9 +287,13 @@ def branched() -> list[object]:
 
 
 @pytest.mark.parametrize(("to", "tracked"), [("1", {"b", "c"}), ("2", {"b"}), ("3", {"c"})])
-def test_states_of_another_branch_do_not_count(project: Project, to: str, tracked: set[str]) -> None:
+def test_states_of_another_branch_do_not_count(
+    project: Project, to: str, tracked: set[str]
+) -> None:
     """Those that went on from the prompt do: what they first touched is as it was at the prompt."""
-    assert {path for state in aim(project, branched(), to).states for path in state.backups} == tracked
+    assert {
+        path for state in aim(project, branched(), to).states for path in state.backups
+    } == tracked
 
 
 def test_a_cycle_of_parents_ends(project: Project) -> None:

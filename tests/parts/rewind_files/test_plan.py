@@ -19,7 +19,17 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.locate import SessionFile
 from tests.builders import write_session
-from tests.parts.rewind_files.project import SESSION, Project, backup, delta, denied, edited, prompt_id, snapshot, turns
+from tests.parts.rewind_files.project import (
+    SESSION,
+    Project,
+    backup,
+    delta,
+    denied,
+    edited,
+    prompt_id,
+    snapshot,
+    turns,
+)
 
 
 def only(project: Project, tracked: dict[str, object]) -> Change:
@@ -83,7 +93,11 @@ def test_a_file_tracked_later_is_as_before_its_first_edit(project: Project) -> N
 def test_a_file_whose_beginning_is_not_known_is_left(project: Project) -> None:
     """Its first version was never noted."""
     session = project.session(
-        [*turns(2), snapshot(prompt_id(1), {}), snapshot(prompt_id(2), {"b": project.keep("b", "second\n", 2)})]
+        [
+            *turns(2),
+            snapshot(prompt_id(1), {}),
+            snapshot(prompt_id(2), {"b": project.keep("b", "second\n", 2)}),
+        ]
     )
     (change,) = project.plan(session, "1").changes
     assert (change.missing, "no copy of it" in change.why) == (True, True)
@@ -120,7 +134,10 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
 def test_what_is_no_plain_file_is_refused(
     project: Project, path: str, make: Callable[[Path, Path], object], why: str, gone: bool
 ) -> None:
-    """To be restored or to be deleted: a link, out of the project, too; a folder; a pipe; what has another name."""
+    """To be restored or to be deleted: a link, out of the project, too; a folder; a pipe.
+
+    What has another name.
+    """
     (project.folder.parent / "b").write_text("x\n")
     make(project.path(path.partition("/")[0]), project.put("real/b", "x\n").parent)
     change = only(project, {path: project.keep(path, None if gone else "old\n")})
@@ -128,7 +145,9 @@ def test_what_is_no_plain_file_is_refused(
     assert why in change.why
 
 
-def test_a_file_that_is_too_large_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_too_large_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of either side."""
     monkeypatch.setattr(plan, "MAX_BYTES", 4)
     project.put("a", "12345")
@@ -171,7 +190,10 @@ def test_a_backup_behind_a_link_is_missing(project: Project, of: str) -> None:
 def test_a_folder_that_was_a_link_then_is_refused(project: Project) -> None:
     """The client notes where a file really lay."""
     project.put("sub/a", "new\n")
-    assert "behind a link" in only(project, {"sub/a": project.keep("a", "old\n") | {"realParentDir": "/else"}}).why
+    assert (
+        "behind a link"
+        in only(project, {"sub/a": project.keep("a", "old\n") | {"realParentDir": "/else"}}).why
+    )
 
 
 def test_a_project_that_is_gone(project: Project) -> None:
@@ -182,12 +204,16 @@ def test_a_project_that_is_gone(project: Project) -> None:
         project.plan(session)
 
 
-def test_a_session_without_a_folder_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_without_a_folder_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The folder that somebody stands in is not taken for its own."""
     monkeypatch.setenv("PWD", str(project.folder))
     lost = [{key: value for key, value in record.items() if key != "cwd"} for record in turns(1)]
     session = locate.session_file(
-        write_session(project.home.config / "projects" / "-else", SESSION, [*lost, snapshot(prompt_id(1), {})])
+        write_session(
+            project.home.config / "projects" / "-else", SESSION, [*lost, snapshot(prompt_id(1), {})]
+        )
     )
     with pytest.raises(CantRestore, match="which folder"):
         project.plan(session)
@@ -211,8 +237,13 @@ def kept_elsewhere(project: Project, key: str) -> SessionFile:
     return locate.session_file(shutil.move(session.path, str(folder)))
 
 
-def test_another_project_where_its_own_was_is_left_alone(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transcripts went with the project; from a folder below it, the recorded folder is not taken for it."""
+def test_another_project_where_its_own_was_is_left_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The transcripts went with the project.
+
+    From a folder below it, the recorded folder is not taken for it.
+    """
     moved = project.folder.with_name("moved")
     (moved / "sub").mkdir(parents=True)
     (moved / "a").write_text("new\n")
@@ -250,15 +281,23 @@ def test_a_read_only_file_is_put_back(project: Project, monkeypatch: pytest.Monk
     assert only(project, {"a": project.keep("a", "old\n")}).action == "restore"
 
 
-def test_a_folder_that_takes_no_files_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_takes_no_files_is_refused(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """For what would be replaced, removed or made in it; what is as it was is no matter."""
     tracked = {"a": project.keep("a", "old\n"), "b": backup(None), "c/d": project.keep("c", "c\n")}
     tracked["same"] = project.keep("same", "same\n")
     for name in ("a", "b", "same"):
         project.put(name, f"{name}\n")
     denied(monkeypatch, os.curdir)
-    changes = {change.place.path: change for change in project.plan(project.simple(tracked)).changes}
-    assert {name for name, change in changes.items() if "nothing can be written" in change.why} == {"a", "b", "c/d"}
+    changes = {
+        change.place.path: change for change in project.plan(project.simple(tracked)).changes
+    }
+    assert {name for name, change in changes.items() if "nothing can be written" in change.why} == {
+        "a",
+        "b",
+        "c/d",
+    }
     assert changes["same"].why == ""
 
 
@@ -272,9 +311,12 @@ def test_a_project_behind_a_link_of_the_users_own(project: Project, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("there", "changed"), [("second\n", False), ("by hand\n", True), (None, True), ("first\n", True)]
+    ("there", "changed"),
+    [("second\n", False), ("by hand\n", True), (None, True), ("first\n", True)],
 )
-def test_what_was_changed_since_the_last_state_is_marked(project: Project, there: str | None, changed: bool) -> None:
+def test_what_was_changed_since_the_last_state_is_marked(
+    project: Project, there: str | None, changed: bool
+) -> None:
     """By hand, or by what no tool tells."""
     if there is not None:
         project.put("a", there)
@@ -288,8 +330,12 @@ def test_what_was_changed_since_the_last_state_is_marked(project: Project, there
     assert project.plan(session).changes[0].changed_since is changed
 
 
-@pytest.mark.parametrize(("there", "changed"), [("written\n", False), ("written\r\n", False), ("by hand\n", True)])
-def test_what_was_changed_since_the_last_edit_is_marked(project: Project, there: str, changed: bool) -> None:
+@pytest.mark.parametrize(
+    ("there", "changed"), [("written\n", False), ("written\r\n", False), ("by hand\n", True)]
+)
+def test_what_was_changed_since_the_last_edit_is_marked(
+    project: Project, there: str, changed: bool
+) -> None:
     """The last turn's edits are in no state yet; the results of its calls tell them."""
     path = project.put("a", there)
     records = [*turns(1), snapshot(prompt_id(1), {"a": project.keep("a", "first\n")})]
@@ -304,7 +350,10 @@ def test_bytes_and_long_texts_are_counted_not_shown(project: Project) -> None:
     data, long = project.plan(
         project.simple({"a": project.keep("a", b"\xff\xfe"), "b": project.keep("b", "1\nx\n")})
     ).changes
-    assert (data.difference.added, data.difference.lines) == (None, ("@@ not text: 2 bytes -> 2 bytes @@",))
+    assert (data.difference.added, data.difference.lines) == (
+        None,
+        ("@@ not text: 2 bytes -> 2 bytes @@",),
+    )
     assert (long.difference.added, long.difference.removed) == (1, 5_999)
 
 
@@ -404,7 +453,8 @@ def test_the_clients_own_folder_is_closed(tmp_path: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("folder", "moved"), [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)]
+    ("folder", "moved"),
+    [("", False), ("/p/a/b", False), ("/elsewhere/a/b", False), ("/p/x/b", True), ("/b", True)],
 )
 def test_a_file_that_lay_behind_a_link(folder: str, moved: bool) -> None:
     """Its real folder did not end as its path says; a project that moved as a whole is fine."""

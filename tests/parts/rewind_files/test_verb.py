@@ -25,11 +25,17 @@ __all__ = ["desk"]
 def project(config_home: ConfigHome, tmp_path: Path) -> Project:
     """A project with a file to restore, one to delete, one to create."""
     made = Project(config_home, tmp_path / "work" / "proj")
-    tracked = {"a": made.keep("a", "old\n"), "b": backup(None), "sub/c": made.keep("sub/c", "gone\n")}
+    tracked = {
+        "a": made.keep("a", "old\n"),
+        "b": backup(None),
+        "sub/c": made.keep("sub/c", "gone\n"),
+    }
     made.session([*turns(2), snapshot(prompt_id(1), tracked), snapshot(prompt_id(2), tracked)])
     made.put("a", "new\n")
     made.put("b", "by the model\n")
-    os.utime(made.home.project(str(made.folder)) / f"{SESSION}.jsonl", (1_700_000_000, 1_700_000_000))
+    os.utime(
+        made.home.project(str(made.folder)) / f"{SESSION}.jsonl", (1_700_000_000, 1_700_000_000)
+    )
     return made
 
 
@@ -53,29 +59,46 @@ def document(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0)
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_dry_run_shows_and_writes_nothing(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_shows_and_writes_nothing(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Every file with what happens to it, and the differences."""
     before = project.tree()
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert 'as at turn 1 "prompt 1"' in out
-    for line in ("restore  a  +1 -1", "delete   b  +0 -1", "create   sub/c  +1 -0", "-new", "+old", "Nothing was writ"):
+    for line in (
+        "restore  a  +1 -1",
+        "delete   b  +0 -1",
+        "create   sub/c  +1 -0",
+        "-new",
+        "+old",
+        "Nothing was writ",
+    ):
         assert line in out
     assert project.tree() == before
     assert not (project.home.config / "resume-hooks").exists()
 
 
-def test_yes_writes_and_undo_takes_back(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_yes_writes_and_undo_takes_back(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The receipt says where the copies are, and how to get them back."""
     before = project.tree()
-    assert "nothing to undo" in document(capsys, SESSION, "--undo", "--yes", code=1)["error"]["message"]
+    assert (
+        "nothing to undo"
+        in document(capsys, SESSION, "--undo", "--yes", code=1)["error"]["message"]
+    )
     done = document(capsys, SESSION, "--to", "1", "--yes")["data"]
     assert {row["path"]: (row["action"], row["status"]) for row in done["files"]} == {
         "a": ("restore", "written"), "b": ("delete", "written"), "sub/c": ("create", "written"),
     }  # fmt: skip
     assert (done["written"], done["complete"], done["to"]["turn"]) == (True, True, 1)
     assert os.path.isdir(done["kept"])
-    assert {name: content for name, (_, content) in project.tree().items()} == {"a": b"old\n", "sub/c": b"gone\n"}
+    assert {name: content for name, (_, content) in project.tree().items()} == {
+        "a": b"old\n",
+        "sub/c": b"gone\n",
+    }
     again = document(capsys, SESSION, "--to", "1", "--yes")["data"]
     assert (again["written"], again["kept"]) == (False, None)
     undone = document(capsys, SESSION, "--undo", "--yes")["data"]
@@ -83,7 +106,9 @@ def test_yes_writes_and_undo_takes_back(project: Project, capsys: pytest.Capture
     assert project.tree() == before
 
 
-def test_it_asks_on_a_terminal(project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_asks_on_a_terminal(
+    project: Project, terminal: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """After it showed what would be overwritten."""
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
     assert terminal == ["\nPut 3 files back (1 of them deleted)?"]
@@ -91,7 +116,9 @@ def test_it_asks_on_a_terminal(project: Project, terminal: list[str], capsys: py
     assert project.path("a").read_text() == "old\n"
 
 
-def test_no_means_no(project: Project, terminal: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_means_no(
+    project: Project, terminal: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is written."""
     monkeypatch.setattr(click, "confirm", lambda *_, **__: False)
     assert run(["rewind-files", SESSION, "--to", "1"]) == 0
@@ -109,27 +136,42 @@ def test_without_a_terminal_it_wants_a_yes(
     assert project.path("a").read_text() == "new\n"
 
 
-@pytest.mark.parametrize("arguments", [[], ["--to", "1", "--undo"], ["--to", "never"], ["--to", "9"]])
-def test_what_makes_no_sense(project: Project, capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments", [[], ["--to", "1", "--undo"], ["--to", "never"], ["--to", "9"]]
+)
+def test_what_makes_no_sense(
+    project: Project, capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
     """Usage errors."""
     assert document(capsys, SESSION, *arguments, "--yes", code=2)["error"]["code"] == "usage"
     assert project.path("a").read_text() == "new\n"
 
 
-def test_all_or_nothing_unless_told_otherwise(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
-    """A refused file holds the others up; with --partial they are written, and the exit code tells."""
+def test_all_or_nothing_unless_told_otherwise(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A refused file holds the others up.
+
+    With --partial they are written, and the exit code tells.
+    """
     project.path("b").unlink()
     os.symlink("a", project.path("b"))
     failed = document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
     assert (failed["code"], "--partial" in failed["remedy"]) == ("cant-restore", True)
     assert project.path("a").read_text() == "new\n"
     done = document(capsys, SESSION, "--to", "1", "--yes", "--partial", code=1)["data"]
-    assert {row["path"]: row["status"] for row in done["files"]} == {"a": "written", "b": "refused", "sub/c": "written"}
+    assert {row["path"]: row["status"] for row in done["files"]} == {
+        "a": "written",
+        "b": "refused",
+        "sub/c": "written",
+    }
     assert project.path("b").is_symlink()
     assert document(capsys, SESSION, "--to", "1", "--dry-run")["data"]["complete"] is False
 
 
-def test_where_no_file_can_be_put_back(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_where_no_file_can_be_put_back(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """It does not say that none differs."""
     for name in ("a", "b", "sub/c"):
         project.path(name).unlink(missing_ok=True)
@@ -147,7 +189,8 @@ def test_nothing_is_left_to_undo(project: Project, capsys: pytest.CaptureFixture
     assert run(["rewind-files", SESSION, "--undo", "--yes"]) == 0
     date = os.path.basename(kept)[:10]
     assert (
-        f"Nothing to undo: every file is already as before the last rewind-files of {date}" in capsys.readouterr().out
+        f"Nothing to undo: every file is already as before the last rewind-files of {date}"
+        in capsys.readouterr().out
     )
 
 
@@ -173,15 +216,22 @@ def test_ctrl_c_in_the_middle(
     assert project.tree() == before
 
 
-def test_a_reference_names_the_session_too(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reference_names_the_session_too(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without a LOCATOR; another one beside it is refused."""
     assert document(capsys, "--to", f"{SESSION[:8]}:2", "--dry-run")["data"]["to"]["turn"] == 2
     other = project.home.project(str(project.folder)) / "00000008-0000-4000-8000-000000000008.jsonl"
     other.write_bytes((other.parent / f"{SESSION}.jsonl").read_bytes())
-    assert "two sessions" in document(capsys, other.stem, "--to", f"{SESSION}:2", "--yes", code=2)["error"]["message"]
+    assert (
+        "two sessions"
+        in document(capsys, other.stem, "--to", f"{SESSION}:2", "--yes", code=2)["error"]["message"]
+    )
 
 
-def test_a_session_without_file_history(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_session_without_file_history(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One sentence, with why that may be."""
     project.session(turns(2))
     error = document(capsys, SESSION, "--to", "1", "--yes", code=1)["error"]
@@ -195,10 +245,14 @@ def test_a_live_session_is_told(project: Project, capsys: pytest.CaptureFixture[
     assert "does not know" in warning
 
 
-def test_hostile_text_does_not_reach_the_terminal(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_text_does_not_reach_the_terminal(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Neither names nor contents of files."""
     name = "x\x1b[2J\n  restore  y"
-    project.session([*turns(1), snapshot(prompt_id(1), {name: project.keep(name, "a\x1b]0;t\x07b\x9b2J\rc\n")})])
+    project.session(
+        [*turns(1), snapshot(prompt_id(1), {name: project.keep(name, "a\x1b]0;t\x07b\x9b2J\rc\n")})]
+    )
     assert run(["rewind-files", SESSION, "--to", "1", "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "\x1b" not in out
@@ -206,7 +260,9 @@ def test_hostile_text_does_not_reach_the_terminal(project: Project, capsys: pyte
     assert "\n  restore  y" not in out
 
 
-def test_many_long_differences_are_cut(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+def test_many_long_differences_are_cut(
+    project: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With what is not shown counted."""
     tracked = {}
     for number in range(12):

@@ -32,7 +32,12 @@ __all__ = ["hands"]
 
 
 NAMES = ("a", "b", "sub/c", "sub/deep/d")
-OLD: dict[str, str | None] = {"a": "old a\n", "b": None, "sub/c": "old c\n", "sub/deep/d": "old d\n"}
+OLD: dict[str, str | None] = {
+    "a": "old a\n",
+    "b": None,
+    "sub/c": "old c\n",
+    "sub/deep/d": "old d\n",
+}
 NEW = {"a": "new a\n", "b": "new b\n", "sub/c": "new c\n"}
 
 
@@ -40,7 +45,9 @@ def planned(project: Project) -> FilesPlan:
     """Two files to be restored, one to be deleted, one to be created with its folder."""
     for name, content in NEW.items():
         project.put(name, content)
-    return project.plan(project.simple({name: project.keep(name, content) for name, content in OLD.items()}))
+    return project.plan(
+        project.simple({name: project.keep(name, content) for name, content in OLD.items()})
+    )
 
 
 def as_old() -> dict[str, bytes]:
@@ -77,7 +84,9 @@ def test_copies_are_private_and_complete(project: Project) -> None:
     assert (modes, stat.S_IMODE(os.stat(kept).st_mode)) == ({0o600}, 0o700)
 
 
-def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_of_the_same_instant_gets_another_name(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And is the newer one; the copies of the first stay."""
     monkeypatch.setattr(clock, "now", lambda: "2026-01-31T09:30:00.000Z")
     kept = writing.write_files(planned(project), project.home.where)
@@ -89,7 +98,9 @@ def test_a_run_of_the_same_instant_gets_another_name(project: Project, monkeypat
 
 
 def _planned_again(project: Project) -> FilesPlan:
-    return project.plan(locate.session_file(str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl")))
+    return project.plan(
+        locate.session_file(str(project.home.project(str(project.folder)) / f"{SESSION}.jsonl"))
+    )
 
 
 def test_an_undo_never_means_an_older_run(project: Project) -> None:
@@ -124,7 +135,9 @@ def test_an_undo_marks_what_was_changed_by_hand_since(project: Project) -> None:
     assert b"by hand\n" in [(Path(kept) / name).read_bytes() for name in os.listdir(kept)]
 
 
-@pytest.mark.parametrize("damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}'])
+@pytest.mark.parametrize(
+    "damage", [b"", b"[]", b"{", b'{"version":1}', b'{"version":9,"root":"/","files":[]}']
+)
 def test_a_damaged_manifest_ends_it(project: Project, damage: bytes) -> None:
     """Nothing is guessed, and no older run taken for the last."""
     writing.write_files(planned(project), project.home.where)
@@ -146,13 +159,17 @@ def swapped(project: Project) -> None:
     "act",
     [
         lambda project: project.put("sub/c", "by hand\n"),
-        lambda project: os.utime(project.put("sub/c", "new c\n"), ns=(1, 1)),  # saved anew as it was
+        lambda project: os.utime(
+            project.put("sub/c", "new c\n"), ns=(1, 1)
+        ),  # saved anew as it was
         lambda project: project.path("sub/c").unlink(),
         lambda project: project.put("sub/deep/d", "by hand\n"),  # where there was none
         swapped,
     ],
 )
-def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Callable[[Project], object]) -> None:
+def test_what_changed_since_it_was_looked_at_is_left(
+    project: Project, act: Callable[[Project], object]
+) -> None:
     """Then nothing at all is written, and no copy kept."""
     decided = planned(project)
     act(project)
@@ -165,7 +182,9 @@ def test_what_changed_since_it_was_looked_at_is_left(project: Project, act: Call
         assert (project.folder.parent / "outside" / "c").read_text() == NEW["sub/c"]
 
 
-def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_takes_no_files_any_more(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is seen before the first file is written."""
     decided = planned(project)
     before = project.tree()
@@ -175,7 +194,9 @@ def test_a_folder_that_takes_no_files_any_more(project: Project, monkeypatch: py
     assert project.tree() == before
 
 
-def test_an_interruption_before_the_first_file(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_before_the_first_file(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing was changed, and no copies stay."""
     decided = planned(project)
     before = project.tree()
@@ -206,7 +227,10 @@ def test_what_a_killed_run_left_is_swept(project: Project) -> None:
 def test_a_set_group_id_bit_of_the_file_stays(project: Project) -> None:
     """Where the permissions are the same; no backup has such a bit."""
     path = project.put("a", "new\n", 0o2755)
-    writing.write_files(project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})), project.home.where)
+    writing.write_files(
+        project.plan(project.simple({"a": project.keep("a", "old\n", mode=0o755)})),
+        project.home.where,
+    )
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("old\n", 0o2755)
 
 
@@ -249,7 +273,9 @@ STEPS = ("link", "replace", "unlink", "fsync", "mkdir", "open")
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("fails", [Crash(), OSError(28, "No space left on device")], ids=["crash", "full"])
+@pytest.mark.parametrize(
+    "fails", [Crash(), OSError(28, "No space left on device")], ids=["crash", "full"]
+)
 def test_wherever_it_stops_each_file_is_old_or_new(
     config_home: ConfigHome, tmp_path: Path, step: str, fails: BaseException
 ) -> None:
@@ -300,20 +326,28 @@ def _recover(environ: dict[str, str]) -> None:
 
 
 def _require_old_or_new(project: Project, before: dict[str, tuple[int, bytes]]) -> None:
-    there = {name: content for name, content in contents(project).items() if not name.endswith(".tmp")}
+    there = {
+        name: content for name, content in contents(project).items() if not name.endswith(".tmp")
+    }
     assert there.keys() <= set(NAMES)
     for name in NAMES:
         old, new = as_old().get(name), before.get(name, (0, None))[1]
         assert there.get(name) in (old, new), name
 
 
-TEXTS = st.one_of(st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max_size=20).map(str.encode))
-FILES = st.dictionaries(st.sampled_from(NAMES), st.tuples(TEXTS, TEXTS, st.sampled_from([0o644, 0o755, 0o600])))
+TEXTS = st.one_of(
+    st.none(), st.binary(max_size=40), st.text("ab\n\r\u2028", max_size=20).map(str.encode)
+)
+FILES = st.dictionaries(
+    st.sampled_from(NAMES), st.tuples(TEXTS, TEXTS, st.sampled_from([0o644, 0o755, 0o600]))
+)
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(FILES)
-def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]) -> None:
+def test_there_and_back_is_where_it_began(
+    tmp_path_factory: pytest.TempPathFactory, tracked: dict[str, Any]
+) -> None:
     """Whatever the files are: put back, they are as kept; taken back, as they were."""
     root = tmp_path_factory.mktemp("any")
     environ = {"CLAUDE_CONFIG_DIR": str(root / "config")}
@@ -323,11 +357,18 @@ def test_there_and_back_is_where_it_began(tmp_path_factory: pytest.TempPathFacto
             project.put(name, new, mode)
     before = project.tree()
     decided = project.plan(
-        project.simple({name: project.keep(name, old, mode=0o640) for name, (old, _new, _mode) in tracked.items()})
+        project.simple(
+            {
+                name: project.keep(name, old, mode=0o640)
+                for name, (old, _new, _mode) in tracked.items()
+            }
+        )
     )
     if decided.wanted_changes:
         writing.write_files(decided, Where(environ))
-    assert contents(project) == {name: old for name, (old, _new, _mode) in tracked.items() if old is not None}
+    assert contents(project) == {
+        name: old for name, (old, _new, _mode) in tracked.items() if old is not None
+    }
     if decided.wanted_changes:
         writing.write_files(writing.plan_undo(SESSION, Where(environ)), Where(environ))
     assert project.tree() == before
@@ -338,7 +379,9 @@ def test_it_is_refused(config_home: ConfigHome, cli: Cli) -> None:
     assert_refused(config_home, cli, ("rewind-files", ARCHIVED, "--to", "last", "--yes"))
 
 
-def test_undo_means_the_run_that_was_last(tmp_path: Path, config_home: ConfigHome, hands: Clock) -> None:
+def test_undo_means_the_run_that_was_last(
+    tmp_path: Path, config_home: ConfigHome, hands: Clock
+) -> None:
     """Also where the clock went back between two runs: runs sort as they were made."""
     project = Project(config_home, tmp_path / "work" / "proj")
     names: list[str] = []

@@ -18,7 +18,15 @@ from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.parts.secrets.audit import FILE_NAME, Audit, audit_sessions
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.sessions.locate import session_file
-from tests.builders import SESSION, ConfigHome, conversation, session_bytes, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.redaction.planted import private_key, some
 
@@ -50,7 +58,11 @@ def test_a_secret_is_told_by_kind_place_and_age(config_home: ConfigHome, session
     """With the reference that read understands, its length, and no part of it."""
     (leak,) = look(config_home).leaks
     number = session.read_bytes().count(b"\n") - 1
-    assert (leak.kind, leak.place, leak.reference) == ("github-pat", "transcript", f"{SESSION}:{number}")
+    assert (leak.kind, leak.place, leak.reference) == (
+        "github-pat",
+        "transcript",
+        f"{SESSION}:{number}",
+    )
     assert (leak.uuid, leak.time, leak.length) == ("leak", "2026-01-31T09:31:39.000Z", 40)
     assert session.read_bytes()[leak.offset : leak.offset + leak.length] == GITHUB.encode()
 
@@ -66,7 +78,9 @@ def test_the_name_of_a_folder_is_told_once(config_home: ConfigHome) -> None:
 
 def test_a_name_that_no_client_needs_is_redacted() -> None:
     """Of a plan and of a model: no client links anything by these."""
-    line = session_bytes([{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}])
+    line = session_bytes(
+        [{"slug": GITHUB, "message": {"role": "assistant", "model": GITHUB, "content": "done"}}]
+    )
     redacted, secrets = redact_line(line.replace(b"\n", b""))
     assert GITHUB.encode() not in redacted
     assert [secret.kind for secret in secrets] == ["github-pat"] * 2
@@ -86,15 +100,23 @@ def test_only_appended_bytes_are_read(config_home: ConfigHome, session: Path) ->
     assert first.read == first.size == session.stat().st_size
     assert look(config_home).read == 0
     with session.open("ab") as stream:
-        stream.write(session_bytes([user(f"and PASSWORD={some(RNG, 14)}", uuid="more", parent="leak", ts=120)]))
+        stream.write(
+            session_bytes(
+                [user(f"and PASSWORD={some(RNG, 14)}", uuid="more", parent="leak", ts=120)]
+            )
+        )
     again = look(config_home)
     assert again.read == session.stat().st_size - first.size
     assert [leak.kind for leak in again.leaks] == ["github-pat", "password"]
 
 
-def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(config_home: ConfigHome, session: Path) -> None:
+def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(
+    config_home: ConfigHome, session: Path
+) -> None:
     """What a writer has not finished counts once."""
-    whole = session_bytes([user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)])
+    whole = session_bytes(
+        [user(f"again {GITHUB} " + "x" * 200, uuid="torn", parent="leak", ts=130)]
+    )
     with session.open("ab") as stream:
         stream.write(whole[:-60])
     assert len(look(config_home).leaks) == 2
@@ -105,7 +127,9 @@ def test_a_torn_line_is_looked_at_and_again_when_it_is_whole(config_home: Config
 
 
 @pytest.mark.parametrize("way", ["replaced", "cut", "rewritten"])
-def test_a_rewritten_file_is_looked_at_anew(config_home: ConfigHome, session: Path, way: str) -> None:
+def test_a_rewritten_file_is_looked_at_anew(
+    config_home: ConfigHome, session: Path, way: str
+) -> None:
     """Another file in its place, fewer bytes, or other bytes under the same name."""
     look(config_home)
     clean = session_bytes(conversation(3, prefix="n"))
@@ -121,11 +145,21 @@ def test_a_rewritten_file_is_looked_at_anew(config_home: ConfigHome, session: Pa
 
 
 def test_a_damaged_memory_costs_a_look(config_home: ConfigHome, session: Path) -> None:
-    """What can't be understood, or is of other rules, counts as nothing; so do rows of any other form."""
+    """What can't be understood, or is of other rules, counts as nothing.
+
+    So do rows of any other form.
+    """
     look(config_home)
     value = orjson.loads(state(config_home).read_bytes())
     hostile = orjson.dumps(value | {"files": {str(session): ["a", {}, None]}})
-    for content in (b"", b"[]", b"{", b'{"version":1,"rules":"other","files":{}}', b'{"files":[1]}', hostile):
+    for content in (
+        b"",
+        b"[]",
+        b"{",
+        b'{"version":1,"rules":"other","files":{}}',
+        b'{"files":[1]}',
+        hostile,
+    ):
         state(config_home).write_bytes(content)
         found = look(config_home)
         assert len(found.leaks) == 1
@@ -156,7 +190,9 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
     (own / "tool-results" / "a.txt").write_text(f"cat id_rsa\n{KEY}\n")
     (own / "subagents").mkdir()
     agent = own / "subagents" / "agent-a1b2c3d4.jsonl"
-    agent.write_bytes(session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)]))
+    agent.write_bytes(
+        session_bytes([user(f"use {GITHUB}", uuid="sub", parent=None, ts=1, isSidechain=True)])
+    )
     found = {(leak.place, leak.kind): leak for leak in look(config_home).leaks}
     assert set(found) == {
         ("transcript", "github-pat"), ("sidecar", "private-key"), ("sub-agent", "github-pat"),
@@ -194,7 +230,11 @@ LISTED = "ghp_" + some(random.Random(4), 36)
 
 def leaky(home: ConfigHome, own: str = SESSION) -> None:
     """A session that holds a secret."""
-    write_session(home.project(), own, [*conversation(2, session_id=own), user(f"use {LISTED}", uuid="u", parent=None)])
+    write_session(
+        home.project(),
+        own,
+        [*conversation(2, session_id=own), user(f"use {LISTED}", uuid="u", parent=None)],
+    )
 
 
 def listed(cli: Cli, *words: str) -> dict[str, Any]:
@@ -212,7 +252,10 @@ def test_a_clean_session(config_home: ConfigHome, cli: Cli) -> None:
     said = "No secrets found in 1 file of session 11111111 alone (others: --project, --all).\n"
     assert (done.returncode, done.stdout.decode()) == (0, said)
     done = cli("scrub", "--list", "--all")
-    assert (done.returncode, done.stdout.decode()) == (0, "No secrets found in 1 file of all sessions.\n")
+    assert (done.returncode, done.stdout.decode()) == (
+        0,
+        "No secrets found in 1 file of all sessions.\n",
+    )
 
 
 def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) -> None:
@@ -223,7 +266,10 @@ def test_a_place_that_can_not_be_looked_at(config_home: ConfigHome, cli: Cli) ->
     note.write_text("{")
     done = cli("scrub", "--list", "--all")
     assert done.returncode == 1
-    assert done.stdout.decode() == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
+    assert (
+        done.stdout.decode()
+        == "No secrets found in 2 files of all sessions. Some could not be looked at.\n"
+    )
     assert f"{note.parent} could not be looked at" in done.stderr.decode()
     assert cli("scrub", "--list", SESSION).returncode == 0
 
@@ -236,7 +282,8 @@ def test_a_session_with_secrets(config_home: ConfigHome, cli: Cli) -> None:
     assert done.returncode == 1
     assert lines[0] == f"2026-01-31 09:30  github-pat, 40 characters  transcript  {SESSION}:4"
     assert (
-        lines[1] == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
+        lines[1]
+        == "1 place with secrets in 1 file of session 11111111 alone (others: --project, --all): 1 github-pat."
     )
     assert f"resume-hooks scrub {SESSION}" in lines[3]
     data = listed(cli, SESSION)

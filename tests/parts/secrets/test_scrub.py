@@ -40,10 +40,13 @@ def test_a_child_and_what_still_holds_them(path: Path, document: Document) -> No
     data = found["data"]
     assert (data["written"], data["in_place"], data["receipt"]["kind"]) == (True, False, "scrub")
     assert ONE.encode() not in Path(data["receipt"]["file"]).read_bytes()
-    assert [(place["kind"], place["relation"], place["secrets"], place["state"]) for place in data["places"]] == [
-        ("transcript", "own", {"github-pat": 1}, "held")
-    ]
-    assert any(f"resume-hooks scrub {SESSION} --in-place" in warning for warning in found["warnings"])
+    assert [
+        (place["kind"], place["relation"], place["secrets"], place["state"])
+        for place in data["places"]
+    ] == [("transcript", "own", {"github-pat": 1}, "held")]
+    assert any(
+        f"resume-hooks scrub {SESSION} --in-place" in warning for warning in found["warnings"]
+    )
     assert ONE in path.read_text()
     assert ONE not in json.dumps(found)
 
@@ -67,12 +70,20 @@ def test_a_place_that_can_not_be_looked_at(path: Path, config_home: ConfigHome, 
     for _ in range(2):
         done = cli("scrub", SESSION, "--in-place", "--yes")
         assert done.returncode == 1
-        assert f"still here:\n  other vault  {note.parent}\n    It could not be looked at" in done.stdout.decode()
+        assert (
+            f"still here:\n  other vault  {note.parent}\n    It could not be looked at"
+            in done.stdout.decode()
+        )
     assert ONE not in path.read_text()
 
 
-def test_in_place_of_a_session_that_the_vault_alone_has(path: Path, config_home: ConfigHome, cli: Cli) -> None:
-    """Its kept copy is rewritten, and all else as of any other session; the title is told without the secret."""
+def test_in_place_of_a_session_that_the_vault_alone_has(
+    path: Path, config_home: ConfigHome, cli: Cli
+) -> None:
+    """Its kept copy is rewritten, and all else as of any other session.
+
+    The title is told without the secret.
+    """
     assert cli("archive", SESSION).returncode == 0
     laid(config_home.config / "resume-hooks" / "pending" / "waiting-x", ONE.encode())
     path.unlink()
@@ -84,7 +95,9 @@ def test_in_place_of_a_session_that_the_vault_alone_has(path: Path, config_home:
 
 
 @pytest.mark.parametrize("words", [(), ("--in-place",)])
-def test_a_dry_run_writes_nothing(path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+def test_a_dry_run_writes_nothing(
+    path: Path, config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+) -> None:
     """Not a byte, in no folder; the places are told all the same, without the secret."""
     before = {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()}
     done = cli("scrub", SESSION, "--dry-run", *words)
@@ -92,25 +105,34 @@ def test_a_dry_run_writes_nothing(path: Path, config_home: ConfigHome, cli: Cli,
     assert str(path) in done.stdout.decode()
     assert "Nothing was written." in done.stdout.decode()
     assert ONE not in (done.stdout + done.stderr).decode()
-    assert {each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()} == before
+    assert {
+        each: each.read_bytes() for each in config_home.root.rglob("*") if each.is_file()
+    } == before
 
 
 def test_a_secret_of_the_users_own(path: Path, document: Document, cli: Cli) -> None:
     """It comes by stdin alone; no message repeats it."""
     laid(path, path.read_bytes().replace(ONE.encode(), b"open sesame today"))
     assert document("scrub", SESSION, "--in-place", "--yes")["data"]["written"] is False
-    done = cli("scrub", SESSION, "--in-place", "--yes", "--secret-stdin", stdin=b"open sesame today\n")
+    done = cli(
+        "scrub", SESSION, "--in-place", "--yes", "--secret-stdin", stdin=b"open sesame today\n"
+    )
     assert done.returncode == 0
     assert b"sesame" not in done.stdout + done.stderr
     assert "[secret removed: named]" in path.read_text()
 
 
-def test_what_could_not_be_done_costs_the_exit_code(path: Path, document: Document, cli: Cli) -> None:
+def test_what_could_not_be_done_costs_the_exit_code(
+    path: Path, document: Document, cli: Cli
+) -> None:
     """A place of the family that is left is told, with exit code 1."""
     picture = laid(path.with_suffix("") / "tool-results" / "a.bin", b"\0" + ONE.encode())
     done = cli("scrub", SESSION, "--in-place", "--yes", "--json")
     data = json.loads(done.stdout)["data"]
-    assert (done.returncode, [place["state"] for place in data["places"]]) == (1, ["left", "removed"])
+    assert (done.returncode, [place["state"] for place in data["places"]]) == (
+        1,
+        ["left", "removed"],
+    )
     assert picture.stat().st_mtime == LONG_AGO
     assert document("scrub", SESSION)["data"]["receipt"] is None
 
@@ -118,14 +140,19 @@ def test_what_could_not_be_done_costs_the_exit_code(path: Path, document: Docume
 def test_only_a_kind(path: Path, document: Document) -> None:
     """A kind that is not there takes nothing out."""
     assert document("scrub", SESSION, "--kind", "aws-access-token")["data"]["receipt"] is None
-    assert document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"] is True
+    assert (
+        document("scrub", SESSION, "--kind", "github-pat", "--in-place", "--yes")["data"]["written"]
+        is True
+    )
     assert ONE not in path.read_text()
 
 
 def test_a_live_session(path: Path, document: Document) -> None:
     """A child is made of it; in place it is refused."""
     os.utime(path)
-    assert document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
+    assert (
+        document("scrub", SESSION, "--in-place", "--yes", code=1)["error"]["code"] == "session-open"
+    )
     assert ONE in path.read_text()
     assert document("scrub", SESSION)["data"]["open"]
 
@@ -147,7 +174,9 @@ def test_a_live_session(path: Path, document: Document) -> None:
         (["--list", "--output-dir", "."], "--output-dir and --list exclude"),
     ],
 )
-def test_words_that_mean_nothing_together(path: Path, cli: Cli, words: list[str], said: str) -> None:
+def test_words_that_mean_nothing_together(
+    path: Path, cli: Cli, words: list[str], said: str
+) -> None:
     """A usage error before anything is looked at."""
     before = sorted(path.parents[3].rglob("*"))
     done = cli("scrub", SESSION, *words)
@@ -158,9 +187,16 @@ def test_words_that_mean_nothing_together(path: Path, cli: Cli, words: list[str]
 
 
 @pytest.mark.parametrize(("answer", "there"), [("n", True), ("y", False)])
-def test_it_asks_on_a_terminal(path: Path, config_home: ConfigHome, answer: str, there: bool) -> None:
+def test_it_asks_on_a_terminal(
+    path: Path, config_home: ConfigHome, answer: str, there: bool
+) -> None:
     """The places are shown first; only a yes takes anything out."""
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src"), "TERM": "dumb", **config_home.environ}
+    env = {
+        "PATH": "/usr/bin:/bin",
+        "PYTHONPATH": str(REPO / "src"),
+        "TERM": "dumb",
+        **config_home.environ,
+    }
     words = ["-m", "resume_hooks", "scrub", SESSION, "--in-place"]
     with pexpect.spawn(
         sys.executable, words, env=env, cwd=str(config_home.root), encoding="utf-8", timeout=30
@@ -186,7 +222,9 @@ def files(config_home: ConfigHome) -> list[Path]:
     session = config_home.project() / f"{SESSION}.jsonl"
     text = session.with_suffix("") / "tool-results" / "out.txt"
     text.parent.mkdir(parents=True)
-    text.write_text("\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TORN}…", encoding="utf-8")
+    text.write_text(
+        "\n\n".join(f"“{one.text}”" for one in examples()) + f"\n\n{TORN}…", encoding="utf-8"
+    )
     laid(session, session_bytes(rows))
     return [session, text]
 
@@ -202,12 +240,17 @@ def test_whatever_is_written_is_text(files: list[Path], document: Document, tmp_
     document("scrub", SESSION, "--in-place", "--yes")
     for path in (page, shared, Path(child), session, text):
         assert TORN[-64:] not in path.read_text(encoding="utf-8")
-    said = [json.loads(row)["message"]["content"] for row in session.read_text(encoding="utf-8").splitlines()]
+    said = [
+        json.loads(row)["message"]["content"]
+        for row in session.read_text(encoding="utf-8").splitlines()
+    ]
     assert [row[0] + row[-1] for row in said[:-1]] == ["……"] * len(examples())
     assert text.read_text(encoding="utf-8").count("”") == len(examples())
 
 
-def test_a_full_disk_is_told(path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_told(
+    path: Path, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What lies beside a session can't be scrubbed: a sentence, no bug of ours, and no child."""
     outputs = path.with_suffix("") / "tool-results"
     outputs.mkdir(parents=True)
@@ -218,6 +261,9 @@ def test_a_full_disk_is_told(path: Path, config_home: ConfigHome, monkeypatch: p
 
     monkeypatch.setattr(purge, "private_folder", full)
     with pytest.raises(WriteFailed, match="No space left"):
-        write(child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()), config_home.where)
+        write(
+            child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner()),
+            config_home.where,
+        )
     assert [*path.parent.glob("*.jsonl")] == [path]
     assert [each.name for each in path.parent.iterdir() if each.is_dir()] == [SESSION]

@@ -25,7 +25,11 @@ def documents(home: ConfigHome) -> Try:
         form = draws.pick((HTML, HTML, MARKDOWN))
         what = draws.pick((WHOLE, EVERYTHING, LIVE_ONLY))
         choice = DocumentOptions(
-            form, redact=draws.coin(), thoughts=draws.coin(), what=what, limit=draws.pick((0, 7, 1_000))
+            form,
+            redact=draws.coin(),
+            thoughts=draws.coin(),
+            what=what,
+            limit=draws.pick((0, 7, 1_000)),
         )
         session = SessionFile(SESSION, path, 0.0, os.path.getsize(path))
         try:

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, assistant, custom_title, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.parts.share.export.conftest import GITHUB, talk
 
@@ -97,7 +105,9 @@ def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path)
     """It is said, in the document too."""
     answer = document("export", SESSION, "--no-redact", "-o", "raw.md")
     assert answer["data"]["redacted"] is None
-    assert answer["warnings"] == ["Nothing was taken out: look for secrets before you give it away."]
+    assert answer["warnings"] == [
+        "Nothing was taken out: look for secrets before you give it away."
+    ]
     text = (here / "raw.md").read_text()
     assert GITHUB in text
     assert "Nothing was taken out" in text
@@ -105,26 +115,45 @@ def test_without_redaction(cli: Cli, document: Document, file: Path, here: Path)
 
 def test_a_lineage(document: Document, file: Path, here: Path, config_home: ConfigHome) -> None:
     """Oldest first in one document; what a child holds of its parent is told once."""
-    told = {"parent_session_file": str(file), "parent_session_id": SESSION, "continuation_type": "trim"}
+    told = {
+        "parent_session_file": str(file),
+        "parent_session_id": SESSION,
+        "continuation_type": "trim",
+    }
     head = {"continue_metadata": told}
     rows = talk()[:-1]
-    more = assistant("The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD)
+    more = assistant(
+        "The child's own words.", uuid="own", parent=rows[-1]["uuid"], ts=50, session_id=CHILD
+    )
     copies = [{**row, "sessionId": CHILD} for row in rows]
-    write_session(config_home.project(), CHILD, [head, *copies, more, custom_title("The child", CHILD)])
+    write_session(
+        config_home.project(), CHILD, [head, *copies, more, custom_title("The child", CHILD)]
+    )
     data = document("export", CHILD, "--lineage", "-o", "both.md")["data"]
     assert data["sessions"] == [SESSION, CHILD]
     text = (here / "both.md").read_text()
     assert text.count("> Find out why uploads fail") == 1
-    assert text.index("Uploads: a pool") < text.index("The child\n") < text.index("The child's own words.")
+    assert (
+        text.index("Uploads: a pool")
+        < text.index("The child\n")
+        < text.index("The child's own words.")
+    )
     assert "| Taken over | 20 records, shown above |" in text
     page = document("export", CHILD, "--lineage")["data"]
     assert Path(page["document"]).read_text().count("<h1") == 2
 
 
-def test_an_ancestor_that_is_gone(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:
-    """Where the vault has it, it is told as if it were there; else a warning says that it is gone."""
+def test_an_ancestor_that_is_gone(
+    cli: Cli, document: Document, file: Path, config_home: ConfigHome
+) -> None:
+    """Where the vault has it, it is told as if it were there.
+
+    Else a warning says that it is gone.
+    """
     head = {"continue_metadata": {"parent_session_file": str(file), "parent_session_id": SESSION}}
-    write_session(config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)])
+    write_session(
+        config_home.project(), CHILD, [head, user("And then?", uuid="own", session_id=CHILD)]
+    )
     kept = file.rename(file.with_suffix(".kept"))
     assert document("export", CHILD, "--lineage")["warnings"] == [f"An ancestor is gone: {SESSION}"]
     kept.rename(file)
@@ -156,7 +185,9 @@ def test_a_bundle(document: Document, cli: Cli, file: Path, here: Path) -> None:
         (("-o", "nowhere/talk.html"), 1),
     ],
 )
-def test_what_is_refused(cli: Cli, file: Path, here: Path, words: tuple[str, ...], code: int) -> None:
+def test_what_is_refused(
+    cli: Cli, file: Path, here: Path, words: tuple[str, ...], code: int
+) -> None:
     """With a sentence, and nothing is written."""
     done = cli("export", SESSION, *words)
     assert done.returncode == code
@@ -178,11 +209,16 @@ def test_a_sub_agent(cli: Cli, config_home: ConfigHome, here: Path) -> None:
 
 
 @pytest.mark.part("codex")
-def test_a_bundle_of_another_agent_is_refused(config_home: ConfigHome, cli: Cli, here: Path) -> None:
+def test_a_bundle_of_another_agent_is_refused(
+    config_home: ConfigHome, cli: Cli, here: Path
+) -> None:
     """What would be imported as a session of this client is no such session; a page is."""
     from tests.parts.codex.rollouts import THREAD, meta, said, write
 
-    write(config_home.root / ".codex", [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)])
+    write(
+        config_home.root / ".codex",
+        [meta(), said("user", "Tune the parser", 1), said("assistant", "Tuned.", 2)],
+    )
     done = cli("export", THREAD, "-o", str(here / "a.json"))
     assert b"A bundle holds sessions of Claude Code alone" in done.stderr
     assert cli("export", THREAD, "-o", str(here / "a.html")).returncode == 0

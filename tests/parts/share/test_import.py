@@ -13,7 +13,15 @@ import pytest
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.paths import project_key
 from tests import strangers
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_bytes,
+    session_id,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.desk import Desk
 from tests.derive.imports.test_bundle import bundled, kept
@@ -23,11 +31,16 @@ CONTENT = session_bytes([*conversation(3), custom_title("Fix the parser")])
 
 def left(home: ConfigHome) -> list[str]:
     """Every file below the config home."""
-    return sorted(str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file())
+    return sorted(
+        str(path.relative_to(home.config)) for path in home.config.rglob("*") if path.is_file()
+    )
 
 
 def test_the_standard_input(document: Document, config_home: ConfigHome) -> None:
-    """What a pipe brings is checked, and a new session of the current folder; nothing else is left of it."""
+    """What a pipe brings is checked, and a new session of the current folder.
+
+    Nothing else is left of it.
+    """
     data = document("import", "-", stdin=CONTENT)["data"]
     assert data["imported"] == {
         "source": "the standard input",
@@ -90,7 +103,9 @@ def test_a_dry_run(cli: Cli, document: Document, config_home: ConfigHome, tmp_pa
     assert not Path(config_home.where.state).exists()
 
 
-def test_the_same_twice(cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+def test_the_same_twice(
+    cli: Cli, document: Document, config_home: ConfigHome, tmp_path: Path
+) -> None:
     """The session that is there is named, and nothing is written unless that is forced."""
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT)
@@ -114,12 +129,22 @@ def test_what_is_hidden_and_damaged_is_told(cli: Cli, tmp_path: Path) -> None:
     records[2]["isMeta"] = True
     path.write_bytes(session_bytes([*records, b"garbage"]))
     text = cli("import", str(path)).stdout.decode()
-    assert "4 records of 5 lines, 1 damaged; 1 of them the model reads and the screen does not show" in text
+    assert (
+        "4 records of 5 lines, 1 damaged; 1 of them the model reads and the screen does not show"
+        in text
+    )
 
 
-@pytest.mark.parametrize(("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)])
-def test_what_breaks_off_is_told(cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool) -> None:
-    """A last line that is half a record, where no length tells that more was to come; also of a pipe, and before."""
+@pytest.mark.parametrize(
+    ("end", "warned"), [(b'{"type":"us', True), (b'{"type":"x"}', False), (b"garbage\n", False)]
+)
+def test_what_breaks_off_is_told(
+    cli: Cli, document: Document, tmp_path: Path, end: bytes, warned: bool
+) -> None:
+    """A last line that is half a record, where no length tells that more was to come.
+
+    Also of a pipe, and before.
+    """
     path = tmp_path / "x.jsonl"
     path.write_bytes(CONTENT + end)
     told = "It ends in the middle of a record: it may not be whole."
@@ -151,8 +176,13 @@ def test_a_hostile_name_and_title(cli: Cli, tmp_path: Path) -> None:
         ("pipe", 1, "can't be read"),
     ],
 )
-def test_what_is_refused(document: Document, config_home: ConfigHome, source: str, code: int, message: str) -> None:
-    """One sentence, the documented exit code, no secret, and nothing left; of an address its query may hold a key."""
+def test_what_is_refused(
+    document: Document, config_home: ConfigHome, source: str, code: int, message: str
+) -> None:
+    """One sentence, the documented exit code, no secret, and nothing left.
+
+    Of an address its query may hold a key.
+    """
     os.mkfifo(config_home.root / "here" / "pipe")
     error = document("import", source, code=code)["error"]
     assert message in error["message"]
@@ -165,7 +195,11 @@ def test_what_is_refused(document: Document, config_home: ConfigHome, source: st
 @pytest.mark.parametrize(
     ("content", "code", "message"),
     [
-        (b"<!doctype html><title>Sign in</title>", "not-a-transcript", "is a web page, not a transcript"),
+        (
+            b"<!doctype html><title>Sign in</title>",
+            "not-a-transcript",
+            "is a web page, not a transcript",
+        ),
         (b"", "not-a-transcript", "holds no conversation"),
         (bytes(200_000), "import-failed", "larger than"),
         (gzip.compress(bytes(10_000_000)), "import-failed", "larger than"),
@@ -184,13 +218,17 @@ def test_what_a_pipe_may_bring(
 @pytest.mark.parametrize(
     ("option", "message"), [("--start", "--start needs the terminal"), ("--whole", "not a bundle")]
 )
-def test_what_has_no_sense(document: Document, config_home: ConfigHome, option: str, message: str) -> None:
+def test_what_has_no_sense(
+    document: Document, config_home: ConfigHome, option: str, message: str
+) -> None:
     """A client on the rest of a pipe could not be typed into; a mere transcript is nobody's own."""
     assert message in document("import", "-", option, code=2, stdin=CONTENT)["error"]["message"]
     assert left(config_home) == []
 
 
-def test_a_session_of_this_machine(document: Document, config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_session_of_this_machine(
+    document: Document, config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A copy of one is a fork, which stays linked; a link to one is one, too."""
     path = write_session(config_home.project(), SESSION, conversation(1))
     link = tmp_path / "x.jsonl"
@@ -211,7 +249,12 @@ def test_start(cli: Cli, tmp_path: Path) -> None:
     client.write_text('#!/bin/sh\necho "started in $PWD: $*"\n')
     client.chmod(0o755)
     done = cli(
-        "import", str(path), "--start", "--home", str(tmp_path), environ={"PATH": f"{client.parent}:/usr/bin:/bin"}
+        "import",
+        str(path),
+        "--start",
+        "--home",
+        str(tmp_path),
+        environ={"PATH": f"{client.parent}:/usr/bin:/bin"},
     )
     assert done.returncode == 0
     assert f"started in {tmp_path}: --resume ".encode() in done.stdout
@@ -231,7 +274,10 @@ def path(config_home: ConfigHome) -> Path:
 
 
 def test_whole(document: Document, path: Path) -> None:
-    """The receipt is that of the last session; each is told with both of its names; through a pipe as of a file."""
+    """The receipt is that of the last session; each is told with both of its names.
+
+    Through a pipe as of a file.
+    """
     data = document("import", "-", "--whole", stdin=path.read_bytes())["data"]
     form_of_verb("import").model_validate(data)
     assert (data["session_id"], data["kind"], data["written"]) == (TWO, "import", True)
@@ -264,7 +310,10 @@ def test_a_dry_run_of_a_bundle(document: Document, path: Path, config_home: Conf
 
 
 def test_a_page_is_asked_about_and_imported(desk: Desk, tmp_path: Path) -> None:
-    """It becomes a session of this folder, and the client starts on that; without a yes nothing is made."""
+    """It becomes a session of this folder, and the client starts on that.
+
+    Without a yes nothing is made.
+    """
     page = tmp_path / "far.html"
     page.write_bytes(session_bytes([*conversation(2), custom_title("From afar")]))
     known = desk.ids()

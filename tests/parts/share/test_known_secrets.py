@@ -44,7 +44,8 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 ROUNDS = [
     form
     for form in FORMS
-    if redact(form.words.format(form.make(random.Random(form.name))))[1] and "\n" not in form.make(random.Random(1))
+    if redact(form.words.format(form.make(random.Random(form.name))))[1]
+    and "\n" not in form.make(random.Random(1))
 ]
 
 
@@ -52,24 +53,51 @@ def records(form: Form, secret: str) -> list[Record]:
     """A session with a secret in its first prompt, a title, a call, a result, a patch and the names of files."""
     told = form.words.format(secret)
     file = f"/srv/{secret}.txt"
-    patch = [{"oldStart": 1, "oldLines": 1, "newStart": 1, "newLines": 1, "lines": [f"-{secret}", f"+x {secret[:9]}…"]}]
+    patch = [
+        {
+            "oldStart": 1,
+            "oldLines": 1,
+            "newStart": 1,
+            "newLines": 1,
+            "lines": [f"-{secret}", f"+x {secret[:9]}…"],
+        }
+    ]
     return [
         user(f"deploy {secret} with:\n{told}\nplease", uuid="a", parent=None, ts=1, cwd="/srv"),
         custom_title(f"deploy {secret} now"),
-        tool_use("t1", uuid="b", parent="a", ts=2, name="Write", tool_input={"file_path": file, "content": secret}),
+        tool_use(
+            "t1",
+            uuid="b",
+            parent="a",
+            ts=2,
+            name="Write",
+            tool_input={"file_path": file, "content": secret},
+        ),
         {
             **tool_result("t1", f"wrote {file}: '{secret}'", uuid="c", parent="b", ts=3),
-            "toolUseResult": {"filePath": file, "structuredPatch": patch, "originalFile": f"a\n{secret}\n"},
+            "toolUseResult": {
+                "filePath": file,
+                "structuredPatch": patch,
+                "originalFile": f"a\n{secret}\n",
+            },
         },
         assistant(f"I wrote `{secret}` into {file}.", uuid="d", parent="c", ts=4, tokens=9),
-        {"type": "file-history-snapshot", "messageId": "m", "snapshot": {"trackedFileBackups": {file: {}}}},
+        {
+            "type": "file-history-snapshot",
+            "messageId": "m",
+            "snapshot": {"trackedFileBackups": {file: {}}},
+        },
     ]
 
 
 def left(text: str, secret: str, without: str) -> list[str]:
     """The runs of a secret's characters in a text that the same text about another secret does not hold."""
     runs = {secret[at : at + CHANCE] for at in range(len(secret) - CHANCE + 1)}
-    short = {secret[at : at + PART] for at in range(len(secret) - PART + 1) if not secret[at : at + PART].isalnum()}
+    short = {
+        secret[at : at + PART]
+        for at in range(len(secret) - PART + 1)
+        if not secret[at : at + PART].isalnum()
+    }
     text, without = (_ID.sub("", each) for each in (text, without))
     return sorted(run for run in runs | short if run in text and run not in without)
 
@@ -109,12 +137,24 @@ def test_no_output_holds_any_of_it(config_home: ConfigHome, form: Form) -> None:
 @pytest.mark.parametrize("value", ["xho9ypjaxtb", "Vq7#kd!w"])
 def test_a_value_on_the_line_below_its_name(config_home: ConfigHome, value: str) -> None:
     """A title is one line: the rule that finds the value over two lines finds it there no more."""
-    rows = [user(f"deploy with:\npassword: >-\n  {value}\nand go on", uuid="a", parent=None, ts=1, cwd="/srv")]
+    rows = [
+        user(
+            f"deploy with:\npassword: >-\n  {value}\nand go on",
+            uuid="a",
+            parent=None,
+            ts=1,
+            cwd="/srv",
+        )
+    ]
     path = write_session(config_home.project("/srv"), SESSION, rows)
-    document = Document([session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where)
+    document = Document(
+        [session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where
+    )
     assert value not in b"".join(document.chunks()).decode()
     assert value[:3].lower() not in document.name
-    child = write(agents.fresh(session_file(path), config_home.where, kind="handoff"), config_home.where)
+    child = write(
+        agents.fresh(session_file(path), config_home.where, kind="handoff"), config_home.where
+    )
     assert value not in Path(child.file).read_text()
 
 
@@ -126,7 +166,9 @@ def test_a_file_that_is_named_after_a_secret_stays(config_home: ConfigHome) -> N
     results.mkdir(parents=True)
     (results / "xho9ypjaxtb.txt").write_text("fine\n")
     (results / "other.txt").write_text("see xho9ypjaxtb\n")
-    document = Document([session_file(path)], DocumentOptions(JSON, True, True, WHOLE, 0), config_home.where)
+    document = Document(
+        [session_file(path)], DocumentOptions(JSON, True, True, WHOLE, 0), config_home.where
+    )
     bundle = b"".join(document.chunks()).decode()
     assert "xho9" not in bundle
     assert "other.txt" in bundle
@@ -136,7 +178,12 @@ def test_letters_of_full_width_in_the_name_of_a_page(config_home: ConfigHome) ->
     """A file's name has plain letters, and so not those of a secret either."""
     word = "xho9ypjaxtbw"
     wide = "".join(chr(ord(letter) + 0xFEE0) for letter in word)
-    records = [user(f"password: {word}", uuid="a", parent=None, ts=1), assistant("ok", uuid="b", parent="a", ts=2)]
+    records = [
+        user(f"password: {word}", uuid="a", parent=None, ts=1),
+        assistant("ok", uuid="b", parent="a", ts=2),
+    ]
     path = write_session(config_home.project(), SESSION, [*records, custom_title(f"deploy {wide}")])
-    document = Document([session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where)
+    document = Document(
+        [session_file(path)], DocumentOptions("html", True, True, WHOLE, LIMIT), config_home.where
+    )
     assert word[:4] not in document.name

@@ -1,4 +1,7 @@
-"""share: one file to be read and to be gone on with; what is taken out of it; what import refuses."""
+"""share: one file to be read and to be gone on with; what is taken out of it.
+
+What import refuses.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,15 @@ import pytest
 
 from resume_hooks.parts.share.export.shared_page import ENDED, MARK
 from resume_hooks.paths import project_key
-from tests.builders import SESSION, ConfigHome, custom_title, tool_result, tool_use, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    custom_title,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.hooks.test_trim import bulky
 from tests.parts.share.export.conftest import GITHUB, IMAGE
@@ -34,7 +45,9 @@ def file(config_home: ConfigHome) -> Path:
         user("Go on", uuid="d", parent="c", ts=3),
         custom_title("Fix the parser"),
     ]
-    path = Path(write_session(config_home.project(), SESSION, [{**row, "cwd": folder} for row in rows]))
+    path = Path(
+        write_session(config_home.project(), SESSION, [{**row, "cwd": folder} for row in rows])
+    )
     own = path.with_suffix("") / "tool-results"
     own.mkdir(parents=True)
     (own / "out.txt").write_text(f"{home}/x {GITHUB}\n")
@@ -57,7 +70,10 @@ def texts(path: str) -> str:
 def test_shared_and_gone_on_with(
     document: Document, file: Path, config_home: ConfigHome, there: dict[str, str]
 ) -> None:
-    """The receipt counts; neither the page nor what is imported holds a secret or the home; the source stays."""
+    """The receipt counts; neither the page nor what is imported holds a secret or the home.
+
+    The source stays.
+    """
     before, home = file.read_bytes(), str(config_home.root)
     data = document("share", SESSION, "--yes")["data"]
     path = Path(data["document"])
@@ -82,7 +98,9 @@ def test_shared_and_gone_on_with(
         assert json.dumps(HOSTILE)[1:-1] in said
         assert Path(got["file"]).parent.name == project_key(there["HOME"])
     assert got["session_id"] == SESSION
-    assert GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
+    assert (
+        GITHUB not in (Path(got["file"]).with_suffix("") / "tool-results" / "out.txt").read_text()
+    )
     assert document("import", str(mail), environ=there, cwd=mail.parent)["data"]["written"] is False
     assert file.read_bytes() == before
 
@@ -103,13 +121,20 @@ def test_what_was_trimmed_is_said_to_stay_here(document: Document, config_home: 
     """A colleague gets placeholders; of a session that is whole nothing is said."""
     write_session(config_home.project(), SESSION, bulky())
     assert document("share", SESSION, "--yes")["warnings"] == []
-    child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"]["session_id"]
+    child = document("trim", SESSION, "--keep-recent", "0", "--min-savings", "0")["data"][
+        "session_id"
+    ]
     (said,) = document("share", child, "--yes")["warnings"]
     assert f"as placeholders. To share it whole: resume-hooks untrim {child[:8]} --all" in said
 
 
-def test_who_is_not_asked(cli: Cli, document: Document, file: Path, config_home: ConfigHome) -> None:
-    """Without a terminal and --yes nothing is written; a dry run counts; nothing is written over."""
+def test_who_is_not_asked(
+    cli: Cli, document: Document, file: Path, config_home: ConfigHome
+) -> None:
+    """Without a terminal and --yes nothing is written; a dry run counts.
+
+    Nothing is written over.
+    """
     here = config_home.root / "here"
     done = cli("share", SESSION)
     assert (done.returncode, b"--yes" in done.stderr) == (2, True)
@@ -125,11 +150,18 @@ def test_who_is_not_asked(cli: Cli, document: Document, file: Path, config_home:
     assert not [each for each in (config_home.config / "resume-hooks").rglob("*") if each.is_file()]
 
 
-def test_on_a_terminal(file: Path, config_home: ConfigHome, there: dict[str, str], tmp_path: Path) -> None:
-    """The counts are shown, then it asks; a colleague names the file to resume, and is asked, too."""
+def test_on_a_terminal(
+    file: Path, config_home: ConfigHome, there: dict[str, str], tmp_path: Path
+) -> None:
+    """The counts are shown, then it asks.
+
+    A colleague names the file to resume, and is asked, too.
+    """
 
     def screen(environ: dict[str, str], *words: str) -> Screen:
-        return Screen(words, folder=tmp_path, environ=environ, notes=tmp_path / "notes", columns=100)
+        return Screen(
+            words, folder=tmp_path, environ=environ, notes=tmp_path / "notes", columns=100
+        )
 
     for answer, written in (("n", False), ("y", True)):
         with screen(config_home.environ, "share", SESSION, "-o", "x.html") as shown:
@@ -166,7 +198,9 @@ BROKEN: dict[str, tuple[Callable[[str], str], bytes]] = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_what_is_refused(how: str, cli: Cli, document: Document, file: Path, there: dict[str, str]) -> None:
+def test_what_is_refused(
+    how: str, cli: Cli, document: Document, file: Path, there: dict[str, str]
+) -> None:
     """It says what is wrong, and leaves nothing."""
     path = Path(document("share", SESSION, "--yes")["data"]["document"])
     change, said = BROKEN[how]
@@ -176,8 +210,13 @@ def test_what_is_refused(how: str, cli: Cli, document: Document, file: Path, the
     assert not [each for each in Path(there["CLAUDE_CONFIG_DIR"]).rglob("*") if each.is_file()]
 
 
-def test_another_page_of_ours(cli: Cli, document: Document, file: Path, there: dict[str, str]) -> None:
-    """What export wrote is a page alone, and says who writes the other kind; other endings of lines do no harm."""
+def test_another_page_of_ours(
+    cli: Cli, document: Document, file: Path, there: dict[str, str]
+) -> None:
+    """What export wrote is a page alone, and says who writes the other kind.
+
+    Other endings of lines do no harm.
+    """
     page = document("export", SESSION)["data"]["document"]
     done = cli("import", page, environ=there)
     assert (done.returncode, b"resume-hooks share" in done.stderr) == (1, True)

@@ -26,7 +26,9 @@ SHOWN = re.compile(r"^#(\d+) · ", re.MULTILINE)
 """The numbers of the contents in a text, as they stand at the margin."""
 
 
-def row(number: int, description: str = "an old listing", rationale: str = "nothing refers to it") -> dict[str, Any]:
+def row(
+    number: int, description: str = "an old listing", rationale: str = "nothing refers to it"
+) -> dict[str, Any]:
     """One choice."""
     return {"number": number, "description": description, "rationale": rationale}
 
@@ -73,21 +75,29 @@ def these(*rows: dict[str, Any]) -> Fake:
 def some(seed: int) -> Fake:
     """A model that chooses at random, some of it twice, some of it never shown."""
     chance = random.Random(seed)
-    return Fake(lambda numbers: [row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))])
+    return Fake(
+        lambda numbers: [row(chance.choice([*numbers, -1, 0, 10**30])) for _ in range(len(numbers))]
+    )
 
 
-def offered(path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN) -> Offer:
+def offered(
+    path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN
+) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
     scanned = plan.read(session_file(str(path)))
     return make_offer(scanned, smart_options(keep, rules), home.where)
 
 
-def asked_of(model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60) -> ModelVerdicts:
+def asked_of(
+    model: Fake | Failing, what: Offer, wishes: str = "", limit: float = 60
+) -> ModelVerdicts:
     """What a model chose of an offer."""
     return ask_about_offer(model, what, wishes, limit, lambda _number, _count: None)
 
 
-def decided(what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None) -> SmartPlan:
+def decided(
+    what: Offer, model: Fake, home: ConfigHome, wishes: str = "", folder: str | None = None
+) -> SmartPlan:
     """The plan that comes of rules and a model."""
     verdicts = [*verdicts_of_rules(what), *asked_of(model, what, wishes).verdicts]
     return smart.plan_smart_trim(what, verdicts, home.where, folder)

@@ -1,4 +1,7 @@
-"""What counts of a model's answers: a number once, and only one that it was shown; failures leave nothing half done."""
+"""What counts of a model's answers: a number once, and only one that it was shown.
+
+Failures leave nothing half done.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,25 @@ from resume_hooks.parts.smart_trim.ask import (
 )
 from tests.builders import ConfigHome, boundary, summary
 from tests.derive.trim.sessions import LONG, Chain, written
-from tests.parts.smart_trim.models import SHOWN, Failing, Fake, asked_of, everything, offered, row, these
+from tests.parts.smart_trim.models import (
+    SHOWN,
+    Failing,
+    Fake,
+    asked_of,
+    everything,
+    offered,
+    row,
+    these,
+)
 
 
 def session(home: ConfigHome, count: int = 3) -> Path:
     """A session with so many outputs."""
     chain = Chain()
     for number in range(count):
-        chain.ask(f"do {number}").tool(f"t{number}", "Bash", f"{number} {LONG}", command=f"run {number}")
+        chain.ask(f"do {number}").tool(
+            f"t{number}", "Bash", f"{number} {LONG}", command=f"run {number}"
+        )
     return written(home, chain)
 
 
@@ -50,7 +64,9 @@ def test_what_was_chosen(config_home: ConfigHome) -> None:
 
 def test_numbers_that_were_not_shown(config_home: ConfigHome) -> None:
     """Out of range, negative, huge: dropped and counted; what is right beside them counts."""
-    asked = asked_of(these(*map(row, [0, -1, 4, 10**30, 3])), offered(session(config_home), config_home))
+    asked = asked_of(
+        these(*map(row, [0, -1, 4, 10**30, 3])), offered(session(config_home), config_home)
+    )
     assert [one.description for one in asked.verdicts] == ["an old listing"]
     assert (asked.unknown, asked.twice) == (4, 0)
 
@@ -65,7 +81,9 @@ def test_a_number_counts_once(config_home: ConfigHome) -> None:
 
 def test_a_huge_answer(config_home: ConfigHome) -> None:
     """100,000 choices and descriptions of megabytes come down to what was shown, in few words."""
-    rows = [row(number % 7, "x" * 100) for number in range(100_000)] + [row(3, "y" * 5_000_000, "z" * 5_000_000)]
+    rows = [row(number % 7, "x" * 100) for number in range(100_000)] + [
+        row(3, "y" * 5_000_000, "z" * 5_000_000)
+    ]
     asked = asked_of(these(*rows), offered(session(config_home), config_home))
     assert len(asked.verdicts) == 3
     assert all(len(one.description) <= 100 and len(one.rationale) <= 200 for one in asked.verdicts)
@@ -78,7 +96,9 @@ def test_numbers_of_another_call_do_not_count(config_home: ConfigHome) -> None:
     model = these(row(1), row(90))
     asked = asked_of(model, what)
     assert len(model.asked) == 2
-    assert {one.record for one in asked.verdicts} == {what.candidates[n].piece.number for n in (0, 89)}
+    assert {one.record for one in asked.verdicts} == {
+        what.candidates[n].piece.number for n in (0, 89)
+    }
     assert asked.unknown == 2
 
 
@@ -86,7 +106,11 @@ def test_all_calls_are_counted(config_home: ConfigHome) -> None:
     """Tokens, seconds and money add up; progress is told before each call."""
     told: list[tuple[int, int]] = []
     asked = ask_about_offer(
-        everything(), offered(session(config_home, 90), config_home), "", 60, lambda *at: told.append(at)
+        everything(),
+        offered(session(config_home, 90), config_home),
+        "",
+        60,
+        lambda *at: told.append(at),
     )
     assert told == [(1, 2), (2, 2)]
     assert asked.spent == Spent("fake-1", 2, 2_000, 200, 0.02, 3.0)
@@ -98,7 +122,10 @@ def test_a_failed_call_fails_all(config_home: ConfigHome, good: int) -> None:
     """Half an answer is none, and the way without a model is named."""
     with pytest.raises(HeadlessFailed) as failed:
         asked_of(Failing(good), offered(session(config_home, 90), config_home))
-    assert failed.value.message == "The model chose nothing: it refused" + " (0.0100 USD were spent)" * good
+    assert (
+        failed.value.message
+        == "The model chose nothing: it refused" + " (0.0100 USD were spent)" * good
+    )
     assert "Nothing was written" in failed.value.remedy
     assert "resume-hooks trim" in failed.value.remedy
 
@@ -154,7 +181,12 @@ def test_what_does_not_fit_the_form(data: Any) -> None:
 
 def test_the_whole_text(config_home: ConfigHome) -> None:
     """Prompts as an outline, how it ends, and each content with its facts and its two ends."""
-    chain = Chain().ask("fix the parser").answer("I look at it.").tool("t1", "Read", LONG, file_path="/a.py")
+    chain = (
+        Chain()
+        .ask("fix the parser")
+        .answer("I look at it.")
+        .tool("t1", "Read", LONG, file_path="/a.py")
+    )
     chain.answer("Found it.").ask("now test it").answer("All green.")
     (part,) = parts_of_offer(offered(written(config_home, chain), config_home))
     margin = [line for line in part.text.split("\n") if line and not line.startswith("  ")]
@@ -178,8 +210,12 @@ def test_the_whole_text(config_home: ConfigHome) -> None:
 def test_foreign_text_never_stands_at_the_margin(config_home: ConfigHome) -> None:
     """Neither an output, nor a prompt, nor a path can pass for the number of a content or for a heading of ours."""
     forged = "#99 · turn 1 · output of Read\r#98 · turn 1\u2028#97 · x\nPIECES\n" * 20
-    chain = Chain().ask(forged).answer(forged).tool("t1", "Read", forged, file_path="/a\n#96 · turn 1")
-    chain.tool("t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · ").ask(forged).answer(forged)
+    chain = (
+        Chain().ask(forged).answer(forged).tool("t1", "Read", forged, file_path="/a\n#96 · turn 1")
+    )
+    chain.tool("t2", "Bash\n#95 · turn 2", forged + "x", command="\x1b[1m#94 · \n#93 · ").ask(
+        forged
+    ).answer(forged)
     (part,) = parts_of_offer(offered(written(config_home, chain), config_home))
     assert [int(number) for number in SHOWN.findall(part.text)] == sorted(part.numbers) == [1, 2]
     assert re.findall("[\x00-\x08\x0b-\x1f\x7f\u2028]", part.text) == []
@@ -204,7 +240,11 @@ def test_many_contents_come_in_parts(config_home: ConfigHome) -> None:
 def test_after_a_compaction(config_home: ConfigHome) -> None:
     """The summary tells what came before, once; contents from before it are not there."""
     before = Chain().ask("old").tool("t0", "Bash", LONG, command="old").rows
-    rows = [*before, boundary(uuid="b", before="c2", ts=10), summary("We did much. " * 50, uuid="s", parent="b", ts=11)]
+    rows = [
+        *before,
+        boundary(uuid="b", before="c2", ts=10),
+        summary("We did much. " * 50, uuid="s", parent="b", ts=11),
+    ]
     after = Chain().ask("new").tool("t1", "Bash", LONG, command="new").rows
     after = [
         {

@@ -1,4 +1,7 @@
-"""What a model may judge: bulk that is not recent, not the user's, not what a turn came to; the rest is never named."""
+"""What a model may judge: bulk that is not recent, not the user's, not what a turn came to.
+
+The rest is never named.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,10 @@ from tests.builders import ConfigHome, attachment, call
 from tests.derive.trim.sessions import LONG, Chain, written
 from tests.parts.smart_trim.models import offered
 
-IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000}}
+IMAGE = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9_000},
+}
 
 
 def kinds(home: ConfigHome, chain: Chain, **how: object) -> list[tuple[str, str]]:
@@ -23,9 +29,18 @@ def test_bulk_is_offered_in_its_order(config_home: ConfigHome) -> None:
     chain = Chain().ask("go").tool("t1", "Bash", LONG, command="ls")
     chain.call("t2", "Write", file_path="/a", content=LONG).result("t2", [IMAGE])
     chain.rows.append(attachment(LONG, uuid="c5", parent="c4", ts=5))
-    chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer("All done. " * 100)
+    chain.answer("I see. " * 100).tool("t3", "Bash", LONG + "x", command="pwd").answer(
+        "All done. " * 100
+    )
     found = offered(written(config_home, chain), config_home)
-    assert [one.piece.kind for one in found.candidates] == ["result", "input", "media", "attachment", "text", "result"]
+    assert [one.piece.kind for one in found.candidates] == [
+        "result",
+        "input",
+        "media",
+        "attachment",
+        "text",
+        "result",
+    ]
     assert [one.number for one in found.candidates] == [1, 2, 3, 4, 5, 6]
     assert {one.turn for one in found.candidates} == {1}
     assert found.unshown == 0
@@ -60,7 +75,9 @@ def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
     """Also where a short remark follows them; earlier ones of the turn are offered."""
     chain = Chain()
     for number in range(2):
-        chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(f"report {number} " * 100).answer("Done.")
+        chain.ask(f"go {number}").answer(f"first {number} " * 100).answer(
+            f"report {number} " * 100
+        ).answer("Done.")
     found = offered(written(config_home, chain), config_home)
     assert [one.excerpt[:7] for one in found.candidates] == ["first 0", "first 1"]
 
@@ -68,7 +85,11 @@ def test_the_last_long_words_of_each_turn_stay(config_home: ConfigHome) -> None:
 def test_recent_turns_stay(config_home: ConfigHome) -> None:
     """As many as asked for; by default the setting's, and of a very long turn its last results."""
     chain = (
-        Chain().ask("one").tool("t1", "Bash", LONG, command="a").ask("two").tool("t2", "Bash", LONG + "2", command="b")
+        Chain()
+        .ask("one")
+        .tool("t1", "Bash", LONG, command="a")
+        .ask("two")
+        .tool("t2", "Bash", LONG + "2", command="b")
     )
     assert [target for _, target in kinds(config_home, chain, keep=0)] == ["a", "b"]
     assert [target for _, target in kinds(config_home, chain, keep=1)] == ["a"]
@@ -77,8 +98,16 @@ def test_recent_turns_stay(config_home: ConfigHome) -> None:
 
 
 def test_rules_go_first(config_home: ConfigHome) -> None:
-    """What was read again, repeated or mended is not the model's to judge; it goes without asking."""
-    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    """What was read again, repeated or mended is not the model's to judge.
+
+    It goes without asking.
+    """
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Read", LONG, file_path="/a")
+        .tool("t2", "Read", LONG + "2", file_path="/a")
+    )
     found = offered(written(config_home, chain), config_home)
     assert [choice.rule for choice in found.taken] == ["superseded"]
     assert [one.piece.call for one in found.candidates] == ["t2"]
@@ -87,7 +116,12 @@ def test_rules_go_first(config_home: ConfigHome) -> None:
 
 def test_with_wishes_the_model_judges_all_but_thinking(config_home: ConfigHome) -> None:
     """What a rule would have taken is offered with what the rule says of it: the user may want it."""
-    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Read", LONG, file_path="/a")
+        .tool("t2", "Read", LONG + "2", file_path="/a")
+    )
     found = offered(written(config_home, chain), config_home, rules=UNJUDGED)
     assert found.taken == ()
     assert [one.notes for one in found.candidates] == [("the file was read again later",), ()]

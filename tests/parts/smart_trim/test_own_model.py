@@ -27,8 +27,16 @@ COUNTED = "41,000 tokens read from the cache, 1,300 written to it, 11 new, 7 ans
 
 @pytest.fixture
 def warm(config_home: ConfigHome) -> Path:
-    """A session with two old outputs, the first of which the second repeats not; its model answered just now."""
-    chain = Chain().ask("go").tool("t1", "Bash", LONG * 4, command="ls").tool("t2", "Bash", LONG * 8, command="make")
+    """A session with two old outputs, the first of which the second repeats not.
+
+    Its model answered just now.
+    """
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Bash", LONG * 4, command="ls")
+        .tool("t2", "Bash", LONG * 8, command="make")
+    )
     chain.turns(4).answer("Half of it is done.", tokens={**USED, "cache_creation": {}}, model=OWN)
     chain.rows[-1]["timestamp"] = clock.now()
     return written(config_home, chain)
@@ -54,7 +62,10 @@ def saying(*rows: dict[str, Any], args: str = "--smart") -> dict[str, Any]:
 
 
 def test_it_asks_shows_and_writes_what_was_shown(warm: Path) -> None:
-    """Nothing but a note before the yes; of the answer what counts in a shell; the parent stays as it is."""
+    """Nothing but a note before the yes; of the answer what counts in a shell.
+
+    The parent stays as it is.
+    """
     before = warm.read_bytes()
     assert set(told()) == {"wait"}
     asked = inside("--smart keep the build")
@@ -74,7 +85,9 @@ def test_it_asks_shows_and_writes_what_was_shown(warm: Path) -> None:
     (child,) = children(warm)
     assert made["open"] == child.stem
     old, new = by_uuid(warm), by_uuid(child)
-    assert {uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]} == {"c4"}
+    assert {
+        uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
+    } == {"c4"}
     assert '"a build"' in str(new["c4"])
     assert rows_of(child)[0]["continue_metadata"]["continuation_type"] == "smart-trim"
     assert warm.read_bytes() == before
@@ -83,16 +96,22 @@ def test_it_asks_shows_and_writes_what_was_shown(warm: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["named", "another", "cold", "unknown"])
-def test_where_its_model_is_not_asked(warm: Path, monkeypatch: pytest.MonkeyPatch, why: str) -> None:
+def test_where_its_model_is_not_asked(
+    warm: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
     """The user named one, chose another one since, or the cache is gone: no other is asked in its place."""
     if why == "named":
         monkeypatch.setenv("RESUME_HOOKS_SUMMARY_MODEL", "haiku")
     if why == "cold":
         monkeypatch.setattr(clock, "now", lambda: "2099-01-01T00:00:00.000Z")
-    said = inside("--smart keep it", model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN))
+    said = inside(
+        "--smart keep it", model={"another": "claude-sonnet-4-5", "unknown": None}.get(why, OWN)
+    )
     assert set(said) == {"text"}
     assert ("summary_model names haiku" if why == "named" else "its cache is cold") in said["text"]
-    assert re.search(rf"In a shell a model is asked for it: .* trim --smart {SESSION} -p 'keep it'", said["text"])
+    assert re.search(
+        rf"In a shell a model is asked for it: .* trim --smart {SESSION} -p 'keep it'", said["text"]
+    )
 
 
 @pytest.mark.parametrize(
@@ -102,8 +121,14 @@ def test_where_its_model_is_not_asked(warm: Path, monkeypatch: pytest.MonkeyPatc
             {"isAnswered": False, "reason": "nothing-to-fork"},
             "gave no answer: nothing was sent to it since the session was opened here",
         ),
-        ({"isAnswered": False, "reason": "empty-reply"}, f"gave no answer: empty-reply; it took {COUNTED}"),
-        ({"isAnswered": True, "text": "I can't help with [1, 2]."}, "answered in prose where JSON was asked for"),
+        (
+            {"isAnswered": False, "reason": "empty-reply"},
+            f"gave no answer: empty-reply; it took {COUNTED}",
+        ),
+        (
+            {"isAnswered": True, "text": "I can't help with [1, 2]."},
+            "answered in prose where JSON was asked for",
+        ),
         ({"isAnswered": True, "text": '{"choices": "all"}'}, "does not fit: choices: "),
         ({"reason": "late"}, "did not answer within 120 s"),
     ],
@@ -114,7 +139,10 @@ def test_without_its_answer_nothing_is_made(warm: Path, forked: dict[str, Any], 
     assert inside()["fork"]
     said = inside(**forked, usage=USED if "it took" in why else {})
     assert set(said) == {"text"}
-    assert f"The model chose nothing: {OWN} {why}".replace(f"{OWN} does", f"the answer of {OWN} does") in said["text"]
+    assert (
+        f"The model chose nothing: {OWN} {why}".replace(f"{OWN} does", f"the answer of {OWN} does")
+        in said["text"]
+    )
     assert f"trim --smart {SESSION}" in said["text"]
     assert "nothing to confirm" in told("yes")["text"]
     assert children(warm) == []
@@ -189,16 +217,24 @@ def test_esc_while_it_is_asked_says_nothing_of_a_rollover(warm: Path) -> None:
 
 def test_without_the_module_the_shell_does_it(warm: Path, say: Say) -> None:
     """As a prompt, and in print mode; what follows may be any words."""
-    for text in (say(">trim --smart keep what I cancel, yes"), told("--smart", screen=False)["text"]):
+    for text in (
+        say(">trim --smart keep what I cancel, yes"),
+        told("--smart", screen=False)["text"],
+    ):
         assert "No model can be asked for that here" in text
         assert f"trim --smart {SESSION}" in text
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["an option behind it", "without the part"])
 def test_what_is_no_option(warm: Path, monkeypatch: pytest.MonkeyPatch, *, there: bool) -> None:
-    """The shell's options are not taken for words; without the part it is an option like any that there is not."""
+    """The shell's options are not taken for words.
+
+    Without the part it is an option like any that there is not.
+    """
     monkeypatch.setattr(seam, "is_there", lambda _: there)
-    said = "stand plain words here, and no options" if there else "'--smart' is not an option of /trim"
+    said = (
+        "stand plain words here, and no options" if there else "'--smart' is not an option of /trim"
+    )
     assert said in told("--smart --keep-recent 3" if there else "--smart")["text"]
 
 
@@ -231,4 +267,7 @@ def test_of_many_contents_the_largest_are_shown(config_home: ConfigHome) -> None
     chain.rows[-1]["timestamp"] = clock.now()
     written(config_home, chain)
     assert len(SHOWN.findall(inside()["fork"])) == 60
-    assert "30 smaller contents were not shown to the model, and stay." in saying(*map(row, range(1, 61)))["ask"]
+    assert (
+        "30 smaller contents were not shown to the model, and stay."
+        in saying(*map(row, range(1, 61)))["ask"]
+    )

@@ -1,6 +1,9 @@
-"""A smart trim from plan to file: what was agreed on and nothing else; written as trim writes, undone by untrim.
+"""A smart trim from plan to file: what was agreed on and nothing else.
 
-A model's words do no harm in a placeholder, and a verdict counts only for the very content that it was about.
+Written as trim writes, undone by untrim.
+
+A model's words do no harm in a placeholder, and a verdict counts only for the very content that it
+was about.
 """
 
 from __future__ import annotations
@@ -24,7 +27,13 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.originals import origins_in
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.derive.untrim import read_trimmed
-from resume_hooks.errors import NotATranscript, NothingToTrim, PlanOutdated, SessionNotFound, UsageError
+from resume_hooks.errors import (
+    NotATranscript,
+    NothingToTrim,
+    PlanOutdated,
+    SessionNotFound,
+    UsageError,
+)
 from resume_hooks.parts.smart_trim import plan
 from resume_hooks.parts.smart_trim.offer import CERTAIN, UNJUDGED
 from resume_hooks.parts.smart_trim.plan import (
@@ -45,7 +54,11 @@ from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import placeholders
 from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.placeholders import OriginalReference, is_placeholder, stands_for_something
+from resume_hooks.transcripts.placeholders import (
+    OriginalReference,
+    is_placeholder,
+    stands_for_something,
+)
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, custom_title, line, user
@@ -55,12 +68,26 @@ from tests.derive.trim.nasty import IMAGE, transcripts
 from tests.derive.trim.sessions import LONG, Chain, by_uuid, chain_of, reading_of, rows_of, written
 from tests.derive.trim.test_corpus import calls_of, thoughts_of
 from tests.derive.trim.test_properties import assert_answered_in_turn, staying
-from tests.parts.smart_trim.models import Fake, asked_of, decided, everything, offered, row, some, these
+from tests.parts.smart_trim.models import (
+    Fake,
+    asked_of,
+    decided,
+    everything,
+    offered,
+    row,
+    some,
+    these,
+)
 
 
 def session(home: ConfigHome) -> Path:
     """A session with a read that was superseded and two outputs that were not."""
-    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Read", LONG, file_path="/a")
+        .tool("t2", "Read", LONG + "2", file_path="/a")
+    )
     chain.ask("on").tool("t3", "Bash", LONG * 2, command="make test").answer("ok")
     return written(home, [*chain.rows, custom_title("The parser")])
 
@@ -72,7 +99,10 @@ def made(home: ConfigHome, path: Path, model: Fake) -> tuple[SmartPlan, Receipt]
 
 
 def test_the_child(config_home: ConfigHome) -> None:
-    """An id of its own, linked, titled and marked as a smart trim; its parent as it was; every check passed."""
+    """An id of its own, linked, titled and marked as a smart trim; its parent as it was.
+
+    Every check passed.
+    """
     path = session(config_home)
     before = path.read_bytes(), path.stat().st_mtime_ns
     _, receipt = made(config_home, path, these(row(2, "a green test run")))
@@ -86,11 +116,18 @@ def test_the_child(config_home: ConfigHome) -> None:
     assert first["continue_metadata"]["continuation_type"] == "smart-trim"
     assert first["continue_metadata"]["parent_session_id"] == SESSION
     parameters = first["trim_metadata"]["trim_params"]
-    assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == ("smart", list(CERTAIN), 0)
+    assert (parameters["method"], parameters["rules"], parameters["keep_recent"]) == (
+        "smart",
+        list(CERTAIN),
+        0,
+    )
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
     assert HeadTail(receipt.file).title == receipt.title == "The parser · trim --smart"
     assert [link.kind for link in read_links(config_home.where)] == ["smart-trim"]
-    assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == ["original", "trimmed"]
+    assert [one.derivation_type for one in Family(config_home.where).lineage(receipt.file)] == [
+        "original",
+        "trimmed",
+    ]
     parent = read_parent(receipt.file)
     assert parent is not None
     assert (parent.kind, parent.derivation_type) == ("smart-trim", "trimmed")
@@ -102,7 +139,9 @@ def test_only_what_was_chosen_is_replaced(config_home: ConfigHome) -> None:
     _, receipt = made(config_home, path, these(row(2, "a green test run")))
     old, new = by_uuid(path), by_uuid(Path(receipt.file))
     assert old.keys() <= new.keys()
-    changed = {uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]}
+    changed = {
+        uuid for uuid in old if old[uuid]["message"]["content"] != new[uuid]["message"]["content"]
+    }
     assert changed == {"c2", "c7"}
     assert new["c7"]["message"]["content"][0]["content"] == (
         "[Results from Bash tool suppressed - original content was 3,400 characters; original: 11111111:7; "
@@ -115,8 +154,12 @@ def test_only_what_was_chosen_is_replaced(config_home: ConfigHome) -> None:
 def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
     """Whatever the description says."""
     path = session(config_home)
-    _, receipt = made(config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns]))
-    back = write(untrim.plan(read_trimmed(session_file(receipt.file)), config_home.where), config_home.where)
+    _, receipt = made(
+        config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
+    )
+    back = write(
+        untrim.plan(read_trimmed(session_file(receipt.file)), config_home.where), config_home.where
+    )
     whole, again = held(str(path)), held(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
 
@@ -138,14 +181,19 @@ def test_a_session_that_went_on_meanwhile(config_home: ConfigHome) -> None:
     receipt = plan.write_smart_trim(planned, config_home.where)
     assert receipt.warnings == (WENT_ON,)
     assert "late" in by_uuid(Path(receipt.file))
-    assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(planned.rows)
+    assert Path(receipt.file).read_text(encoding="utf-8").count("suppressed - original") == len(
+        planned.rows
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "error"),
     [
         (lambda raw: raw.replace(b"output line", b"output LINE", 1), PlanOutdated),
-        (lambda raw: raw + line(user("other way", uuid="branch", parent="c0", ts=60)) + b"\n", PlanOutdated),
+        (
+            lambda raw: raw + line(user("other way", uuid="branch", parent="c0", ts=60)) + b"\n",
+            PlanOutdated,
+        ),
         (None, SessionNotFound),
     ],
     ids=["a content changed", "its branch was left", "it is gone"],
@@ -177,7 +225,10 @@ def test_a_plan_that_was_kept(config_home: ConfigHome) -> None:
 
 def test_a_sub_agent_is_no_parent(config_home: ConfigHome) -> None:
     """As for every child."""
-    rows = [{**record, "isSidechain": True} for record in Chain().ask("go").tool("t1", "Bash", LONG).rows]
+    rows = [
+        {**record, "isSidechain": True}
+        for record in Chain().ask("go").tool("t1", "Bash", LONG).rows
+    ]
     path = written(config_home, rows)
     with pytest.raises((UsageError, NothingToTrim)):
         decided(offered(path, config_home), everything(), config_home)
@@ -191,7 +242,9 @@ def test_the_table_and_the_warnings(config_home: ConfigHome) -> None:
     said = preview_table(planned)
     assert "a resume sends " in said
     assert "chosen by the model (1)" in said
-    assert "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
+    assert (
+        "Bash make test  11111111:7\n            a green test run\n            why: (done)" in said
+    )
     assert warnings_on_answer(planned, asked_of(model, what)) == [
         "Of the model's choices these were left out: 1 of its choices were not shown to it, 1 were named twice."
     ]
@@ -210,7 +263,9 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     if planned.rows and is_session_id(path.stem):
         back = write(untrim.plan(read_trimmed(session_file(receipt.file)), home.where), home.where)
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
-        assert {one: restored[one] for one in whole if one in cut} == {one: whole[one] for one in whole if one in cut}
+        assert {one: restored[one] for one in whole if one in cut} == {
+            one: whole[one] for one in whole if one in cut
+        }
     left = Counter(one.digest for one in offered(receipt.file, home, rules=rules).candidates)
     before = Counter(one.digest for one in what.candidates)
     assert left <= before - Counter(one.digest for one, _ in planned.rows if one.by == "smart")
@@ -274,7 +329,12 @@ HOSTILE = {
 
 def outputs(home: ConfigHome) -> Path:
     """A session with a read that was superseded and two outputs of one size that were not."""
-    chain = Chain().ask("go").tool("t1", "Read", LONG, file_path="/a").tool("t2", "Read", LONG + "2", file_path="/a")
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Read", LONG, file_path="/a")
+        .tool("t2", "Read", LONG + "2", file_path="/a")
+    )
     return written(home, chain.ask("on").tool("t3", "Bash", LONG + "3", command="ls").answer("ok"))
 
 
@@ -291,7 +351,12 @@ def test_hostile_descriptions(config_home: ConfigHome, text: str) -> None:
     assert (said.count("["), said.count("]"), said[-1]) == (1, 1, "]")
     assert len(said) < 250
     assert "<" not in said
-    assert origins_in({"type": "user", "message": {"content": [{"type": "tool_result", "content": said}]}}) == []
+    assert (
+        origins_in(
+            {"type": "user", "message": {"content": [{"type": "tool_result", "content": said}]}}
+        )
+        == []
+    )
     assert len(verdict.description) <= DESCRIPTION
     assert verdict.rationale.isprintable()
 
@@ -303,7 +368,9 @@ def test_any_text_becomes_a_description(text: str) -> None:
     assert clean_description(said) == said
     assert len(said) <= DESCRIPTION
     assert not {"\n", "[", "]", "<", ">", '"'} & set(said)
-    assert is_placeholder(placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"'))
+    assert is_placeholder(
+        placeholders.for_result("Read", 9_000, OriginalReference("1a2b3c4d", 7), f'"{said}"')
+    )
 
 
 def test_the_description_stands_in_the_placeholder(config_home: ConfigHome) -> None:
@@ -321,11 +388,18 @@ def test_rules_and_model_together_in_order(config_home: ConfigHome) -> None:
     """Oldest first, whoever gave a content up."""
     what = offered(outputs(config_home), config_home)
     verdicts = [*asked_of(everything(), what).verdicts, *verdicts_of_rules(what)]
-    assert [choice.rule for _, choice in choices_of_verdicts(what, verdicts)] == ["superseded", "smart", "smart"]
+    assert [choice.rule for _, choice in choices_of_verdicts(what, verdicts)] == [
+        "superseded",
+        "smart",
+        "smart",
+    ]
 
 
 def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
-    """A small image may be cheaper than the words that would stand for it; the verdict is left out."""
+    """A small image may be cheaper than the words that would stand for it.
+
+    The verdict is left out.
+    """
     chain = Chain().ask("go").tool("t1", "Read", [IMAGE], file_path="/a.png").answer("ok")
     what = offered(written(config_home, chain), config_home)
     verdicts = asked_of(everything(), what).verdicts
@@ -351,7 +425,9 @@ def test_what_would_save_nothing_stays(config_home: ConfigHome) -> None:
     ],
     ids=str,
 )
-def test_a_verdict_on_anything_else_is_refused(config_home: ConfigHome, change: dict[str, Any]) -> None:
+def test_a_verdict_on_anything_else_is_refused(
+    config_home: ConfigHome, change: dict[str, Any]
+) -> None:
     """Another content, another record, another reason: the whole plan is refused, not only this row."""
     what = offered(outputs(config_home), config_home)
     good, other = asked_of(everything(), what).verdicts

@@ -32,14 +32,24 @@ Client = Callable[..., dict[str, str]]
 @pytest.fixture
 def parent(config_home: ConfigHome) -> Path:
     """A session with a read that was superseded and three outputs that were not."""
-    chain = Chain().ask("go").tool("t1", "Read", LONG * 3, file_path="/a").tool("t2", "Read", LONG, file_path="/a")
-    chain.tool("t3", "Bash", LONG * 3, command="ls").tool("t4", "Bash", LONG * 2, command="pwd").answer("ok").turns(2)
+    chain = (
+        Chain()
+        .ask("go")
+        .tool("t1", "Read", LONG * 3, file_path="/a")
+        .tool("t2", "Read", LONG, file_path="/a")
+    )
+    chain.tool("t3", "Bash", LONG * 3, command="ls").tool(
+        "t4", "Bash", LONG * 2, command="pwd"
+    ).answer("ok").turns(2)
     return written(config_home, chain)
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
-    """Make a stand-in for the client that chooses everything, with a ``body`` before it answers; its environment."""
+    """Make a stand-in for the client that chooses everything, with a ``body`` before it answers.
+
+    Its environment.
+    """
 
     def make(body: str = "") -> dict[str, str]:
         folder = tmp_path / "bin"
@@ -83,11 +93,18 @@ def test_yes_writes_it(cli: Cli, parent: Path, client: Client) -> None:
     assert len(os.listdir(parent.parent)) == 2
 
 
-def test_a_dry_run_can_be_given_back(document: Document, parent: Path, client: Client, tmp_path: Path) -> None:
+def test_a_dry_run_can_be_given_back(
+    document: Document, parent: Path, client: Client, tmp_path: Path
+) -> None:
     """``--json`` keeps the answer of the model; ``--plan`` writes that very plan and asks nobody."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=client())
     assert not shown["data"]["written"]
-    assert [row["by"] for row in shown["data"]["smart"]["choices"]] == ["superseded", "smart", "smart", "smart"]
+    assert [row["by"] for row in shown["data"]["smart"]["choices"]] == [
+        "superseded",
+        "smart",
+        "smart",
+        "smart",
+    ]
     assert shown["data"]["smart"]["spent"] == {
         "model": "small-1", "calls": 1, "tokens_in": 900, "tokens_out": 80, "cost_usd": 0.01,
         "seconds": shown["data"]["smart"]["spent"]["seconds"],
@@ -122,10 +139,18 @@ def test_json_without_yes_writes_nothing(document: Document, parent: Path, clien
     ],
     ids=["died", "prose", "wrong form", "hangs", "killed"],
 )
-def test_no_answer(document: Document, parent: Path, client: Client, body: str, message: str) -> None:
+def test_no_answer(
+    document: Document, parent: Path, client: Client, body: str, message: str
+) -> None:
     """What failed, that nothing was written, and the way without a model; exit code 1."""
     error = document(
-        "smart-trim", SESSION, "--yes", "--timeout", "1" if "sleep" in body else "30", code=1, environ=client(body)
+        "smart-trim",
+        SESSION,
+        "--yes",
+        "--timeout",
+        "1" if "sleep" in body else "30",
+        code=1,
+        environ=client(body),
     )["error"]
     assert error["code"] == "headless-failed"
     assert message in error["message"]
@@ -145,14 +170,23 @@ def test_nothing_to_judge_asks_nobody(document: Document, config_home: ConfigHom
     """A short session: no model, no child, no failure."""
     written(config_home, Chain().ask("hello").answer("hi"))
     found = document("smart-trim", SESSION, "--yes")
-    assert (found["data"]["written"], found["data"]["smart"]["spent"]["calls"], found["data"]["file"]) == (False, 0, "")
+    assert (
+        found["data"]["written"],
+        found["data"]["smart"]["spent"]["calls"],
+        found["data"]["file"],
+    ) == (False, 0, "")
 
 
-def test_plans_that_are_none(document: Document, parent: Path, client: Client, tmp_path: Path) -> None:
+def test_plans_that_are_none(
+    document: Document, parent: Path, client: Client, tmp_path: Path
+) -> None:
     """Missing, no JSON, another verb's, edited, of another session: one sentence each, nothing written."""
     shown = document("smart-trim", SESSION, "--dry-run", environ=client())
     shown["data"]["smart"]["choices"][0]["digest"] = "0" * 64
-    other = {**shown, "data": {**shown["data"], "parent_session_id": "22222222-2222-4222-8222-222222222222"}}
+    other = {
+        **shown,
+        "data": {**shown["data"], "parent_session_id": "22222222-2222-4222-8222-222222222222"},
+    }
     file = tmp_path / "plan.json"
     for content, code, name in (
         (b"\xff\xfe", 2, "usage"),
@@ -163,14 +197,23 @@ def test_plans_that_are_none(document: Document, parent: Path, client: Client, t
         (json.dumps(shown).encode(), 1, "plan-outdated"),
     ):
         file.write_bytes(content)
-        assert document("smart-trim", "--plan", str(file), "--yes", code=code)["error"]["code"] == name
+        assert (
+            document("smart-trim", "--plan", str(file), "--yes", code=code)["error"]["code"] == name
+        )
     assert document("smart-trim", "--plan", str(tmp_path), code=2)["error"]["code"] == "usage"
-    assert document("smart-trim", "--plan", str(file), "-p", "more", code=2)["error"]["code"] == "usage"
+    assert (
+        document("smart-trim", "--plan", str(file), "-p", "more", code=2)["error"]["code"]
+        == "usage"
+    )
     assert os.listdir(parent.parent) == [parent.name]
 
 
-@pytest.mark.parametrize("words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]])
-def test_what_belongs_to_one_kind_of_trim(document: Document, parent: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["--smart", "--tools", "Read"], ["--yes"], ["--smart", "--timeout", "0"]]
+)
+def test_what_belongs_to_one_kind_of_trim(
+    document: Document, parent: Path, words: list[str]
+) -> None:
     """Options of a trim by rules, of a smart one without it, and a time that is none."""
     assert document("trim", SESSION, *words, code=2)["error"]["code"] == "usage"
     assert os.listdir(parent.parent) == [parent.name]
@@ -178,12 +221,16 @@ def test_what_belongs_to_one_kind_of_trim(document: Document, parent: Path, word
 
 def test_a_model_that_is_an_option(document: Document, parent: Path, client: Client) -> None:
     """It can't be smuggled into the client's words."""
-    error = document("smart-trim", SESSION, "--model=--dangerously-skip-permissions", code=2, environ=client())["error"]
+    error = document(
+        "smart-trim", SESSION, "--model=--dangerously-skip-permissions", code=2, environ=client()
+    )["error"]
     assert "--model must be the name of a model" in error["message"]
 
 
 @pytest.mark.parametrize("reply", ["y", "n"])
-def test_on_a_terminal_it_asks(config_home: ConfigHome, parent: Path, client: Client, reply: str) -> None:
+def test_on_a_terminal_it_asks(
+    config_home: ConfigHome, parent: Path, client: Client, reply: str
+) -> None:
     """With the plan in sight and progress told; a no leaves nothing."""
     environ = {**config_home.environ, **client(), "PYTHONPATH": str(REPO / "src"), "TERM": "xterm"}
     terminal = pexpect.spawn(

@@ -17,7 +17,16 @@ from resume_hooks.parts.stats.count import Child, Counts, Day
 from resume_hooks.parts.stats.totals import Figures, make_figures, percentile, state_sizes
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import session_file
-from tests.builders import SESSION, ConfigHome, assistant, conversation, line, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    line,
+    session_id,
+    user,
+    write_session,
+)
 
 OTHER = session_id(2)
 
@@ -60,7 +69,9 @@ def test_what_an_older_version_counted(config_home: ConfigHome) -> None:
     kept = config_home.config / "resume-hooks" / "stats.json"
     found = orjson.loads(kept.read_bytes())
     kept.write_bytes(
-        orjson.dumps(found | {"transcripts": {key: row[:-1] for key, row in found["transcripts"].items()}})
+        orjson.dumps(
+            found | {"transcripts": {key: row[:-1] for key, row in found["transcripts"].items()}}
+        )
     )
     os.unlink(path)
     again = gather_counts(config_home.where)
@@ -80,25 +91,42 @@ def test_subagents_count_beside_their_session(config_home: ConfigHome) -> None:
     write_session(project, SESSION, conversation(1))
     folder = project / SESSION / "subagents"
     folder.mkdir(parents=True)
-    (folder / "agent-a1.jsonl").write_bytes(Path(write_session(folder, OTHER, conversation(2))).read_bytes())
+    (folder / "agent-a1.jsonl").write_bytes(
+        Path(write_session(folder, OTHER, conversation(2))).read_bytes()
+    )
     (folder / f"{OTHER}.jsonl").unlink()
     found = gather_counts(config_home.where)
     told = everything(found)
-    assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (1, 1, 1, 3)
+    assert (told.sessions, told.agents, told.months[0].turns, told.months[0].requests) == (
+        1,
+        1,
+        1,
+        3,
+    )
     assert {one.folder for one in found.transcripts} == {project.name}
 
 
 def a_child(kind: str, parent: str, at: float) -> list[Any]:
     """A fresh child of a session, made so many seconds after the beginning of time."""
     stamp = f"2026-01-31T09:30:{at:02.0f}.000Z"
-    said = {"parent_session_id": parent, "continuation_type": kind, "continued_at": stamp, "context_tokens": 300}
-    return [{"continue_metadata": said}, user("opening", uuid="o", session_id=OTHER, ts=at, isCompactSummary=True)]
+    said = {
+        "parent_session_id": parent,
+        "continuation_type": kind,
+        "continued_at": stamp,
+        "context_tokens": 300,
+    }
+    return [
+        {"continue_metadata": said},
+        user("opening", uuid="o", session_id=OTHER, ts=at, isCompactSummary=True),
+    ]
 
 
 def test_a_childs_saving_is_measured_at_both_ends(config_home: ConfigHome) -> None:
     """What the parent took by then, not later; what the child's own first request held."""
     project = config_home.project()
-    write_session(project, SESSION, conversation(3))  # 1,500 tokens at the end, 1,300 after four seconds
+    write_session(
+        project, SESSION, conversation(3)
+    )  # 1,500 tokens at the end, 1,300 after four seconds
     own = [
         user("go on", uuid="p", parent="o", ts=20, session_id=OTHER),
         assistant("yes", uuid="q", parent="p", ts=21, session_id=OTHER, tokens=400),
@@ -117,7 +145,9 @@ def test_a_child_that_nobody_opened_saved_nothing(config_home: ConfigHome) -> No
     (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (1, 0, 0, 0)
     write_session(
-        config_home.project(), session_id(3), [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)]
+        config_home.project(),
+        session_id(3),
+        [*a_child("handoff", session_id(9), 9), *conversation(1, start=20)],
     )
     (saving,) = everything(gather_counts(config_home.where)).savings
     assert (saving.made, saving.used, saving.measured, saving.saved) == (2, 1, 0, 0)
@@ -155,7 +185,9 @@ def test_a_state_folder_that_cannot_be_written_is_no_failure(config_home: Config
         assert gather_counts(config_home.where).read == 1
 
 
-def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_kept_counts_are_private_and_follow_no_link(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A link in its place is replaced, not written through."""
     state = config_home.config / "resume-hooks"
     state.mkdir()
@@ -169,11 +201,15 @@ def test_kept_counts_are_private_and_follow_no_link(config_home: ConfigHome, tmp
     assert os.listdir(state) == ["stats.json"]
 
 
-def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_transcripts_that_are_gone_so_many_stay(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The newest."""
     monkeypatch.setattr(cache, "MOST_GONE", 2)
     for number in range(1, 5):
-        write_session(config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number)
+        write_session(
+            config_home.project(), session_id(number), conversation(1), mtime=1_000_000_000 + number
+        )
     gather_counts(config_home.where)
     for path in config_home.project().glob("*.jsonl"):
         path.unlink()
@@ -185,7 +221,13 @@ def test_of_transcripts_that_are_gone_so_many_stay(config_home: ConfigHome, monk
 
 @pytest.mark.parametrize(
     ("durations", "percent", "value"),
-    [({}, 95, 0), ({5: 1}, 50, 5), ({1: 1, 2: 1}, 50, 1), ({1: 19, 900: 1}, 95, 1), ({1: 18, 900: 2}, 95, 900)],
+    [
+        ({}, 95, 0),
+        ({5: 1}, 50, 5),
+        ({1: 1, 2: 1}, 50, 1),
+        ({1: 19, 900: 1}, 95, 1),
+        ({1: 18, 900: 2}, 95, 900),
+    ],
 )
 def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, value: int) -> None:
     """A duration that was measured, never one in between."""
@@ -193,7 +235,10 @@ def test_percentiles_by_nearest_rank(durations: dict[int, int], percent: int, va
 
 
 def test_hooks_and_children_from_a_day_on() -> None:
-    """Hooks by event and whose, summed over files and days in range; children by month, then kind."""
+    """Hooks by event and whose, summed over files and days in range.
+
+    Children by month, then kind.
+    """
     rows = []
     for number, (day, durations, kind) in enumerate(
         (
@@ -205,7 +250,11 @@ def test_hooks_and_children_from_a_day_on() -> None:
     ):
         hooks = {"Stop|ours": {day: durations}, "Stop|others": {day: {9: 1}}}
         counts = Counts((), {day: Day(1)}, hooks, Child(kind, f"{day}T00:00:00.000Z", 10, 4))
-        rows.append(TranscriptCounts(session_id(number), "", "p", 1, there=True, counts=counts, program="claude"))
+        rows.append(
+            TranscriptCounts(
+                session_id(number), "", "p", 1, there=True, counts=counts, program="claude"
+            )
+        )
     found = make_figures(rows, "2026-01-02")
     assert [(*row,) for row in found.hooks] == [("Stop", False, 3, 9, 9), ("Stop", True, 4, 3, 70)]
     assert [(row.month, row.kind, row.saved) for row in found.savings] == [
@@ -224,7 +273,11 @@ def test_the_state_folder_part_by_part(config_home: ConfigHome, tmp_path: Path) 
     (state / "links.jsonl").write_bytes(b"x" * 100)
     (tmp_path / "big").write_bytes(b"x" * 10_000)
     (state / "link").symlink_to(tmp_path / "big")
-    assert state_sizes(config_home.where) == [("vault", 2, 510), ("links.jsonl", 1, 100), ("link", 0, 0)]
+    assert state_sizes(config_home.where) == [
+        ("vault", 2, 510),
+        ("links.jsonl", 1, 100),
+        ("link", 0, 0),
+    ]
 
 
 def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
@@ -236,7 +289,10 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
     record_superseded(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
     late = 3_600
-    own = [user("go on", uuid="v", ts=late), assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000)]
+    own = [
+        user("go on", uuid="v", ts=late),
+        assistant("ok", uuid="b", parent="v", ts=late + 1, tokens=30_000),
+    ]
     write_session(project, OTHER, [{**row, "sessionId": OTHER} for row in own])
     (row,) = everything(gather_counts(where)).savings
     assert (row.kind, row.made, row.used) == ("handoff", 1, 1)

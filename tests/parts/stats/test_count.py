@@ -18,7 +18,16 @@ from resume_hooks.parts.stats.count import (
     counts_to_row,
     round_duration,
 )
-from tests.builders import SESSION, assistant, call, conversation, session_id, system, user, write_session
+from tests.builders import (
+    SESSION,
+    assistant,
+    call,
+    conversation,
+    session_id,
+    system,
+    user,
+    write_session,
+)
 from tests.derive.test_orders import Client, of_any_order
 
 DAY = "2026-01-31"
@@ -32,21 +41,34 @@ def counted(folder: Path, *records: Any) -> Counts:
 
 def stop(*infos: dict[str, object], ts: float = 5) -> dict[str, Any]:
     """What the client writes after the hooks of a turn's end."""
-    return system("stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos))
+    return system(
+        "stop_hook_summary", uuid=f"s{ts}", ts=ts, hookCount=len(infos), hookInfos=list(infos)
+    )
 
 
 def attached(event: str, duration: object, **more: object) -> dict[str, Any]:
     """What the client writes of a hook that said something."""
-    body = {"type": "hook_success", "hookEvent": event, "hookName": event, "command": "x", "durationMs": duration}
-    return {"type": "attachment", "uuid": "h", "parentUuid": None, "timestamp": f"{DAY}T10:00:00.000Z"} | {
-        "attachment": body | more
+    body = {
+        "type": "hook_success",
+        "hookEvent": event,
+        "hookName": event,
+        "command": "x",
+        "durationMs": duration,
     }
+    return {
+        "type": "attachment",
+        "uuid": "h",
+        "parentUuid": None,
+        "timestamp": f"{DAY}T10:00:00.000Z",
+    } | {"attachment": body | more}
 
 
 def test_turns_and_tokens_by_day(tmp_path: Path) -> None:
     """Prompts, answers, and what the API counted of them."""
     found = counted(tmp_path, *conversation(2))
-    assert found.days == {DAY: Day(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)}
+    assert found.days == {
+        DAY: Day(turns=2, requests=2, sent=1_090 + 1_290, cached=1_085 + 1_285, answered=20)
+    }
     assert found.folders == ("/home/user/proj",)
     assert found.child is None
 
@@ -66,8 +88,14 @@ def test_an_answer_in_several_records_counts_once(tmp_path: Path) -> None:
 
 def test_what_a_child_copied_counts_at_its_parent(tmp_path: Path) -> None:
     """A fork's marked records, and those of a child that are older than itself."""
-    copied = [{**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}} for record in conversation(2)]
-    own = [user("new", uuid="n1", parent="r3", ts=9), assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500)]
+    copied = [
+        {**record, "forkedFrom": {"sessionId": session_id(2), "messageUuid": "x"}}
+        for record in conversation(2)
+    ]
+    own = [
+        user("new", uuid="n1", parent="r3", ts=9),
+        assistant("yes", uuid="n2", parent="n1", ts=10, tokens=500),
+    ]
     assert counted(tmp_path, *copied, *own).days[DAY] == Day(1, 1, 490, 485, 10)
     line = {"continue_metadata": {"parent_session_id": session_id(2), "continuation_type": "trim"}}
     line["continue_metadata"]["continued_at"] = "2026-01-31T09:30:05.000Z"
@@ -85,28 +113,48 @@ def test_a_subagent_has_no_turns_of_a_person(tmp_path: Path) -> None:
 
 
 def test_calls_before_the_first_edit(tmp_path: Path) -> None:
-    """After a start and each compaction; without an edit they are told apart, and a sub-agent has none."""
+    """After a start and each compaction.
+
+    Without an edit they are told apart, and a sub-agent has none.
+    """
 
     def calls(*names: str, at: int) -> list[dict[str, Any]]:
         return [
-            assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100) for ts, name in enumerate(names, at)
+            assistant([call(f"t{ts}", name)], uuid=f"a{ts}", ts=ts, tokens=100)
+            for ts, name in enumerate(names, at)
         ]
 
     def compacted(at: int) -> dict[str, Any]:
         return system("compact_boundary", uuid=f"c{at}", ts=at, compactMetadata={"trigger": "auto"})
 
-    after = [compacted(10), *calls("Read", "Bash", at=11), compacted(20), compacted(30), *calls("Write", at=31)]
+    after = [
+        compacted(10),
+        *calls("Read", "Bash", at=11),
+        compacted(20),
+        compacted(30),
+        *calls("Write", at=31),
+    ]
     rows = [user("go", uuid="u"), *calls("Read", "Grep", "Edit", "Read", "Edit", at=1), *after]
-    assert counted(tmp_path, *rows).stretches == {"start": {DAY: {2: 1}}, "compaction": {DAY: {NO_EDIT: 1, 0: 1}}}
+    assert counted(tmp_path, *rows).stretches == {
+        "start": {DAY: {2: 1}},
+        "compaction": {DAY: {NO_EDIT: 1, 0: 1}},
+    }
     path = write_session(tmp_path, SESSION, rows)
     assert count_transcript(path, agent=True).stretches == {}
 
 
 def test_hook_times_ours_and_others(tmp_path: Path) -> None:
-    """Of each hook of a turn's end, and of what hooks said elsewhere; ours are told by their command."""
+    """Of each hook of a turn's end, and of what hooks said elsewhere.
+
+    Ours are told by their command.
+    """
     found = counted(
         tmp_path,
-        stop({"command": NOTICE, "durationMs": 12}, {"command": "lint", "durationMs": 1_234}, {"command": "silent"}),
+        stop(
+            {"command": NOTICE, "durationMs": 12},
+            {"command": "lint", "durationMs": 1_234},
+            {"command": "silent"},
+        ),
         stop({"command": NOTICE, "durationMs": 12}, ts=6),
         attached("SessionStart", 47.6),
     )
@@ -138,7 +186,11 @@ def test_odd_files_count_what_they_tell(tmp_path: Path) -> None:
         b"[1]",
         {"type": "user", "message": 5, "timestamp": 7},
         {"type": "assistant", "timestamp": "2026", "message": {"usage": {"input_tokens": 5}}},
-        {"type": "assistant", "timestamp": f"{DAY}T10:00:00Z", "message": {"usage": {"input_tokens": "5"}}},
+        {
+            "type": "assistant",
+            "timestamp": f"{DAY}T10:00:00Z",
+            "message": {"usage": {"input_tokens": "5"}},
+        },
         b'{"type":"assistant","timestamp":"2026-01-31T10:00:00Z","message":{"usage":{"output_tokens":1%s}}}'
         % (b"0" * 30),
     ]
@@ -153,7 +205,9 @@ def test_a_row_gives_the_counts_back(tmp_path: Path) -> None:
     assert counts_from_row(counts_to_row(found)) == found
 
 
-@pytest.mark.parametrize(("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)])
+@pytest.mark.parametrize(
+    ("duration", "kept"), [(0.4, 0), (99.4, 99), (104, 100), (149, 150), (4_267, 4_300)]
+)
 def test_durations_are_few(duration: float, kept: int) -> None:
     """Exact below 100 ms, two digits above."""
     assert round_duration(duration) == kept

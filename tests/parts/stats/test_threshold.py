@@ -52,7 +52,10 @@ def test_a_trim_frees_half_and_the_next_request_writes_it_anew() -> None:
 
 def test_a_handoff_leaves_the_base_a_digest_and_the_last_turns() -> None:
     """Those that fit in half of the line."""
-    assert by_setting(price_lines([session(9)], ""))["12k", 100_000].left == 30_000 + 12_000 + KEEP_RECENT * STEP
+    assert (
+        by_setting(price_lines([session(9)], ""))["12k", 100_000].left
+        == 30_000 + 12_000 + KEEP_RECENT * STEP
+    )
 
 
 @pytest.mark.parametrize(("first", "times"), [(30_000, 12), (90_000, 7)])
@@ -66,7 +69,10 @@ def test_what_the_client_compacted_starts_over() -> None:
     """What was taken out before is not taken off what came after."""
     after = [request._replace(turn=request.turn + 9) for request in session(3, first=40_000)]
     alone = price_lines([after], "")[0]
-    both, before = (by_setting(price_lines([each], ""))["trim", 100_000] for each in (session(9) + after, session(9)))
+    both, before = (
+        by_setting(price_lines([each], ""))["trim", 100_000]
+        for each in (session(9) + after, session(9))
+    )
     assert both.cost - before.cost == alone.cost
 
 
@@ -92,5 +98,8 @@ def test_as_typed(config_home: ConfigHome, cli: Cli, document: Document) -> None
     assert "trim@150k" in text
     assert "Assumed: " in text
     data = document("stats", "--all", "--threshold")["data"]
-    assert [(row["line"], row["way"]) for row in data["threshold"]][:2] == [(0, ""), (200_000, "trim")]
+    assert [(row["line"], row["way"]) for row in data["threshold"]][:2] == [
+        (0, ""),
+        (200_000, "trim"),
+    ]
     assert document("stats", "--all")["data"]["threshold"] == []

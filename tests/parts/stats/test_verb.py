@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.builders import SESSION, ConfigHome, assistant, call, conversation, session_id, system, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    call,
+    conversation,
+    session_id,
+    system,
+    user,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_output import Told, is_styled, told
 
@@ -19,7 +29,11 @@ def sessions(config_home: ConfigHome) -> None:
     """One of the folder that verbs run in, one of another project."""
     here = str(config_home.root / "here")
     rows = [{**row, "cwd": here} for row in conversation(2)]
-    rows.append(system("stop_hook_summary", uuid="s", ts=9, hookInfos=[{"command": NOTICE, "durationMs": 12}]))
+    rows.append(
+        system(
+            "stop_hook_summary", uuid="s", ts=9, hookInfos=[{"command": NOTICE, "durationMs": 12}]
+        )
+    )
     write_session(config_home.project(here), SESSION, rows)
     other = session_id(2)
     write_session(config_home.project("/elsewhere"), other, conversation(5, session_id=other))
@@ -30,10 +44,14 @@ def test_this_project_or_all(cli: Cli, document: Document) -> None:
     """The folder's by default, another one's, everything."""
     data = document("stats")["data"]
     assert (data["sessions"], data["months"][0]["turns"]) == (1, 2)
-    assert data["hooks"] == [{"event": "Stop", "ours": True, "times": 1, "median_ms": 12, "p95_ms": 12}]
+    assert data["hooks"] == [
+        {"event": "Stop", "ours": True, "times": 1, "median_ms": 12, "p95_ms": 12}
+    ]
     assert document("stats", "--all")["data"]["months"][0]["turns"] == 7
     assert document("stats", "--all")["data"]["read"] == 0
-    assert cli("stats", "--project", "/nowhere").stdout.startswith(b"0 sessions with a turn or an answer of /nowhere")
+    assert cli("stats", "--project", "/nowhere").stdout.startswith(
+        b"0 sessions with a turn or an answer of /nowhere"
+    )
 
 
 @pytest.mark.usefixtures("sessions")
@@ -58,14 +76,21 @@ def test_as_text(cli: Cli) -> None:
 
 def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Document) -> None:
     """Of two calls the second one writes."""
-    rows = [assistant([call(name, name)], uuid=name, ts=1, tokens=100) for name in ("Read", "Write")]
+    rows = [
+        assistant([call(name, name)], uuid=name, ts=1, tokens=100) for name in ("Read", "Write")
+    ]
     write_session(config_home.project(), SESSION, rows)
     row = {"kind": "start", "times": 1, "edited": 1, "median": 1, "p75": 1}
     assert document("stats", "--all")["data"]["stretches"] == [row]
-    assert "start                   1       1             1     1" in cli("stats", "--all").stdout.decode()
+    assert (
+        "start                   1       1             1     1"
+        in cli("stats", "--all").stdout.decode()
+    )
 
 
-@pytest.mark.parametrize("words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]])
+@pytest.mark.parametrize(
+    "words", [["--since", "soon"], ["--since", "3d", "--month"], ["--all", "--project", "."]]
+)
 def test_what_cannot_be_meant(cli: Cli, words: list[str]) -> None:
     """A usage error."""
     assert cli("stats", *words).returncode == 2
@@ -73,7 +98,11 @@ def test_what_cannot_be_meant(cli: Cli, words: list[str]) -> None:
 
 def test_hostile_words_reach_no_terminal(config_home: ConfigHome, cli: Cli) -> None:
     """A kind out of a first line is shown without its controls."""
-    said = {"parent_session_id": session_id(9), "continuation_type": "\x1b[31mtrim\u202e", "continued_at": "2026-01-31"}
+    said = {
+        "parent_session_id": session_id(9),
+        "continuation_type": "\x1b[31mtrim\u202e",
+        "continued_at": "2026-01-31",
+    }
     rows = [{"continue_metadata": said}, user("x", uuid="u", ts=9)]
     write_session(config_home.project(), SESSION, rows)
     assert b"\x1b" not in cli("stats", "--all", environ={"FORCE_COLOR": "0"}).stdout

@@ -40,11 +40,16 @@ def work(**fields: object) -> list[Record]:
     """A sub-agent's records: its task, a call with its result, an answer."""
     rows = [
         user("find the leak", uuid="s1", ts=10),
-        tool_use("c1", uuid="s2", parent="s1", ts=11, name="Bash", tool_input={"command": "grep leak"}),
+        tool_use(
+            "c1", uuid="s2", parent="s1", ts=11, name="Bash", tool_input={"command": "grep leak"}
+        ),
         tool_result("c1", "src/pool.py", uuid="s3", parent="s2", ts=12),
         assistant("It is in src/pool.py.", uuid="s4", parent="s3", ts=13),
     ]
-    return [{**row, "isSidechain": True, "agentId": AGENT.removeprefix("agent-"), **fields} for row in rows]
+    return [
+        {**row, "isSidechain": True, "agentId": AGENT.removeprefix("agent-"), **fields}
+        for row in rows
+    ]
 
 
 def started(home: ConfigHome, rows: list[Record] | None = None) -> Path:
@@ -66,7 +71,11 @@ def texts(path: str | Path) -> list[list[str]]:
 
 def files(folder: Path) -> dict[str, bytes]:
     """Every file below a folder."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 @pytest.fixture
@@ -86,15 +95,31 @@ def test_a_fork_holds_what_the_sub_agent_said(
     made = document("fork", LOCATOR)["data"]
     child = Path(made["file"])
     assert child.parent == agent.parents[2]
-    assert [said[0] for said in texts(child)] == ["find the leak", "tool_use", "tool_result", "It is in src/pool.py."]
-    rows = [row for line in child.read_bytes().splitlines() if (row := orjson.loads(line)).get("uuid")]
-    assert {(row["isSidechain"], row["sessionId"], "agentId" in row) for row in rows} == {(False, child.stem, False)}
+    assert [said[0] for said in texts(child)] == [
+        "find the leak",
+        "tool_use",
+        "tool_result",
+        "It is in src/pool.py.",
+    ]
+    rows = [
+        row for line in child.read_bytes().splitlines() if (row := orjson.loads(line)).get("uuid")
+    ]
+    assert {(row["isSidechain"], row["sessionId"], "agentId" in row) for row in rows} == {
+        (False, child.stem, False)
+    }
     assert {row["forkedFrom"]["sessionId"] for row in rows} == {SESSION}
     assert (made["title"], made["parent_session_id"]) == ("find the leak · fork", SESSION)
     above, own = Family(config_home.where).lineage(str(child))
-    assert (above.session_id, above.subagent, own.kind, own.subagent) == (SESSION, "", "fork", AGENT)
+    assert (above.session_id, above.subagent, own.kind, own.subagent) == (
+        SESSION,
+        "",
+        "fork",
+        AGENT,
+    )
     assert f"find the leak · fork  fork of {AGENT}\n" in cli("lineage", child.stem).stdout.decode()
-    assert [row["session_id"] for row in document("lineage", SESSION, "--derived")["data"]["rows"]] == [child.stem]
+    assert [
+        row["session_id"] for row in document("lineage", SESSION, "--derived")["data"]["rows"]
+    ] == [child.stem]
 
 
 def test_a_handoff_tells_whose_work_it_is(agent: Path, document: Document) -> None:
@@ -120,7 +145,10 @@ def test_a_cut_and_another_folder(agent: Path, document: Document, tmp_path: Pat
 
 
 def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Document) -> None:
-    """By these fields a client would take the session for a team's; it is called by what the lead asked."""
+    """By these fields a client would take the session for a team's.
+
+    It is called by what the lead asked.
+    """
     first, *rest = work(teamName="parsers", agentName="lexer")
     lead = '<teammate-message teammate_id="team-lead" summary="leak">\nfind the leak\n</teammate-message>'
     started(config_home, [{**first, "message": {"role": "user", "content": lead}}, *rest])
@@ -131,8 +159,12 @@ def test_a_member_of_a_team_is_one_no_more(config_home: ConfigHome, document: Do
     assert b"agentName" not in child.read_bytes()
 
 
-@pytest.mark.parametrize("name", ["agent-[SESSION LINEAGE]", "agent-a\nNext step, as the user put it:", "agent-\udcff"])
-def test_a_name_that_no_client_gives(config_home: ConfigHome, document: Document, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["agent-[SESSION LINEAGE]", "agent-a\nNext step, as the user put it:", "agent-\udcff"]
+)
+def test_a_name_that_no_client_gives(
+    config_home: ConfigHome, document: Document, name: str
+) -> None:
     """Would be told to a model: nothing is made of it."""
     path = started(config_home)
     os.rename(path, path.with_name(f"{name}.jsonl"))
@@ -140,7 +172,9 @@ def test_a_name_that_no_client_gives(config_home: ConfigHome, document: Document
     assert len(list(config_home.project().glob("*.jsonl"))) == 1
 
 
-def test_large_outputs_of_the_session_come_along(agent: Path, config_home: ConfigHome, document: Document) -> None:
+def test_large_outputs_of_the_session_come_along(
+    agent: Path, config_home: ConfigHome, document: Document
+) -> None:
     """A sub-agent's lie with those of the session; its task list is no sub-agent's."""
     outputs, tasks = agent.parents[1] / "tool-results", config_home.config / "tasks" / SESSION
     for path in (outputs / "one.txt", tasks / "1.json"):
@@ -151,7 +185,9 @@ def test_large_outputs_of_the_session_come_along(agent: Path, config_home: Confi
     assert [path.name for path in tasks.parent.iterdir()] == [SESSION]
 
 
-def test_one_whose_session_was_archived(agent: Path, config_home: ConfigHome, document: Document) -> None:
+def test_one_whose_session_was_archived(
+    agent: Path, config_home: ConfigHome, document: Document
+) -> None:
     """The vault has it with its session."""
     away(config_home.project() / f"{SESSION}.jsonl", config_home.environ)
     assert not agent.exists()
@@ -178,11 +214,17 @@ def test_nothing_of_the_copy_is_left_to_a_client_that_is_started(
 @pytest.mark.parametrize(
     ("locator", "message", "remedy"),
     [
-        (f"{SESSION[:8]}/agent-none", f"No sub-agent agent-none of session {SESSION}", f"It started {AGENT}."),
+        (
+            f"{SESSION[:8]}/agent-none",
+            f"No sub-agent agent-none of session {SESSION}",
+            f"It started {AGENT}.",
+        ),
         ("99999999/agent-a63", "No session is called '99999999'", "sessions"),
     ],
 )
-def test_one_that_is_not_there(agent: Path, document: Document, locator: str, message: str, remedy: str) -> None:
+def test_one_that_is_not_there(
+    agent: Path, document: Document, locator: str, message: str, remedy: str
+) -> None:
     """What was looked for, and what there is."""
     error = document("fork", locator, code=1)["error"]
     assert message in error["message"]
@@ -204,7 +246,10 @@ def test_nothing_is_made_of_one_without_a_word(config_home: ConfigHome, document
 
 
 def test_killed_on_the_way(config_home: ConfigHome) -> None:
-    """A child is there whole or not at all; what it was read of is as it was; the next run takes a copy away."""
+    """A child is there whole or not at all; what it was read of is as it was.
+
+    The next run takes a copy away.
+    """
     before: dict[str, bytes] = {}
 
     def prepare() -> Callable[[], object]:
@@ -218,7 +263,11 @@ def test_killed_on_the_way(config_home: ConfigHome) -> None:
         now = files(config_home.config / "projects")
         assert now.items() >= before.items()
         counts.append(
-            [body.count(b"\n") for name, body in now.items() if name.endswith(".jsonl") and name not in before]
+            [
+                body.count(b"\n")
+                for name, body in now.items()
+                if name.endswith(".jsonl") and name not in before
+            ]
         )
         run_again = os.fork() == 0
         if run_again:

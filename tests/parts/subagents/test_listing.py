@@ -33,8 +33,13 @@ def inside(number: int, task: str, **fields: object) -> list[dict[str, object]]:
     return [{**row, "isSidechain": True, "version": "1.0.108", **fields} for row in rows]
 
 
-def test_they_are_listed_with_what_they_were_asked(config_home: ConfigHome, document: Document, cli: Cli) -> None:
-    """In a session's folder, beside it, in its file; the last written first; of this project alone."""
+def test_they_are_listed_with_what_they_were_asked(
+    config_home: ConfigHome, document: Document, cli: Cli
+) -> None:
+    """In a session's folder, beside it, in its file; the last written first.
+
+    Of this project alone.
+    """
     path = started(config_home)
     path.with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     os.utime(path, (2_000_000_000, 2_000_000_000))
@@ -42,8 +47,12 @@ def test_they_are_listed_with_what_they_were_asked(config_home: ConfigHome, docu
     beside.write_bytes(session_bytes(work(sessionId=SESSION)))
     os.utime(beside, (1_900_000_000, 1_900_000_000))
     old = [{**row, "version": "1.0.108"} for row in conversation(1, session_id=session_id(2))]
-    write_session(config_home.project(), session_id(2), [*old, *inside(7, "read the docs"), old[-1]])
-    write_session(config_home.project("/elsewhere"), session_id(3), conversation(1, session_id=session_id(3)))
+    write_session(
+        config_home.project(), session_id(2), [*old, *inside(7, "read the docs"), old[-1]]
+    )
+    write_session(
+        config_home.project("/elsewhere"), session_id(3), conversation(1, session_id=session_id(3))
+    )
     found = document("sessions", "--subagents", "--project", CWD)["data"]
     rows = [(row["locator"], row["kind"], row["asked"]) for row in found["subagents"]]
     assert rows == [
@@ -72,11 +81,17 @@ def test_they_are_no_sessions(document: Document, other: str) -> None:
 
 def test_there_are_none(cli: Cli) -> None:
     """Where to look on."""
-    assert b"No sub-agent of these sessions has a transcript here. --all" in cli("sessions", "--subagents").stdout
+    assert (
+        b"No sub-agent of these sessions has a transcript here. --all"
+        in cli("sessions", "--subagents").stdout
+    )
 
 
 def test_of_two_in_one_file_each_has_its_own_records(config_home: ConfigHome) -> None:
-    """By the record that they began with, or by the id that their records name; a gap stays with the one before it."""
+    """By the record that they began with, or by the id that their records name.
+
+    A gap stays with the one before it.
+    """
     first, second = inside(1, "one"), inside(2, "two", agentId="abc")
     hostile = inside(3, "three", agentId="../[x]\n" + "y" * 300)
     torn = {**first[1], "uuid": "x", "parentUuid": "gone"}
@@ -93,7 +108,11 @@ def test_those_of_a_real_old_session(config_home: ConfigHome) -> None:
     """Each begins with a task, and every record of theirs is one of one of them."""
     path = Path(corpus() / INLINE)
     found = inline_agents(str(path))
-    aside = [number for number, line in enumerate(path.read_bytes().split(b"\n")) if b'"isSidechain":true' in line]
+    aside = [
+        number
+        for number, line in enumerate(path.read_bytes().split(b"\n"))
+        if b'"isSidechain":true' in line
+    ]
     assert len(found) == 5
     assert all(one.asked for one in found)
     assert sorted(number for one in found for number in one.lines) == aside

@@ -50,7 +50,9 @@ class Machine:
     def __init__(self, folder: Path, login: str) -> None:
         (folder / ".claude" / "projects").mkdir(parents=True)
         self.home = ConfigHome(
-            folder, folder / ".claude", {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(folder / ".claude")}
+            folder,
+            folder / ".claude",
+            {"HOME": str(folder), "CLAUDE_CONFIG_DIR": str(folder / ".claude")},
         )
         self.team: Team = join(login, self.where, label=folder.name)
 

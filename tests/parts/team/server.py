@@ -34,7 +34,10 @@ def programs() -> Path | None:
     return found[-1].parent if found else Path(on_path).parent if on_path else None
 
 
-MEMORY, ROOM = "/dev/shm", 1 << 30  # where its folder lies if there is so much room: the disk would take most of a test
+MEMORY, ROOM = (
+    "/dev/shm",
+    1 << 30,
+)  # where its folder lies if there is so much room: the disk would take most of a test
 
 
 class Server:
@@ -49,11 +52,28 @@ class Server:
         if os.getuid() == 0:
             nobody = pwd.getpwnam("nobody")
             os.chown(self.folder, nobody.pw_uid, nobody.pw_gid)
-            self._as = ["setpriv", f"--reuid={nobody.pw_uid}", f"--regid={nobody.pw_gid}", "--clear-groups"]
+            self._as = [
+                "setpriv",
+                f"--reuid={nobody.pw_uid}",
+                f"--regid={nobody.pw_gid}",
+                "--clear-groups",
+            ]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self._run("initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-N", "-E", "UTF8", "--locale=C")
+        self._run(
+            "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-N",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        )
         self._certify()
         self.start()
         with self.superuser("postgres") as db:
@@ -61,7 +81,9 @@ class Server:
                 db.execute(f"create role {name} login".encode())
             db.execute("alter role admin createrole")
             db.execute("create database template_team owner admin")
-        with psycopg.connect(host=str(self.folder), port=self.port, user="admin", dbname="template_team") as db:
+        with psycopg.connect(
+            host=str(self.folder), port=self.port, user="admin", dbname="template_team"
+        ) as db:
             db.execute(schema().encode())
         with self.superuser("postgres") as db:
             db.execute("grant rh_member to alice, bob, mallory")
@@ -104,7 +126,9 @@ class Server:
 
     def superuser(self, database: str) -> Connection:
         """A connection that may do everything, in autocommit."""
-        return psycopg.connect(host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True)
+        return psycopg.connect(
+            host=str(self.folder), port=self.port, user="postgres", dbname=database, autocommit=True
+        )
 
     def database(self) -> str:
         """A fresh database of a team."""
@@ -123,26 +147,43 @@ class Server:
         """Write a service file with a service a role, named as the role."""
         own = {"host": str(self.folder), "port": str(self.port), "dbname": database, **more}
         lines = "\n".join(f"{key}={value}" for key, value in own.items())
-        file.write_text("".join(f"[{name}]\n{lines}\nuser={name}\n" for name in (*PEOPLE, STRANGER, "postgres")))
+        file.write_text(
+            "".join(f"[{name}]\n{lines}\nuser={name}\n" for name in (*PEOPLE, STRANGER, "postgres"))
+        )
 
     def dump(self, database: str) -> bytes:
         """Everything that a database holds, as text."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", database]
-        return subprocess.run([self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/").stdout
+        return subprocess.run(
+            [self.bin / "pg_dump", *where], capture_output=True, check=True, cwd="/"
+        ).stdout
 
     def restore(self, database: str, dump: bytes) -> None:
         """Run what ``dump`` gave in an empty database."""
         where = ["-h", str(self.folder), "-p", str(self.port), "-U", "postgres", "-qd", database]
         subprocess.run(
-            [self.bin / "psql", "-v", "ON_ERROR_STOP=1", *where], input=dump, capture_output=True, check=True, cwd="/"
+            [self.bin / "psql", "-v", "ON_ERROR_STOP=1", *where],
+            input=dump,
+            capture_output=True,
+            check=True,
+            cwd="/",
         )
 
     def _run(self, program: str, *words: str) -> None:
-        subprocess.run([*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/")
+        subprocess.run(
+            [*self._as, self.bin / program, *words], check=True, capture_output=True, cwd="/"
+        )
 
     def _certify(self) -> None:
-        """A certificate of our own for ``team.test``; whoever is to trust it is given ``root.crt``."""
-        data, key, certificate = Path(self._data), str(self.folder / "server.key"), str(self.folder / "root.crt")
+        """A certificate of our own for ``team.test``.
+
+        Whoever is to trust it is given ``root.crt``.
+        """
+        data, key, certificate = (
+            Path(self._data),
+            str(self.folder / "server.key"),
+            str(self.folder / "root.crt"),
+        )
         subprocess.run(
             ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-keyout", key,
              "-out", certificate,

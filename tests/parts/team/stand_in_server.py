@@ -1,7 +1,7 @@
 """Owns a server that speaks PostgreSQL's protocol and answers every query with whatever a test makes up.
 
-It is no database: a hostile server is bound to no type, no length and no number of rows. A real one could not even send
-what this does.
+It is no database: a hostile server is bound to no type, no length and no number of rows. A real one
+could not even send what this does.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class StandInServer:
         with contextlib.suppress(OSError):
             while True:
                 client, _ = self._socket.accept()
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # an answer is sent in small pieces
+                client.setsockopt(
+                    socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+                )  # an answer is sent in small pieces
                 threading.Thread(target=self._talk, args=(client,), daemon=True).start()
 
     def _talk(self, client: socket.socket) -> None:
@@ -65,7 +67,9 @@ class StandInServer:
                 + _message(b"K", struct.pack("!ii", 1, 1))
                 + _READY
             )
-            statements: dict[bytes, str] = {}  # by their names: one that is asked again is parsed once
+            statements: dict[
+                bytes, str
+            ] = {}  # by their names: one that is asked again is parsed once
             query = ""
             while kind := stream.read(1):
                 body = stream.read(struct.unpack("!i", stream.read(4))[0] - 4)
@@ -93,13 +97,18 @@ class StandInServer:
             text = refusal.args[0]
             return _message(b"E", b"SERROR\x00VERROR\x00CXX000\x00M" + text + b"\x00\x00")
         width = len(rows[0]) if rows else 0
-        columns = b"".join(b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width))
+        columns = b"".join(
+            b"c\x00" + struct.pack("!ihihih", 0, 0, 25, -1, -1, 1) for _ in range(width)
+        )
         head = _message(b"T", struct.pack("!h", width) + columns)
         return head + b"".join(map(_row, rows)) + _message(b"C", b"SELECT 1\x00")
 
 
 def _row(values: list[Value]) -> bytes:
-    cells = [struct.pack("!i", -1) if value is None else struct.pack("!i", len(value)) + value for value in values]
+    cells = [
+        struct.pack("!i", -1) if value is None else struct.pack("!i", len(value)) + value
+        for value in values
+    ]
     return _message(b"D", struct.pack("!h", len(values)) + b"".join(cells))
 
 

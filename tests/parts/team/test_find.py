@@ -57,27 +57,50 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
-    assert by_row < 2 * MANY, "each of three is asked in three forms, since no turn here has a text that bears it out"
+    assert by_row < 2 * MANY, (
+        "each of three is asked in three forms, since no turn here has a text that bears it out"
+    )
 
 
 def test_a_query_is_never_syntax(alice: Machine) -> None:
-    """Quotes, operators and backslashes are words or nothing; parts of names and beginnings are asked for."""
+    """Quotes, operators and backslashes are words or nothing.
+
+    Parts of names and beginnings are asked for.
+    """
     assert (
-        asked_of(parse(["getUserName -redis"]))[0] == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
+        asked_of(parse(["getUserName -redis"]))[0]
+        == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
     )
     assert asked_of(parse(["kumquat"]))[-1] == "((('kumquat':*)))"
     sent(alice, written(alice))
     with connected("alice") as db:
-        for words in ("it's 'prompt", "a & b | !prompt", "x \\ prompt <-> z :*", "\x00prompt naïve 日本語"):
+        for words in (
+            "it's 'prompt",
+            "a & b | !prompt",
+            "x \\ prompt <-> z :*",
+            "\x00prompt naïve 日本語",
+        ):
             assert all(query.count("'") % 2 == 0 for query in asked_of(parse([words])))
             find([words], db, most=3)
 
 
-def test_a_phrase_is_sought_in_every_turn_with_its_words(alice: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also behind hundreds that have the words apart, said in one second; where it is not, that is said."""
+def test_a_phrase_is_sought_in_every_turn_with_its_words(
+    alice: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also behind hundreds that have the words apart, said in one second.
+
+    Where it is not, that is said.
+    """
     talk = [user("the rule is: go test ./... before a push", uuid="p", ts=1)]
     for turn in range(260):
-        talk.append(user(f"we test, then we go {turn}", uuid=f"q{turn}", parent=talk[-1]["uuid"], ts=2 + turn // 20))
+        talk.append(
+            user(
+                f"we test, then we go {turn}",
+                uuid=f"q{turn}",
+                parent=talk[-1]["uuid"],
+                ts=2 + turn // 20,
+            )
+        )
     sent(alice, written(alice, talk))
     with connected("alice") as db:
         (found,), searched = find(['"go test ./..."'], db, most=10)
@@ -109,7 +132,9 @@ def test_planted_secrets(alice: Machine, root: Connection, server: Server, datab
             if each.place not in LINES:
                 (outputs / f"{place}.txt").write_bytes(each.raw)
         sent(alice, path)
-    bodies = b"".join(zlib.decompress(row[0]) for row in root.execute("select data from team.chunk"))
+    bodies = b"".join(
+        zlib.decompress(row[0]) for row in root.execute("select data from team.chunk")
+    )
     everything = server.dump(database) + bodies
     known = [each.secret for each in found if not left(each)]
     assert len({each.form.name for each in found}) >= KINDS
@@ -152,7 +177,9 @@ def test_no_row_of_a_members_breaks_a_search(
     sent(mallory, written(mallory, session=session_id(5)))
     with connected("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (session_id(5),))
-    part = root.execute("select p.id from team.part p join team.session s on s.id = p.session where owner <> 2")
+    part = root.execute(
+        "select p.id from team.part p join team.session s on s.id = p.session where owner <> 2"
+    )
     root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
     with connected("alice") as db:
         hits = find(["prompt"], db, most=10).hits
@@ -162,14 +189,20 @@ def test_no_row_of_a_members_breaks_a_search(
     assert not any("\x1b" in hit.title for hit in hits)
 
 
-def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_a_page_of_damaged_turns_hides_nothing(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """More of them than are looked at first, all newer than one's own."""
     sent(alice, written(alice))
-    turns = [user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)]
+    turns = [
+        user(f"prompt {number}", uuid=f"u{number}", ts=100_000 + number) for number in range(120)
+    ]
     sent(mallory, written(mallory, turns, session_id(5)))
     with connected("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (session_id(5),))
-    root.execute("update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)")
+    root.execute(
+        "update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)"
+    )
     with connected("alice") as db:
         assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 50
@@ -178,9 +211,15 @@ def test_a_page_of_damaged_turns_hides_nothing(alice: Machine, mallory: Machine,
 
 @pytest.mark.parametrize(
     ("turns", "at"),
-    [(120, "now() + record * interval '1 second'"), (1_300, "now() + record * interval '1 second'"), (120, "now()")],
+    [
+        (120, "now() + record * interval '1 second'"),
+        (1_300, "now() + record * interval '1 second'"),
+        (120, "now()"),
+    ],
 )
-def test_lying_turns_hide_nothing(alice: Machine, mallory: Machine, root: Connection, turns: int, at: str) -> None:
+def test_lying_turns_hide_nothing(
+    alice: Machine, mallory: Machine, root: Connection, turns: int, at: str
+) -> None:
     """Pages of rows of words whose pieces are whole, but say nothing of the kind, newer than one's own; they count."""
     sent(alice, written(alice))
     _lie(mallory, root, turns, at)
@@ -208,7 +247,9 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
     lines = 0
     read = turn_reading._HitReader._texts
 
-    def counting(reader: turn_reading._HitReader, given: list[bytes], number: int, *, subagent: bool) -> object:
+    def counting(
+        reader: turn_reading._HitReader, given: list[bytes], number: int, *, subagent: bool
+    ) -> object:
         nonlocal lines
         lines += len(given)
         return read(reader, given, number, subagent=subagent)
@@ -227,8 +268,16 @@ def test_a_session_of_empty_lines_is_not_taken(
 ) -> None:
     """Each costs time: neither more than she says, nor more than of any import, are taken."""
     monkeypatch.setattr(fetching, "MAX_LINES", 1_000)
-    _forge(mallory, session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000, records, [(0, "prompt")])
-    with connected("alice") as db, pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"):
+    _forge(
+        mallory,
+        session_bytes([user("prompt", uuid="u", ts=1)]) + b"\n" * 1_000,
+        records,
+        [(0, "prompt")],
+    )
+    with (
+        connected("alice") as db,
+        pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"),
+    ):
         fetching.pull(named(session_id(5), db), db, alice.where)
 
 
@@ -251,7 +300,9 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
             assert len(hits) <= most
         assert find(["prompt"], db, most=1).hits[0].mine
     with connected("bob") as db:
-        assert len(find(["settled"], db, most=40).hits) == 40, "where nobody else said it, there are as many as asked"
+        assert len(find(["settled"], db, most=40).hits) == 40, (
+            "where nobody else said it, there are as many as asked"
+        )
 
 
 def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, str]]) -> None:
@@ -260,7 +311,9 @@ def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, st
     places = [record for record, _ in turns]
     piece = (records, len(body), hashlib.sha256(body).digest(), zlib.compress(body), places)
     begun = "team.begin_session(%s, %s, '{}', null, false, null)"
-    times = "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
+    times = (
+        "array(select now() + interval '1 hour' + n * interval '1 second' from unnest(%s::int[]) n)"
+    )
     with connected(member.team.service) as db, db.transaction():
         db.run(
             f"select team.append({begun}, '', 0, '', %s, %s, %s, %s, 'r', '{{}}', %s, {times}, %s)",
@@ -269,7 +322,9 @@ def _forge(member: Machine, body: bytes, records: int, turns: list[tuple[int, st
         db.run("select team.share(%s, 't', '', null)", (session_id(5),))
 
 
-def _lie(member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)) -> None:
+def _lie(
+    member: Machine, root: Connection, turns: int, at: str, session: str = session_id(5)
+) -> None:
     """Have a member share so many turns with words that their texts don't have."""
     said = [user(f"nothing {number}", uuid=f"u{number}", ts=number) for number in range(turns)]
     sent(member, written(member, said, session))
@@ -277,12 +332,15 @@ def _lie(member: Machine, root: Connection, turns: int, at: str, session: str = 
         db.run("select team.share(%s, 't', '', null)", (session,))
     lie = f"update team.passage set tsv = 'prompt:1'::tsvector, at = {at}"
     hers = (
-        " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id = %s)"
+        " where part in (select p.id from team.part p join team.session s on s.id = p.session where s.session_id "
+        "= %s)"
     )
     root.execute((lie + hers).encode(), (session,))
 
 
-def test_nobody_stands_before_ones_own_sessions(alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_nobody_stands_before_ones_own_sessions(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """Fifty thousand of others, said to end later: one's own are listed, named, shared and forgotten (TH2)."""
     sent(alice, written(alice))
     root.execute(

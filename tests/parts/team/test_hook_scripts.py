@@ -57,7 +57,10 @@ def join(plugin: PluginCopy) -> Path:
 
 
 def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> None:
-    """Added once a team was joined, built in at an update; where it can't be had, the engine is there without it."""
+    """Added once a team was joined, built in at an update.
+
+    Where it can't be had, the engine is there without it.
+    """
     install(quick)
     driver = join(quick)
     before = os.readlink(quick.data / "venv")
@@ -70,7 +73,10 @@ def test_a_team_s_driver_is_there_whenever_the_venv_is(quick: PluginCopy) -> Non
     assert (quick.data / "count").read_text() == ".+.+"
     (quick.root / "requirements.lock").write_text("# newest\n")
     assert install(quick, NO_DRIVER="no wheel") == 1
-    assert (state(quick)["state"], state(quick)["error"]) == ("failed", "the team's driver: no wheel")
+    assert (state(quick)["state"], state(quick)["error"]) == (
+        "failed",
+        "the team's driver: no wheel",
+    )
     assert (quick.data / "venv" / "requirements.lock").read_text() == "# newest\n"
     assert not driver.exists()
     assert install(quick) == 0
@@ -86,7 +92,9 @@ def test_who_is_about_to_join_asks_for_the_driver(quick: PluginCopy) -> None:
     assert "nothing to do" in quick.engine("--install").stderr
 
 
-@pytest.mark.parametrize("verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""])
+@pytest.mark.parametrize(
+    "verb", ["push", "pull", "resume", "share", "forget", "join", "leave", "sessions", ""]
+)
 def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> None:
     """Nor does it fetch; a search comes as far as the engine, which asks whether the user allows it."""
     done = plugin.engine("team", verb, CLAUDECODE="1")
@@ -95,13 +103,17 @@ def test_the_model_does_not_write_to_a_team(plugin: PluginCopy, verb: str) -> No
     assert plugin.engine("team", "search", "x", CLAUDECODE="1").stdout == "engine team search x\n"
 
 
-def test_a_team_that_is_sent_nothing_is_told_once(config_home: ConfigHome, run_hook: Run, any_python: str) -> None:
+def test_a_team_that_is_sent_nothing_is_told_once(
+    config_home: ConfigHome, run_hook: Run, any_python: str
+) -> None:
     """At the next start of somebody who can read it: how much waits, since when, why."""
     where = config_home.where
 
     def say(source: str, client: str = "cli") -> str:
         event = {"hook_event_name": "SessionStart", "session_id": SESSION, "source": source}
-        done = run_hook("session", event, environ={"CLAUDE_CODE_ENTRYPOINT": client}, python=any_python)
+        done = run_hook(
+            "session", event, environ={"CLAUDE_CODE_ENTRYPOINT": client}, python=any_python
+        )
         assert (done.returncode, done.stderr) == (0, b"")
         return str(json.loads(done.stdout)["systemMessage"]) if done.stdout else ""
 
@@ -119,11 +131,21 @@ def test_a_team_that_is_sent_nothing_is_told_once(config_home: ConfigHome, run_h
 
 
 def test_the_help_of_a_group(config_home: ConfigHome) -> None:
-    """The acts of ``team`` are declared where they are; what reads, sends and imports sessions is not loaded."""
+    """The acts of ``team`` are declared where they are.
+
+    What reads, sends and imports sessions is not loaded.
+    """
     found = roots(loaded(config_home, "helps", None, "team"))
     engine = {
         f"resume_hooks.{name}"
-        for name in ("derive", "reading.bundle", "redaction", "search.engine", "archive", "cli.child")
+        for name in (
+            "derive",
+            "reading.bundle",
+            "redaction",
+            "search.engine",
+            "archive",
+            "cli.child",
+        )
     }
     assert found.isdisjoint(HEAVY | engine | {"psycopg"})
 
@@ -132,7 +154,9 @@ def test_a_start_without_a_team(config_home: ConfigHome) -> None:
     """It looks for one file of ours: the standard library alone, and of the part what reads that."""
     event = {"session_id": SESSION, "hook_event_name": "SessionStart", "source": "startup"}
     found = loaded(config_home, "session", event)
-    foreign = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    foreign = (
+        {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"resume_hooks"}
+    )
     assert foreign == set()
     ours = {name for name in found if name.startswith("resume_hooks.parts.team")}
     assert ours == {"resume_hooks.parts.team", "resume_hooks.parts.team.team_file"}

@@ -1,6 +1,7 @@
 """A server that answers every query with whatever it likes: no file of the user's, no terminal and no memory is its.
 
-The stand-in is no database, so what it sends is bound to no type. Its hostile rows stand between good ones.
+The stand-in is no database, so what it sends is bound to no type. Its hostile rows stand between
+good ones.
 """
 
 from __future__ import annotations
@@ -34,7 +35,14 @@ from resume_hooks.parts.team.sdk_store import PostgresSessionStore
 from resume_hooks.parts.team.sessions import listed, named
 from resume_hooks.parts.team.team_file import Team, folder
 from resume_hooks.sessions.locate import session_file
-from tests.builders import SESSION, ConfigHome, conversation, session_bytes, session_id, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    session_bytes,
+    session_id,
+    write_session,
+)
 from tests.needs import REPO
 from tests.parts.team.stand_in_server import Refusal, StandInServer, Value
 
@@ -107,7 +115,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
     root = tmp_path / "a" / "b"
     (root / ".claude" / "projects").mkdir(parents=True)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))
-    made = ConfigHome(root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")})
+    made = ConfigHome(
+        root, root / ".claude", {"HOME": str(root), "CLAUDE_CONFIG_DIR": str(root / ".claude")}
+    )
     keep(Team("stand-in", "alice", "11111111-2222-4333-8444-555555555555", ()), made.where)
     write_session(made.project(), SESSION, conversation(3))
     keep_cursor(SESSION, Cursor(7, 0), made.where)
@@ -147,7 +157,11 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
         "forget": lambda db: sharing.forget(SESSION, db, where),
         "expire": lambda db: sharing._remove([SESSION], 30, db, where),
         "push": lambda db: push(
-            session_file(str(home.project() / f"{SESSION}.jsonl")), _team(home), db, where, rescan=True
+            session_file(str(home.project() / f"{SESSION}.jsonl")),
+            _team(home),
+            db,
+            where,
+            rescan=True,
         ),
         "lineage": lambda db: ancestry.of_team(named(SESSION, db), db),
     }
@@ -163,15 +177,21 @@ def state(root: Path) -> dict[str, bytes]:
     return {
         str(path): path.read_bytes()
         for path in sorted(root.rglob("*"))
-        if path.is_file() and not ours & set(path.relative_to(root).parts) and path.name != "services.conf"
+        if path.is_file()
+        and not ours & set(path.relative_to(root).parts)
+        and path.name != "services.conf"
     }
 
 
 @settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_hostile_values_in_every_column(home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject) -> None:
+def test_hostile_values_in_every_column(
+    home: ConfigHome, tmp_path: Path, capfd: Any, data: st.DataObject
+) -> None:
     """No other file is touched, nothing is printed that drives a terminal, and the good row is found all the same."""
     before = state(tmp_path)
     column, value = data.draw(st.integers(0, 17)), data.draw(st.sampled_from(HOSTILE))
@@ -205,13 +225,17 @@ def test_hostile_values_in_every_column(home: ConfigHome, tmp_path: Path, capfd:
 def test_the_stand_in_knows_what_was_prepared(home: ConfigHome) -> None:
     """A query that the driver prepared, having asked it often, is answered as itself, whatever was asked between."""
     ours = {"select 'a'": b"a", "select 'b'": b"b"}
-    with served(home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]) as db:
+    with served(
+        home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
+    ) as db:
         told = [db.value(query, (), text) for _ in range(20) for query in ours]
     assert told == ["a", "b"] * 20
 
 
 @pytest.mark.parametrize("act", ACTS)
-def test_every_column_of_every_query(home: ConfigHome, tmp_path: Path, capfd: Any, act: str) -> None:
+def test_every_column_of_every_query(
+    home: ConfigHome, tmp_path: Path, capfd: Any, act: str
+) -> None:
     """Around each good row stand some with each hostile value in each column: what is looked for is found."""
     before = state(tmp_path)
     asked: list[str] = []
@@ -225,7 +249,9 @@ def test_every_column_of_every_query(home: ConfigHome, tmp_path: Path, capfd: An
         wanted = acts(home)[act](db)
     assert act not in READING or good_ones(wanted)
     begins = [begin for begin in GOOD if any(query.startswith(begin) for query in asked)]
-    assert all(good(query) for query in asked if query.lstrip().startswith("select")), "the stand-in knows each"
+    assert all(good(query) for query in asked if query.lstrip().startswith("select")), (
+        "the stand-in knows each"
+    )
     for begin in begins:
         for column in range(len(GOOD[begin])):
             told = _acted_among(home, act, begin, column)
@@ -281,7 +307,10 @@ def test_all_answers_together_have_a_limit(home: ConfigHome, act: str) -> None:
         connections.append(db)
         found = acts(home)[act](db)
         assert good_ones(found) or [row.session_id for row in found][-1] == SESSION  # type: ignore[attr-defined]
-        assert db.notes[-1] == "The server took too long over all of it: what had come by then is shown."
+        assert (
+            db.notes[-1]
+            == "The server took too long over all of it: what had come by then is shown."
+        )
     assert count <= 10
 
 
@@ -293,7 +322,10 @@ def good_ones(told: object) -> bool:
 
 
 def _acted_among(home: ConfigHome, act: str, begin: str, column: int) -> object:
-    """What an act gives where one query's good row stands among hostile ones; an error is its sentence."""
+    """What an act gives where one query's good row stands among hostile ones.
+
+    An error is its sentence.
+    """
 
     def answer(query: str) -> list[list[Value]]:
         row = good(query)
@@ -380,18 +412,25 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
         server.close()
 
 
-@pytest.mark.parametrize(("limit", "said"), [("_MOST_FETCHED", "larger"), ("_FETCH_SECONDS", "too slowly")])
+@pytest.mark.parametrize(
+    ("limit", "said"), [("_MOST_FETCHED", "larger"), ("_FETCH_SECONDS", "too slowly")]
+)
 def test_a_session_is_fetched_within_bounds(
     home: ConfigHome, monkeypatch: pytest.MonkeyPatch, limit: str, said: str
 ) -> None:
     """So many bytes and so much time in all, whatever each answer takes; nothing is left of it."""
     monkeypatch.setattr(fetching, limit, -1)
-    with pytest.raises(TeamFailed, match=said), served(home, lambda query: filter(None, [good(query)])) as db:
+    with (
+        pytest.raises(TeamFailed, match=said),
+        served(home, lambda query: filter(None, [good(query)])) as db,
+    ):
         fetching.pull(named(SESSION, db), db, home.where)
     assert not list(Path(folder(home.where)).rglob("*.tmp"))
 
 
-def test_a_program_waits_for_no_answer_without_end(home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_waits_for_no_answer_without_end(
+    home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The store of the Agent SDK gives up, too."""
     asked, over = threading.Event(), threading.Event()
 
@@ -405,7 +444,9 @@ def test_a_program_waits_for_no_answer_without_end(home: ConfigHome, monkeypatch
     store = PostgresSessionStore(server.service(Path(os.environ["PGSERVICEFILE"])))
     try:
         with pytest.raises(TeamFailed, match="does not answer"):
-            asyncio.run(asyncio.wait_for(store.load({"project_key": "p", "session_id": SESSION}), 15))
+            asyncio.run(
+                asyncio.wait_for(store.load({"project_key": "p", "session_id": SESSION}), 15)
+            )
     finally:
         over.set()
         server.close()
@@ -487,7 +528,10 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
             return [row]
         if how == "a bomb":
             packed = [bomb if value is PACKED else value for value in row]
-            size = {str(len(TEXT)).encode(): b"62914560", str(len(PACKED)).encode(): str(len(bomb)).encode()}
+            size = {
+                str(len(TEXT)).encode(): b"62914560",
+                str(len(PACKED)).encode(): str(len(bomb)).encode(),
+            }
             return [[size.get(value or b"", value) for value in packed]] * 20
         if how == "a value":
             return [[*row[:-1], b"x" * HUGE]]
@@ -509,11 +553,25 @@ def test_memory_is_bounded(home: ConfigHome, how: str) -> None:
 
 def test_raw_values_are_read_in_one_module() -> None:
     """No other module of the part touches a cursor, a result or the driver's connection."""
-    raw = {"execute", "executemany", "fetchone", "fetchmany", "fetchall", "cursor", "stream", "copy", "pgresult"}
+    raw = {
+        "execute",
+        "executemany",
+        "fetchone",
+        "fetchmany",
+        "fetchall",
+        "cursor",
+        "stream",
+        "copy",
+        "pgresult",
+    }
     raw |= {"pgconn", "get_value", "notices"}
     done: dict[str, set[str]] = {}
     for path in sorted((REPO / "src" / "resume_hooks" / "parts" / "team").rglob("*.py")):
-        names = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        names = {
+            node.attr
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.Attribute)
+        }
         done[path.name] = names & (raw | {"connection"})
     reads = done.pop("rows.py")
     assert {"execute", "pgresult", "get_value"} <= reads

@@ -50,7 +50,9 @@ class Machines(RuleBasedStateMachine):
         with self.server.superuser(self.database) as root:
             root.execute("truncate team.machine, team.forgotten, team.audit cascade")
         self.machines = {each: Machine(self.folder / each, "alice") for each in NAMES}
-        self.paths = {each: written(machine, [self._said()]) for each, machine in self.machines.items()}
+        self.paths = {
+            each: written(machine, [self._said()]) for each, machine in self.machines.items()
+        }
         self.pushed: dict[str, bytes] = {}
         self.forgotten = False
 
@@ -61,7 +63,9 @@ class Machines(RuleBasedStateMachine):
     def _said(self) -> dict[str, object]:
         number = next(self.numbers)
         return user(
-            f"turn {number} {SECRET if number % 3 == 0 else ''} " + "x" * 150, uuid=f"u{number}", ts=number % 999
+            f"turn {number} {SECRET if number % 3 == 0 else ''} " + "x" * 150,
+            uuid=f"u{number}",
+            ts=number % 999,
         )
 
     @rule(where=MACHINE, count=st.integers(1, 6))
@@ -76,7 +80,9 @@ class Machines(RuleBasedStateMachine):
         path = self.paths[where]
         lines = path.read_bytes().split(b"\n")[:-1]
         kept = lines[: len(lines) // 2]
-        content = b"".join(line + b"\n" for line in kept) + session_bytes([self._said() for _ in range(count)])
+        content = b"".join(line + b"\n" for line in kept) + session_bytes(
+            [self._said() for _ in range(count)]
+        )
         if anew:
             path.unlink()
         path.write_bytes(content)
@@ -141,7 +147,9 @@ class Machines(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize("examples", [25, pytest.param(150, marks=pytest.mark.wide)])
-def test_any_interleaving(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int) -> None:
+def test_any_interleaving(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, examples: int
+) -> None:
     """Append, rewrite, kill, lose the cursor, rescan, forget, in any order."""
     monkeypatch.setattr(pieces, "MOST_RAW", 700)
     monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services.conf"))

@@ -12,7 +12,10 @@ from resume_hooks.parts.team.joined import project_of
 @pytest.mark.parametrize(
     ("remote", "name"),
     [
-        ("https://h.example.com/acme/app.git?private_token=glpat-Zz3dE7gH1jK9mN2pQ4rS", "h.example.com/acme/app"),
+        (
+            "https://h.example.com/acme/app.git?private_token=glpat-Zz3dE7gH1jK9mN2pQ4rS",
+            "h.example.com/acme/app",
+        ),
         ("https://h.example.com/acme/app#access_token=abc", "h.example.com/acme/app"),
         ("https://h.example.com/acme/app;token=abc", "h.example.com/acme/app"),
         ("https://u:p/w@h.example.com/acme/app.git", "h.example.com/acme/app"),

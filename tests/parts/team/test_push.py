@@ -1,4 +1,7 @@
-"""Push: what arrives is the redacted file, once, in order; a rewritten one is a new generation, a shorter one told."""
+"""Push: what arrives is the redacted file, once, in order.
+
+A rewritten one is a new generation, a shorter one told.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,10 @@ def sent(machine: Machine, path: Path, **more: bool) -> Pushed:
 
 
 def live(root: Connection, login: str = "alice") -> dict[str, bytes]:
-    """What the server has of the one live session of somebody's, by machine; the chain of digests is checked."""
+    """What the server has of the one live session of somebody's, by machine.
+
+    The chain of digests is checked.
+    """
     query = """select a.label, p.head, c.sha, c.data, c.first, p.records, c.records from team.session s
       join team.machine a on a.id = s.machine join team.member m on m.id = s.owner
       join team.part p on p.session = s.id and p.name = '' join team.chunk c on c.part = p.id
@@ -86,7 +92,10 @@ def append(path: Path, *records: object) -> None:
 
 
 def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
-    """First all, then what was appended, then nothing; without the cursor nothing is sent again either."""
+    """First all, then what was appended, then nothing.
+
+    Without the cursor nothing is sent again either.
+    """
     path = written(alice)
     assert is_behind(session_file(str(path)), alice.where)
     first = sent(alice, path)
@@ -102,7 +111,10 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
         stream.write(b'{"type":"user","torn')
     assert sent(alice, path).result == "unchanged"
     assert root.execute("select count(*) from team.chunk").fetchone() == (2,)
-    assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (rules().version, {})
+    assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (
+        rules().version,
+        {},
+    )
 
 
 def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connection) -> None:
@@ -131,7 +143,10 @@ def test_a_last_line_without_its_line_feed_is_sent(alice: Machine, root: Connect
 
 
 def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) -> None:
-    """The old one stays, superseded and out of the search; a shorter file changes nothing and is told."""
+    """The old one stays, superseded and out of the search.
+
+    A shorter file changes nothing and is told.
+    """
     path = written(alice)
     sent(alice, path)
     whole = path.read_bytes()
@@ -141,7 +156,10 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
     path.write_bytes(whole.replace(b"prompt 4", b"conundrum"))
     assert sent(alice, path).result == "replaced"
     assert live(root) == {"laptop": clean(path)}
-    assert root.execute("select generation, live from team.session order by 1").fetchall() == [(0, False), (1, True)]
+    assert root.execute("select generation, live from team.session order by 1").fetchall() == [
+        (0, False),
+        (1, True),
+    ]
     path.write_bytes(whole)
     assert sharing.note_scrubbed(SESSION, alice.where)
     assert sent(alice, path).result == "replaced"
@@ -149,8 +167,14 @@ def test_a_rewritten_file_is_a_new_generation(alice: Machine, root: Connection) 
 
 
 def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connection) -> None:
-    """Each has a row of its own; neither is written over, and whoever asks gets the one that went on last."""
-    here, there = written(alice), written(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)])
+    """Each has a row of its own.
+
+    Neither is written over, and whoever asks gets the one that went on last.
+    """
+    here, there = (
+        written(alice),
+        written(desk, [*TURNS[:-2], user("elsewhere", uuid="else", ts=900)]),
+    )
     sent(alice, here)
     sent(desk, there)
     sent(alice, here)
@@ -159,15 +183,26 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
         assert named(SESSION[:8], db).machine == "desk"
 
 
-def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: Server, database: str) -> None:
+def test_secrets_and_images_stay_here(
+    alice: Machine, root: Connection, server: Server, database: str
+) -> None:
     """In lines, titles, sub-agents and large outputs; an image is a few words."""
     secret = "ghp_" + some(random.Random(3), 36)
-    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 400}}
+    image = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": "QUJD" * 400},
+    }
     told = [
         custom_title(f"Use {secret}"),
         user([{"type": "text", "text": f"key {secret}"}, image], uuid="a", ts=1),
         assistant("a reply about kumquats", uuid="b", parent="a", ts=2),
-        user([result("t", [image])], uuid="c", parent="b", ts=3, toolUseResult={"file": {"base64": "QUJD" * 400}}),
+        user(
+            [result("t", [image])],
+            uuid="c",
+            parent="b",
+            ts=3,
+            toolUseResult={"file": {"base64": "QUJD" * 400}},
+        ),
     ]
     path = written(alice, told)
     beside = path.with_suffix("")
@@ -175,7 +210,9 @@ def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: 
     (beside / "tool-results" / "x.txt").write_text(f"export TOKEN={secret}\nplain\n")
     (beside / "tool-results" / "x.bin").write_bytes(b"\xff\xfe\x00binary")
     (beside / "subagents").mkdir()
-    (beside / "subagents" / "agent-a1.jsonl").write_bytes(session_bytes([user(f"task {secret}", uuid="s", ts=1)]))
+    (beside / "subagents" / "agent-a1.jsonl").write_bytes(
+        session_bytes([user(f"task {secret}", uuid="s", ts=1)])
+    )
     pushed = sent(alice, path)
     assert pushed.secrets["github-pat"] == 4
     names = root.execute("select name from team.part order by 1").fetchall()
@@ -192,7 +229,9 @@ def test_secrets_and_images_stay_here(alice: Machine, root: Connection, server: 
     assert b"kumquat" in everything  # the words of what may be found
 
 
-def test_a_failing_scanner_stops_the_push(alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_scanner_stops_the_push(
+    alice: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing leaves as it is because nobody could look at it."""
     path = written(alice)
 
@@ -208,7 +247,10 @@ def test_a_failing_scanner_stops_the_push(alice: Machine, root: Connection, monk
 
 
 def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection) -> None:
-    """Gone from every table, of both machines; it is never taken again, and copies for reading go at the next pull."""
+    """Gone from every table, of both machines.
+
+    It is never taken again, and copies for reading go at the next pull.
+    """
     path = written(alice)
     sent(alice, path)
     sent(desk, written(desk))
@@ -241,14 +283,18 @@ def test_deleted_while_the_server_was_away(alice: Machine, root: Connection) -> 
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
-def test_what_was_scrubbed_goes_from_all_of_ones_machines(alice: Machine, desk: Machine, root: Connection) -> None:
+def test_what_was_scrubbed_goes_from_all_of_ones_machines(
+    alice: Machine, desk: Machine, root: Connection
+) -> None:
     """Another machine that went on in it pushes nothing of it again before it was scrubbed there, too (TH7)."""
     here, there = written(alice), written(desk, [*TURNS, user("on the desk", uuid="desk", ts=900)])
     sent(alice, here)
     sent(desk, there)
     elsewhere = session_id(7)
     other = written(desk, conversation(2), elsewhere)
-    keep_cursor(elsewhere, cursor.Cursor(0, root.execute("select min(id) from team.session").fetchone()[0]), desk.where)  # type: ignore[index]
+    first = root.execute("select min(id) from team.session").fetchone()
+    assert first
+    keep_cursor(elsewhere, cursor.Cursor(0, first[0]), desk.where)
     sent(desk, other)
     assert sharing.note_scrubbed(SESSION, alice.where)
     here.write_bytes(here.read_bytes().replace(b"prompt 2", b"[removed]"))
@@ -266,7 +312,10 @@ def test_what_was_scrubbed_goes_from_all_of_ones_machines(alice: Machine, desk: 
 def test_what_expired_here_expires_there(
     alice: Machine, desk: Machine, root: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By an employer's days, once nothing of it is here; of this machine alone, and it may come back."""
+    """By an employer's days, once nothing of it is here.
+
+    Of this machine alone, and it may come back.
+    """
     path, whole = written(alice), written(alice).read_bytes()
     sent(alice, path)
     sent(desk, written(desk))
@@ -307,7 +356,9 @@ def test_the_server_away_or_full(
         "create function full_disk() returns trigger language plpgsql as"
         " $$ begin raise exception 'could not extend file' using errcode='53100'; end $$"
     )
-    root.execute("create trigger full_disk before insert on team.chunk for each row execute function full_disk()")
+    root.execute(
+        "create trigger full_disk before insert on team.chunk for each row execute function full_disk()"
+    )
     with pytest.raises(TeamFailed, match="could not extend file") as failed:
         sent(alice, path)
     assert (failed.value.state, failed.value.remedy) == ("53100", "The server's disk is full.")

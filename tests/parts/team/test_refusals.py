@@ -76,21 +76,29 @@ def test_a_member_is_refused(secret: Path, mallory: Machine, root: Connection) -
     for attack in CLOSED:
         with pytest.raises(TeamFailed), connected("mallory") as db:
             db.connection.execute(attack.encode())
-        assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, attack
+        assert root.execute("select count(*), min(scope) from team.session").fetchone() == before, (
+            attack
+        )
 
 
 def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: Connection) -> None:
-    """No row, no word, no id of what was forgotten; nor can she take it over, share, forget or write on in it."""
+    """No row, no word, no id of what was forgotten.
+
+    Nor can she take it over, share, forget or write on in it.
+    """
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connected("alice") as db:
         sharing.forget("11111111-1111-4111-8111-999999999999", db, mallory.where)
     with connected("mallory") as db:
         for table in SEEN:
-            assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], table
-        assert {login for (login,) in db.connection.execute("select distinct login::text from team.audit")} == {
-            "mallory"
-        }
+            assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
+                table
+            )
+        assert {
+            login
+            for (login,) in db.connection.execute("select distinct login::text from team.audit")
+        } == {"mallory"}
         assert listed(db) == []
         assert find(["prompt"], db, most=10).hits == []
         assert sharing.forget(named_id(root), db, mallory.where) == 0
@@ -105,9 +113,16 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
             db.connection.execute(attempt.encode(), {"row": row[0]})
     with connected("mallory") as db:  # another's row as her own base brings nothing along
         told = (mallory.team.machine, row[0])
-        made = db.connection.execute("select team.begin_session('y', %s, '{}', null, false, %s)", told).fetchone()
-        assert db.connection.execute("select * from team.part where session = %s", made).fetchall() == []
-    assert root.execute("select count(*) from team.session where owner = 2 and live").fetchone() == (1,)
+        made = db.connection.execute(
+            "select team.begin_session('y', %s, '{}', null, false, %s)", told
+        ).fetchone()
+        assert (
+            db.connection.execute("select * from team.part where session = %s", made).fetchall()
+            == []
+        )
+    assert root.execute(
+        "select count(*) from team.session where owner = 2 and live"
+    ).fetchone() == (1,)
 
 
 def test_retention(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
@@ -147,8 +162,13 @@ def named_id(root: Connection) -> str:
     return str(found_row[0]) if found_row else ""
 
 
-def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, root: Connection) -> None:
-    """With one member until an instant, with a project, with the team; each ends when it is said to."""
+def test_shared_and_withdrawn(
+    secret: Path, alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """With one member until an instant, with a project, with the team.
+
+    Each ends when it is said to.
+    """
 
     def sees() -> tuple[int, int]:
         with connected("mallory") as db:
@@ -187,17 +207,29 @@ def test_shared_and_withdrawn(secret: Path, alice: Machine, mallory: Machine, ro
     with connected("alice") as db:
         db.connection.execute("select team.project_admit('h/o/r', 'mallory', false)")
     assert sees() == (0, 0)
-    acts = [act for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")]
+    acts = [
+        act
+        for (act,) in root.execute("select act from team.audit where login = 'alice' order by id")
+    ]
     assert acts == ["enter", "share", "share", "share", "share", "admit", "admit"]
     with pytest.raises(TeamFailed, match="no such member"):
         shared("nobody-here")
 
 
-def test_a_stranger_and_a_member_who_left(secret: Path, mallory: Machine, root: Connection, tmp_path: Path) -> None:
+def test_a_stranger_and_a_member_who_left(
+    secret: Path, mallory: Machine, root: Connection, tmp_path: Path
+) -> None:
     """Whom nobody made a member gets nothing; whoever is none any more, nothing either."""
     home = ConfigHome(tmp_path, tmp_path, {"CLAUDE_CONFIG_DIR": str(tmp_path / "s")})
-    for attempt in ("select 1 from team.session", "select team.me()", "select team.enter(gen_random_uuid(), 'x')"):
-        with pytest.raises(TeamFailed, match="holds no team, or your role"), connected(STRANGER) as db:
+    for attempt in (
+        "select 1 from team.session",
+        "select team.me()",
+        "select team.enter(gen_random_uuid(), 'x')",
+    ):
+        with (
+            pytest.raises(TeamFailed, match="holds no team, or your role"),
+            connected(STRANGER) as db,
+        ):
             db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="holds no team, or your role"):
         join(STRANGER, home.where)
@@ -241,7 +273,9 @@ def test_the_systems_authorities_are_found(
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     monkeypatch.setenv("HOME", str(tmp_path))
     server.services(database, services, host="team.test", hostaddr="127.0.0.1", sslrootcert="")
-    known = ssl.get_default_verify_paths()._replace(cafile=str(server.folder / "root.crt"), capath="")
+    known = ssl.get_default_verify_paths()._replace(
+        cafile=str(server.folder / "root.crt"), capath=""
+    )
     monkeypatch.setattr(ssl, "get_default_verify_paths", lambda: known)
     monkeypatch.setenv("SSL_CERT_FILE", "/nowhere")
     with pytest.raises(TeamFailed, match="certificate verify failed"), connected("alice"):
@@ -264,10 +298,14 @@ def test_what_counts_as_this_machine(host: str, local: bool) -> None:
 
 def test_what_retention_removed_stays_away(secret: Path, alice: Machine, root: Connection) -> None:
     """A push of everything brings nothing back that is older, nor do Agent SDK programs keep any."""
-    root.execute("insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)")
+    root.execute(
+        "insert into team.sdk_part(owner, project_key, session_id, subpath, mtime) values(2, 'p', 's', '', 1)"
+    )
     with connected("admin") as db:
         db.run("select team.retain(30)")
-    assert root.execute("select count(*) from team.session").fetchone() == (0,), "it ended in 2026's first days"
+    assert root.execute("select count(*) from team.session").fetchone() == (0,), (
+        "it ended in 2026's first days"
+    )
     assert root.execute("select count(*) from team.sdk_part").fetchone() == (0,)
     keep_cursor(secret.stem, Cursor(), alice.where)
     assert sent(alice, secret).result == "expired"
@@ -286,14 +324,21 @@ def test_what_never_ends_is_kept_as_long_as_what_was_pushed(secret: Path, root: 
 
 
 def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connection) -> None:
-    """By an admin who begins a session when the next one is missing, and by nobody else; not by retention alone."""
+    """By an admin who begins a session when the next one is missing, and by nobody else.
+
+    Not by retention alone.
+    """
     root.execute("select team.make_months()")
-    month = root.execute("select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')").fetchone()
+    month = root.execute(
+        "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')"
+    ).fetchone()
     root.execute(f"drop table team.{month[0]}".encode())  # type: ignore[index]
     for is_admin in (False, True):
         root.execute("update team.member set admin = %s where login = 'alice'", (is_admin,))
         sent(alice, written(alice, session=session_id(8 + is_admin)))
-        assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (is_admin,)
+        assert root.execute("select to_regclass('team.' || %s) is not null", month).fetchone() == (
+            is_admin,
+        )
 
 
 @pytest.mark.parametrize(
@@ -302,8 +347,14 @@ def test_months_are_made_as_they_come(secret: Path, alice: Machine, root: Connec
         ('connection failed: FATAL:  password authentication failed for user "alice"', "~/.pgpass"),
         ("connection failed: fe_sendauth: no password supplied", "~/.pgpass"),
         ('definition of service "work" not found', "~/.pg_service.conf: [NAME], host="),
-        ("connection failed: FATAL:  unsupported startup parameter: options", "ignore_startup_parameters = options"),
-        ("connection failed: FATAL:  unsupported startup parameter in options: statement_timeout", "ignore_startup"),
+        (
+            "connection failed: FATAL:  unsupported startup parameter: options",
+            "ignore_startup_parameters = options",
+        ),
+        (
+            "connection failed: FATAL:  unsupported startup parameter in options: statement_timeout",
+            "ignore_startup",
+        ),
         ("connection failed: Connection refused", "the network"),
     ],
 )

@@ -43,7 +43,10 @@ $$ begin perform set_config('evil.user', current_user, false); return new; end $
 
 @pytest.fixture(params=["new", "upgraded"])
 def made(request: pytest.FixtureRequest, server: Server, tmp_path: Path) -> Iterator[str]:
-    """A team's database as it is made today, and one of the first form that was upgraded; Alice is its first member."""
+    """A team's database as it is made today, and one of the first form that was upgraded.
+
+    Alice is its first member.
+    """
     name = f"made_{request.param}"
     with server.superuser("postgres") as db:
         db.execute(f"create database {name} owner admin".encode())
@@ -73,8 +76,20 @@ def calls(db: Connection) -> list[str]:
         assert definer, signature
         assert (config or [""])[0] == "search_path=pg_catalog, team, pg_temp", signature
         name, types = re.fullmatch(r"([^(]+)\((.*)\)", signature).groups()  # type: ignore[union-attr]
-        values = {"uuid": "gen_random_uuid()", "text": "'x'", "name": "'alice'", "jsonb": "'{}'", "boolean": "false"}
-        values |= {"integer": "1", "bigint": "1", '"char"': "'t'", "tsquery": "'x'::tsquery", "bytea": "''::bytea"}
+        values = {
+            "uuid": "gen_random_uuid()",
+            "text": "'x'",
+            "name": "'alice'",
+            "jsonb": "'{}'",
+            "boolean": "false",
+        }
+        values |= {
+            "integer": "1",
+            "bigint": "1",
+            '"char"': "'t'",
+            "tsquery": "'x'::tsquery",
+            "bytea": "''::bytea",
+        }
         values |= {"timestamp with time zone": "now()"}
         arguments = [values.get(each, f"array[]::{each}") for each in types.split(",") if each]
         found.append(f"select * from {name}({', '.join(arguments)})")
@@ -87,8 +102,13 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
     No statement of hers runs as the owner, whichever function is called.
     """
     with server.superuser(made) as root:
-        functions, tables = calls(root), {str(name): columns for name, columns in root.execute(TABLES).fetchall()}
-        types = {row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")} - set(tables)
+        functions, tables = (
+            calls(root),
+            {str(name): columns for name, columns in root.execute(TABLES).fetchall()},
+        )
+        types = {
+            row[0] for row in root.execute(TYPES).fetchall() if not str(row[0]).startswith("_")
+        } - set(tables)
         before = {table: rows(root, table) for table in tables if table != "audit"}
         alice = one(root, "select id from team.member where login = 'alice'")
     refused: dict[str, str] = {}
@@ -99,7 +119,10 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
         for table, columns in tables.items():
             db.execute(f"create temp table {table} ({columns})".encode())
             if table == "member":
-                db.execute("insert into pg_temp.member(id, login, admin) values(%s, 'mallory', true)", (alice,))
+                db.execute(
+                    "insert into pg_temp.member(id, login, admin) values(%s, 'mallory', true)",
+                    (alice,),
+                )
                 db.execute("update pg_temp.member set role = to_regrole('mallory')::oid")
             db.execute(f"grant all on pg_temp.{table} to public".encode())
             trigger = f"create trigger evil before insert or update or delete on pg_temp.{table} for each row"
@@ -108,10 +131,18 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
             db.execute(f"create domain pg_temp.{name} as text".encode())
         db.execute("create function pg_temp.me() returns int language sql as 'select 1'")
         db.execute("create function pg_temp.required() returns int language sql as 'select 1'")
-        db.execute("create function pg_temp.my_scopes() returns int[] language sql as 'select array[1]'")
-        db.execute("create function pg_temp.quote_ident(name) returns text language sql as $$ select 'alice' $$")
-        db.execute("create function pg_temp.same(name, name) returns boolean language sql as 'select true'")
-        db.execute("create operator pg_temp.= (leftarg = name, rightarg = name, function = pg_temp.same)")
+        db.execute(
+            "create function pg_temp.my_scopes() returns int[] language sql as 'select array[1]'"
+        )
+        db.execute(
+            "create function pg_temp.quote_ident(name) returns text language sql as $$ select 'alice' $$"
+        )
+        db.execute(
+            "create function pg_temp.same(name, name) returns boolean language sql as 'select true'"
+        )
+        db.execute(
+            "create operator pg_temp.= (leftarg = name, rightarg = name, function = pg_temp.same)"
+        )
         db.execute("create type pg_temp.mine as (x int)")
         db.execute("create cast (pg_temp.mine as text) with inout as implicit")
         for path in ("pg_temp", "pg_temp, team, pg_catalog", "team, pg_catalog"):
@@ -124,12 +155,25 @@ def test_nothing_of_a_members_own_stands_for_the_teams(made: str, server: Server
                     refused[error.sqlstate or ""] = call
             assert one(db, "select coalesce(current_setting('evil.user', true), '')") == "", path
             assert db.execute("select * from team.session").fetchall() == []
-    assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, refused
+    assert refused.keys() <= {"42501", "RH403", "RH404", "RH409", "RH410", "RH411", "22023"}, (
+        refused
+    )
     with server.superuser(made) as root:
         for table, held in before.items():
-            if table not in {"session", "machine", "mutex", "project", "project_member", "scope", "forgotten"}:
+            if table not in {
+                "session",
+                "machine",
+                "mutex",
+                "project",
+                "project_member",
+                "scope",
+                "forgotten",
+            }:
                 assert rows(root, table) == held, table
-        assert one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'") == 0
+        assert (
+            one(root, "select count(*) from team.audit where login <> 'mallory' and act <> 'enter'")
+            == 0
+        )
 
 
 def one(db: Connection, statement: str) -> object:
@@ -146,13 +190,18 @@ def rows(db: Connection, table: str) -> list[tuple[object, ...]]:
 
 @pytest.fixture
 def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> Iterator[Machine]:
-    """A member with a private session and one that the team may read; then the role is dropped and made anew."""
+    """A member with a private session and one that the team may read.
+
+    Then the role is dropped and made anew.
+    """
     again = "create role carol login; grant rh_member to carol"
     root.execute("drop role if exists carol")
     root.execute(again.encode())
     services = tmp_path / "services.conf"
     text = services.read_text()
-    services.write_text(text + text[text.index("[alice]") : text.index("[bob]")].replace("alice", "carol"))
+    services.write_text(
+        text + text[text.index("[alice]") : text.index("[bob]")].replace("alice", "carol")
+    )
     member = Machine(tmp_path / "carols", "carol")
     for number in (1, 2):
         sent(member, written(member, session=session_id(number)))
@@ -164,20 +213,29 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
 
 
 def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> None:
-    """It is no member, and can't become one under the name before the admin says who it is; then he says who left."""
+    """It is no member, and can't become one under the name before the admin says who it is.
+
+    Then he says who left.
+    """
     with connected("carol") as db:
         assert listed(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
             raise_it(db.connection)
     assert "member keep" in refused.value.remedy
-    with connected("alice") as db, pytest.raises(TeamFailed, match="for an admin"), connect.refusals():
+    with (
+        connected("alice") as db,
+        pytest.raises(TeamFailed, match="for an admin"),
+        connect.refusals(),
+    ):
         db.connection.execute("select team.settle_member('carol', 'remove', '')")
     with connected("admin") as db:
         db.connection.execute("select team.settle_member('carol', 'retire', '')")
     with connected("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'fresh')")
-        assert [each.mine for each in listed(db)] == [False], "what was shared with the team is there, as another's"
+        assert [each.mine for each in listed(db)] == [False], (
+            "what was shared with the team is there, as another's"
+        )
         assert {row[0] for row in db.connection.execute("select act from team.audit")} == {"enter"}
     assert one(root, "select count(*) from team.session") == 2
 
@@ -198,7 +256,10 @@ def test_the_same_person_is_kept(carol: Machine) -> None:
 
 
 def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connection) -> None:
-    """What she kept private is not; it goes with all else of hers, words too, when that is asked for."""
+    """What she kept private is not.
+
+    It goes with all else of hers, words too, when that is asked for.
+    """
     with connected("admin") as db:
         assert one(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
     with connected("alice") as db:
@@ -214,7 +275,10 @@ def test_a_member_is_kept_as_nobody_beside_him(carol: Machine, root: Connection)
     """Not even the admin binds her to another role, which could then read what she kept private (TH4)."""
     root.execute("create role spare login; grant rh_member to spare")
     try:
-        with pytest.raises(TeamFailed, match="another role than that of carol"), connected("admin") as db:
+        with (
+            pytest.raises(TeamFailed, match="another role than that of carol"),
+            connected("admin") as db,
+        ):
             db.run("select team.settle_member('carol', 'keep', 'spare')")
         root.execute("update team.member set role = to_regrole('carol')::oid where login = 'carol'")
         with pytest.raises(TeamFailed, match="another role"), connected("admin") as db:
@@ -227,11 +291,16 @@ def test_a_member_is_kept_as_nobody_beside_him(carol: Machine, root: Connection)
         root.execute("alter role caroline rename to carol; drop role spare")
 
 
-def test_who_was_retired_does_not_come_back_by_himself(alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_who_was_retired_does_not_come_back_by_himself(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """His role is refused until the admin says that it is him again."""
     with connected("admin") as db:
         db.run("select team.settle_member('mallory', 'retire', '')")
-    with pytest.raises(TeamFailed, match="your role was retired") as refused, connected("mallory") as db:
+    with (
+        pytest.raises(TeamFailed, match="your role was retired") as refused,
+        connected("mallory") as db,
+    ):
         db.run("select team.enter(gen_random_uuid(), 'back')")
     assert "member keep" in refused.value.remedy
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
@@ -241,7 +310,9 @@ def test_who_was_retired_does_not_come_back_by_himself(alice: Machine, mallory: 
         db.run("select team.enter(gen_random_uuid(), 'back')")
 
 
-def test_what_was_given_is_nobodys_own_word(carol: Machine, alice: Machine, root: Connection) -> None:
+def test_what_was_given_is_nobodys_own_word(
+    carol: Machine, alice: Machine, root: Connection
+) -> None:
     """Its new owner may share and forget it, and goes on in it as in any stranger's."""
     with connected("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
@@ -255,7 +326,9 @@ def test_what_was_given_is_nobodys_own_word(carol: Machine, alice: Machine, root
     assert "a member's who left" in notes[0]
 
 
-def test_a_given_session_shares_nothing_of_ones_own(carol: Machine, alice: Machine, root: Connection) -> None:
+def test_a_given_session_shares_nothing_of_ones_own(
+    carol: Machine, alice: Machine, root: Connection
+) -> None:
     """One's own of the same id begins private, though the one that was given is the team's."""
     with connected("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
@@ -265,7 +338,9 @@ def test_a_given_session_shares_nothing_of_ones_own(carol: Machine, alice: Machi
         assert {each.given: each.visible for each in listed(db)} == {True: "team", False: "private"}
 
 
-def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_ones_own_is_named_before_a_twin(
+    carol: Machine, alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """By a bare id, though one that was given, and a colleague's, have the same and were pushed later."""
     with connected("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
@@ -280,11 +355,16 @@ def test_ones_own_is_named_before_a_twin(carol: Machine, alice: Machine, mallory
     assert (found.mine, found.given) == (True, False)
 
 
-@pytest.mark.parametrize("asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"])
+@pytest.mark.parametrize(
+    "asked", [f"carol:{session_id(9)}", "carol:00000009", "carol@desk:00000009", "carol:0000"]
+)
 def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str) -> None:
     """Who asks by an id, or its beginning, is given nothing else, whatever somebody calls a session."""
     name = session_id(8)
-    sent(mallory, written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name))
+    sent(
+        mallory,
+        written(mallory, [custom_title(asked, name), *conversation(2, session_id=name)], name),
+    )
     with connected("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (name,))
     with connected("alice") as db:
@@ -296,7 +376,9 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str)
         assert named("00000008", db).title == asked
 
 
-def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(alice: Machine, mallory: Machine) -> None:
+def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
+    alice: Machine, mallory: Machine
+) -> None:
     """By the beginning of its id; hers is named with her login before it."""
     own, twin = f"{SESSION[:-1]}2", f"{SESSION[:-1]}3"
     sent(alice, written(alice, session=own))
@@ -323,7 +405,9 @@ def test_a_strangers_session_is_no_child_of_ones_own(
     with connected("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         came, notes = resume(named(f"mallory:{SESSION}", db), wish, db, alice.where)
-        assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [came[0].session_id]
+        assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [
+            came[0].session_id
+        ]
     assert read_links(alice.where) == []
     assert "one of yours has its id" in notes[-1]
 
@@ -358,9 +442,15 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         return [(row.session_id, row.status, row.owner) for row in rows]
 
     with connected("alice") as db:
-        assert seen(of_team(named(f"bob:{child}", db), db)) == [(parent, "private", ""), (child, "team", "bob")]
+        assert seen(of_team(named(f"bob:{child}", db), db)) == [
+            (parent, "private", ""),
+            (child, "team", "bob"),
+        ]
         here = Family(alice.where).lineage(str(alice.home.project() / f"{own}.jsonl"))
-        assert seen(with_team(here, db, alice.where)) == [(parent, "private", ""), (own, "present", "")]
+        assert seen(with_team(here, db, alice.where)) == [
+            (parent, "private", ""),
+            (own, "present", ""),
+        ]
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         (came,), _ = resume(named(f"bob:{child}", db), wish, db, alice.where)
         here = Family(alice.where).lineage(came.receipt.file)
@@ -371,8 +461,13 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         assert seen(of_team(named(child, db), db))[0] == (parent, "team", "bob")
 
 
-def test_who_is_let_back_changes_nothing_that_was_given(alice: Machine, mallory: Machine, root: Connection) -> None:
-    """His machine goes on in a generation of his own; the rows of the new owner stay as they are."""
+def test_who_is_let_back_changes_nothing_that_was_given(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
+    """His machine goes on in a generation of his own.
+
+    The rows of the new owner stay as they are.
+    """
     path = written(mallory)
     sent(mallory, path)
     with connected("mallory") as db:
@@ -395,7 +490,9 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
     sent(mallory, path)
     with connected("mallory") as db, db.transaction():
         db.run("select team.share(%s, 'g', 'alice', null)", (path.stem,))
-        db.run("select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,))
+        db.run(
+            "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
+        )
         with connected("admin") as own:
             own.run("set lock_timeout = '2s'")
             for login in ("alice", "mallory"):
@@ -404,18 +501,28 @@ def test_an_open_transaction_blocks_no_retiring(alice: Machine, mallory: Machine
 
 @pytest.mark.parametrize("act", ["retire", "give", "remove"])
 @pytest.mark.parametrize("holder", ["mallory", "alice"])
-def test_no_lock_keeps_a_member_in(alice: Machine, mallory: Machine, root: Connection, act: str, holder: str) -> None:
+def test_no_lock_keeps_a_member_in(
+    alice: Machine, mallory: Machine, root: Connection, act: str, holder: str
+) -> None:
     """Neither her own nor an accomplice's: her rights end at once, and what is held goes when it is asked for again."""
     for machine in (mallory, alice):
         sent(machine, written(machine, session=session_id(5 if machine is mallory else 6)))
     held = session_id(5 if holder == "mallory" else 6)
-    project = "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
+    project = (
+        "select team.project_add('host/mine'), team.project_admit('host/mine', 'mallory', true)"
+    )
     with connected(holder) as db:
         db.run(project)
-        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+        db.run(
+            "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
+            (held, held),
+        )
     with connected(holder) as db, db.transaction():
         db.run("select team.project_admit('host/mine', 'mallory', false)")
-        db.run("select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)", (held, held))
+        db.run(
+            "select team.share(%s, 'g', 'mallory', null), team.share(%s, 't', '', null)",
+            (held, held),
+        )
         with connected("admin") as own:
             own.run("set lock_timeout = '2s'")
             settled(own, "mallory", act)
@@ -423,13 +530,23 @@ def test_no_lock_keeps_a_member_in(alice: Machine, mallory: Machine, root: Conne
         assert told
         kept = holder == "mallory" and act != "retire"
         assert told[0]["held"] == int(kept)
-        with pytest.raises(TeamFailed, match="no member"), connected("mallory") as again, connect.refusals():
+        with (
+            pytest.raises(TeamFailed, match="no member"),
+            connected("mallory") as again,
+            connect.refusals(),
+        ):
             again.run("select team.required()")
     if not kept:
         return
     with connected("admin") as own:
         settled(own, str(told[0]["as"]), act)
-    assert one(root, "select count(*) from team.session s join team.member m on m.id = owner where role is null") == 0
+    assert (
+        one(
+            root,
+            "select count(*) from team.session s join team.member m on m.id = owner where role is null",
+        )
+        == 0
+    )
 
 
 def settled(db: Database, login: str, act: str) -> None:
@@ -450,7 +567,10 @@ def test_what_is_there_takes_no_id(alice: Machine, mallory: Machine, root: Conne
     for machine, login in ((alice, "alice"), (mallory, "mallory")):
         with connected(login) as db:
             for _ in range(3):
-                db.run("select team.project_add('host/mine'), team.enter(%s, 'again')", (machine.team.machine,))
+                db.run(
+                    "select team.project_add('host/mine'), team.enter(%s, 'again')",
+                    (machine.team.machine,),
+                )
     assert taken() == before
     assert one(root, "select count(*) from team.machine where label = 'again'") == 2
 
@@ -461,7 +581,9 @@ def test_the_audit_names_no_one_of_a_members_choice(alice: Machine, root: Connec
     with connected("alice") as db:
         for kind, whom in (("t", "bob (by order of admin)"), ("g", "alice"), ("m", "all")):
             db.run("select team.share(%s, %s, %s, null)", (SESSION, kind, whom))
-    whoms = root.execute("select detail->>'whom' from team.audit where act = 'share' order by id").fetchall()
+    whoms = root.execute(
+        "select detail->>'whom' from team.audit where act = 'share' order by id"
+    ).fetchall()
     assert whoms == [("",), ("alice",), ("",)]
 
 
@@ -481,7 +603,8 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     sent(alice, written(alice, session=session_id(8)))
     root.execute("update team.session set ended = '2020-01-01T00:00:00Z', pushed = '2020-01-01'")
     month = (
-        "create table team.passage_202001 partition of team.passage for values from ('2020-01-01') to ('2020-02-01')"
+        "create table team.passage_202001 partition of team.passage for values from ('2020-01-01') to "
+        "('2020-02-01')"
     )
     root.execute(month.encode())
     root.execute(b"alter table team.passage_202001 owner to rh_owner")
@@ -500,7 +623,9 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     assert one(root, "select to_regclass('team.passage_202001') is null")
 
 
-def test_retention_passes_over_what_is_held(alice: Machine, mallory: Machine, root: Connection) -> None:
+def test_retention_passes_over_what_is_held(
+    alice: Machine, mallory: Machine, root: Connection
+) -> None:
     """Fifty sessions in one open transaction: each that waited would keep the rest, and what was deleted, locked."""
     begin = "select team.begin_session('old' || n, %s, %s, null, false, null) from generate_series(1, 50) n"
     sent(alice, written(alice))
@@ -528,7 +653,9 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
         with connected("admin") as own:
             own.run("select team.retain(3000)")
     with connected("mallory") as db, db.transaction():
-        db.run("select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,))
+        db.run(
+            "select team.begin_session('x', %s, '{}', null, false, null)", (mallory.team.machine,)
+        )
         with connected("alice") as other:
             other.run("set lock_timeout = '2s'")
             assert find(["prompt"], other, most=5).hits, "no push locks the words"
@@ -547,7 +674,10 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
     path = written(alice)
     with connected("mallory") as db:
         db.run("select pg_advisory_lock(hashtextextended(%s, id)) from team.member", (path.stem,))
-        for statement in ("lock table team.member in row share mode", "select 1 from team.member for update"):
+        for statement in (
+            "lock table team.member in row share mode",
+            "select 1 from team.member for update",
+        ):
             with pytest.raises(TeamFailed), connect.refusals():
                 db.run(statement)
         root.execute("alter role alice set lock_timeout = '2s'")

@@ -31,14 +31,19 @@ def test_the_sdks_contracts(alice: Machine, root: Connection) -> None:
 
 
 def test_what_they_miss(alice: Machine, mallory: Machine) -> None:
-    """Any text comes back as it was; a uuid counts once; writers lose nothing; others see nothing."""
+    """Any text comes back as it was; a uuid counts once; writers lose nothing.
+
+    Others see nothing.
+    """
 
     async def run() -> None:
         store = PostgresSessionStore("alice")
         await store.append(KEY, [*ODD, ODD[0]])
         await store.append(KEY, ODD)
         assert await store.load(KEY) == [*ODD, ODD[1]]
-        batches = [[{"type": "x", "uuid": f"{writer}-{n}"} for n in range(5)] for writer in range(8)]
+        batches = [
+            [{"type": "x", "uuid": f"{writer}-{n}"} for n in range(5)] for writer in range(8)
+        ]
         await asyncio.gather(*(store.append(KEY, batch) for batch in batches))
         found = await store.load(KEY)
         assert found is not None

@@ -1,4 +1,7 @@
-"""The verbs of a team as they are typed: two people, three machines, one server; every answer fits its form."""
+"""The verbs of a team as they are typed: two people, three machines, one server.
+
+Every answer fits its form.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,16 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import start_of_process
-from tests.builders import SESSION, ConfigHome, assistant, conversation, custom_title, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    conversation,
+    custom_title,
+    session_id,
+    user,
+    write_session,
+)
 from tests.cli.fork_server import ForkServer
 from tests.needs import REPO
 from tests.parts.team.server import Connection, Server
@@ -61,7 +73,9 @@ class Person:
 
     def files(self) -> dict[str, Path]:
         """The sessions here, by id."""
-        return {path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))}
+        return {
+            path.stem: path for path in sorted((self.home.config / "projects").glob("*/*.jsonl"))
+        }
 
     def run(self, *words: str, code: int = 0, **env: str) -> str:
         """What a command prints, on both streams."""
@@ -97,14 +111,24 @@ def people(database: str, tmp_path: Path, fork_server: ForkServer) -> dict[str, 
 def told(person: Person, git: Any) -> Path:
     """A session and its child in a repository of somebody's."""
     git(person.here, "init", "-q")
-    git(person.here, "remote", "add", "origin", "https://user:token@Example.com:8443/acme/parser.git")
+    git(
+        person.here,
+        "remote",
+        "add",
+        "origin",
+        "https://user:token@Example.com:8443/acme/parser.git",
+    )
     cwd: dict[str, Any] = {"cwd": str(person.here)}
     root = [{**record, **cwd} for record in conversation(2)]
-    write_session(person.home.project(str(person.here)), SESSION, [custom_title("Fix the parser"), *root])
+    write_session(
+        person.home.project(str(person.here)), SESSION, [custom_title("Fix the parser"), *root]
+    )
     head = {"continue_metadata": {"parent_session_id": SESSION, "kind": "handoff"}, "type": "x"}
     talk = [
         user("why did we drop the kumquat cache?", uuid="u", ts=900, session_id=CHILD, **cwd),
-        assistant("because redis lost messages", uuid="a", parent="u", ts=901, session_id=CHILD, **cwd),
+        assistant(
+            "because redis lost messages", uuid="a", parent="u", ts=901, session_id=CHILD, **cwd
+        ),
     ]
     title = custom_title("Kumquats", CHILD)
     return Path(write_session(person.home.project(str(person.here)), CHILD, [head, title, *talk]))
@@ -115,7 +139,9 @@ def test_a_model_that_hides_is_one(people: dict[str, Person]) -> None:
     laptop = people["laptop"]
     laptop.team("join", "alice")
     assert laptop.team("search", "kumquat")["hits"] == []
-    listed = laptop.home.config / "sessions" / f"{os.getpid()}.json"  # every command here runs below the tests
+    listed = (
+        laptop.home.config / "sessions" / f"{os.getpid()}.json"
+    )  # every command here runs below the tests
     listed.parent.mkdir()
     listed.write_text(json.dumps({"pid": os.getpid(), "procStart": start_of_process(os.getpid())}))
     assert "may not ask the team" in laptop.team("search", "kumquat", code=2)["message"]
@@ -130,7 +156,9 @@ def failing_for(session: str) -> Callable[..., object]:
     return failing
 
 
-def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_that_can_t_run_is_told(
+    people: dict[str, Person], git: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the driver, or where one session meets a bug of ours: status, doctor and the next start say so."""
     laptop = people["laptop"]
     laptop.team("join", "alice")
@@ -141,7 +169,9 @@ def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monk
         patch.setitem(sys.modules, "psycopg", None)
         background.push_behind(laptop.where, lambda: False)
     assert mark.stat().st_mtime > time.time() + 60, "tried again later"
-    assert laptop.team("status")["failing"].startswith("2 sessions wait to be pushed to the team since 20")
+    assert laptop.team("status")["failing"].startswith(
+        "2 sessions wait to be pushed to the team since 20"
+    )
     assert "psycopg, which speaks" in laptop.run("doctor", code=1)
     with monkeypatch.context() as patch:
         patch.setattr(background, "push", failing_for(SESSION))
@@ -156,7 +186,10 @@ def test_a_push_that_can_t_run_is_told(people: dict[str, Person], git: Any, monk
 
 @pytest.mark.part("codex")
 def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
-    """Those of a project are told of, and how they go along; who has none of Codex, or elsewhere, hears nothing."""
+    """Those of a project are told of, and how they go along.
+
+    Who has none of Codex, or elsewhere, hears nothing.
+    """
     from tests.parts.codex import rollouts
 
     laptop = people["laptop"]
@@ -168,13 +201,19 @@ def test_sessions_of_codex_stay(people: dict[str, Person], git: Any) -> None:
     assert not laptop.team("push", "--all", "--dry-run")["warnings"]
     rollouts.write(laptop.home.root / ".codex", [rollouts.meta(cwd=str(laptop.here))])
     (warning,) = laptop.team("push", "--all", "--dry-run")["warnings"]
-    assert warning == "1 session of Codex stayed here; a fork is sent: resume-hooks fork SESSION --to claude"
+    assert (
+        warning
+        == "1 session of Codex stayed here; a fork is sent: resume-hooks fork SESSION --to claude"
+    )
     refused = laptop.team("push", rollouts.THREAD, code=2)
     assert refused["remedy"] == f"A fork is sent: resume-hooks fork {rollouts.THREAD} --to claude"
 
 
 def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Join, push, search, and go on on the other machine, in another path; what follows there is all that is sent."""
+    """Join, push, search, and go on on the other machine, in another path.
+
+    What follows there is all that is sent.
+    """
     laptop, desk, bobs = people["laptop"], people["desk"], people["bobs"]
     assert laptop.team("status", code=1)["message"] == "No team was joined"
     assert laptop.team("join", "alice")["login"] == "alice"
@@ -217,22 +256,34 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     brought = Path(came["receipt"]["file"])
     assert str(laptop.here).encode() not in brought.read_bytes()
     rows = Family(desk.where).lineage(str(brought))
-    assert [(row.session_id, row.status) for row in rows] == [(SESSION, "present"), (CHILD, "present")]
+    assert [(row.session_id, row.status) for row in rows] == [
+        (SESSION, "present"),
+        (CHILD, "present"),
+    ]
     with brought.open("ab") as stream:
         stream.write(
-            json.dumps(user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD)).encode() + b"\n"
+            json.dumps(
+                user("and on the desk?", uuid="d", parent="a", ts=990, session_id=CHILD)
+            ).encode()
+            + b"\n"
         )
     (pushed,) = desk.team("push", CHILD)["pushed"]
     assert (pushed["records"], pushed["result"]) == (1, "sent")
     bases = root.execute(
-        "select base is null, generation from team.session where session_id = %s order by id", (CHILD,)
+        "select base is null, generation from team.session where session_id = %s order by id",
+        (CHILD,),
     )
     assert bases.fetchall() == [(True, 0), (False, 0)]
-    assert laptop.team("resume", CHILD, "--home", str(laptop.here))["receipt"]["session_id"] != CHILD  # both are kept
+    assert (
+        laptop.team("resume", CHILD, "--home", str(laptop.here))["receipt"]["session_id"] != CHILD
+    )  # both are kept
 
 
 def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """Share with one, who goes on in a conversation of his own; unshare, forget, delete; and what the model may not."""
+    """Share with one, who goes on in a conversation of his own; unshare, forget, delete.
+
+    And what the model may not.
+    """
     laptop, bobs = people["laptop"], people["bobs"]
     path = told(laptop, git)
     laptop.team("join", "alice")
@@ -241,12 +292,19 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     laptop.team("push", "--all")
     assert laptop.team("share", CHILD, "--with", "bob", "--until", "2020-01-01")["written"]
     assert bobs.team("sessions")["sessions"] == []
-    assert laptop.team("share", CHILD, "--with", "nobody", code=1)["message"].endswith("no such member")
+    assert laptop.team("share", CHILD, "--with", "nobody", code=1)["message"].endswith(
+        "no such member"
+    )
     assert bobs.team("share", CHILD, "--with", "team", code=1)["code"] == "session-not-found"
     laptop.team("share", CHILD, "--with", "bob")
     listed = bobs.team("sessions")["sessions"]
-    assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [(CHILD, "alice", False)]
-    assert re.search(r"as of +20\d\d.* UTC, when that machine last", bobs.run("team", "resume", CHILD, "--dry-run"))
+    assert [(each["session_id"], each["owner"], each["mine"]) for each in listed] == [
+        (CHILD, "alice", False)
+    ]
+    assert re.search(
+        r"as of +20\d\d.* UTC, when that machine last",
+        bobs.run("team", "resume", CHILD, "--dry-run"),
+    )
     taken = bobs.team("resume", "alice:Kumquats")
     assert taken["receipt"]["session_id"] not in {CHILD, SESSION}
     assert "alice's" in taken["warnings"][-1]
@@ -265,11 +323,20 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     laptop.team("unshare", CHILD)
     assert bobs.team("pull")["gone"] == [CHILD]
     assert not Path(copy).exists()
-    assert [(row["session_id"], row["status"]) for row in bobs.lineage(own)] == [(CHILD, "private"), (own, "present")]
+    assert [(row["session_id"], row["status"]) for row in bobs.lineage(own)] == [
+        (CHILD, "private"),
+        (own, "present"),
+    ]
 
-    assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
+    assert (
+        "may not ask the team"
+        in laptop.team("search", "kumquat", code=2, CLAUDECODE="1")["message"]
+    )
     laptop.team("search", "kumquat", code=2, CLAUDECODE="1", RESUME_HOOKS_TEAM_MODEL_SEARCH="on")
-    assert "may not ask the team" in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
+    assert (
+        "may not ask the team"
+        in laptop.team("search", "kumquat", code=2, CODEX_THREAD_ID=CHILD)["message"]
+    )
     laptop.run("config", "team_model_search", "on")
     assert laptop.team("search", "kumquat", CLAUDECODE="1")["hits"]
 
@@ -285,7 +352,10 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
 
 
 def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
-    """Who adds one is told that another admitted him, or did not; before it shares, ``share`` says whom it reaches."""
+    """Who adds one is told that another admitted him, or did not.
+
+    Before it shares, ``share`` says whom it reaches.
+    """
     laptop, bobs = people["laptop"], people["bobs"]
     told(laptop, git)
     laptop.team("join", "alice")
@@ -312,7 +382,9 @@ def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
     assert bobs.team("projects", "add")["warnings"] == []
 
 
-def test_what_an_open_transaction_holds_is_said(people: dict[str, Person], git: Any, tmp_path: Path) -> None:
+def test_what_an_open_transaction_holds_is_said(
+    people: dict[str, Person], git: Any, tmp_path: Path
+) -> None:
     """Of a member who is removed: how many sessions, and under which name they go once it has ended."""
     bobs, admins = people["bobs"], Person(tmp_path / "office", "admin", people["bobs"]._server)
     told(bobs, git)
@@ -324,28 +396,44 @@ def test_what_an_open_transaction_holds_is_said(people: dict[str, Person], git: 
         db.run("select team.share(%s, 't', '', null)", (CHILD,))
         said = admins.run("team", "member", "remove", "bob", "--yes")
     held = re.fullmatch(
-        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* of '(bob \(left, \d+\))'.\n", said
+        r"bob is removed. Sessions: 1.\nAn open transaction holds 1 session: .* of '(bob \(left, \d+\))'.\n",
+        said,
     )
     assert held
-    assert admins.run("team", "member", "remove", held[1], "--yes").endswith("is removed. Sessions: 1.\n")
+    assert admins.run("team", "member", "remove", held[1], "--yes").endswith(
+        "is removed. Sessions: 1.\n"
+    )
 
 
 @pytest.mark.part("secrets")
 def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Connection) -> None:
-    """A scrub takes the earlier generations of every session that it rewrote; what was restored is not forgotten."""
+    """A scrub takes the earlier generations of every session that it rewrote.
+
+    What was restored is not forgotten.
+    """
     laptop, secret = people["laptop"], "AKIA" + "QWERTYUIOPASDFGH"
     told(laptop, git)
     for name, path in laptop.files().items():
         with path.open("ab") as stream:
-            said = user(f"the key is {secret}", uuid=f"k{name}", ts=995, session_id=name, cwd=str(laptop.here))
+            said = user(
+                f"the key is {secret}",
+                uuid=f"k{name}",
+                ts=995,
+                session_id=name,
+                cwd=str(laptop.here),
+            )
             stream.write(json.dumps(said).encode() + b"\n")
         os.utime(path, (0, 0))
     laptop.team("join", "alice")
     laptop.team("push", *laptop.files())
     text = laptop.run("scrub", SESSION, "--in-place", "--everywhere", "--yes")
-    assert all(f"What the team has of {name} from this machine goes" in text for name in (SESSION, CHILD))
+    assert all(
+        f"What the team has of {name} from this machine goes" in text for name in (SESSION, CHILD)
+    )
     laptop.team("push", "--all")
-    rows = root.execute("select session_id, generation from team.session order by generation, session_id").fetchall()
+    rows = root.execute(
+        "select session_id, generation from team.session order by generation, session_id"
+    ).fetchall()
     assert rows == [(CHILD, 1), (SESSION, 1)], "also of a project that turns' ends don't push"
     laptop.run("delete", CHILD, "--yes", "--force")
     laptop.run("restore", CHILD)
@@ -354,7 +442,9 @@ def test_what_goes_here_goes_there(people: dict[str, Person], git: Any, root: Co
     assert root.execute("select session_id from team.forgotten").fetchall() == [(SESSION,)]
 
 
-def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> None:
+def test_init(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
+) -> None:
     """An administrator who is no superuser makes a database a team's, once; --sql prints what that runs."""
     name = f"fresh_{os.getpid()}"
     with server.superuser("postgres") as db:
@@ -368,17 +458,23 @@ def test_init(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, f
     assert admin.team("init", "admin", code=2)["message"] == "admin is a team's already"
     bob = Person(tmp_path / "other", "bob", fork_server)
     assert bob.team("join", "bob")["written"]
-    assert admin.run("team", "init", "admin", "--upgrade").startswith("The database needs no upgrade.")
+    assert admin.run("team", "init", "admin", "--upgrade").startswith(
+        "The database needs no upgrade."
+    )
     with server.superuser(name) as db:
         db.execute("update team.about set version = 9, least = 9")
     for words in (["sessions"], ["init", "bob", "--upgrade"]):
-        assert bob.team(*words, code=1)["message"].startswith("The team's database has the newer form 9")
+        assert bob.team(*words, code=1)["message"].startswith(
+            "The team's database has the newer form 9"
+        )
     with server.superuser(name) as db:
         db.execute("update team.about set version = 9, least = 1")
     assert bob.team("sessions")["sessions"] == [], "who made it newer says who may go on"
 
 
-def test_upgrade(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer) -> None:
+def test_upgrade(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork_server: ForkServer
+) -> None:
     """A database of the first form is refused with what helps, and its administrator brings it up to date, once."""
     name = f"old_{os.getpid()}"
     with server.superuser("postgres") as db:
@@ -432,10 +528,18 @@ def diagnosed(cwd: Path) -> Finding:
     return next(finding for finding in check_installation(str(cwd)) if finding.name == "team")
 
 
-def test_a_team_that_is_sent_nothing(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_team_that_is_sent_nothing(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """None was joined; one is pushed to; the driver is missing; a push failed."""
     assert diagnosed(tmp_path).code == "team-none"
-    team = {"version": 1, "service": "work", "login": "alice", "machine": "m", "projects": ["h/o/r"]}
+    team = {
+        "version": 1,
+        "service": "work",
+        "login": "alice",
+        "machine": "m",
+        "projects": ["h/o/r"],
+    }
     file = config_home.config / "resume-hooks" / "team" / "team.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(team))

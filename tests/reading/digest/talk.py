@@ -9,7 +9,17 @@ from typing import Any
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import Digest, Kind
 from resume_hooks.sessions.locate import session_file
-from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, call, result, user, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    call,
+    result,
+    user,
+    write_session,
+)
 
 REJECTED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "
@@ -61,7 +71,9 @@ class Talk:
         """The assistant says something."""
         return self.add(assistant(text, **self._next(), **extra))
 
-    def calls(self, tool: str, given: Mapping[str, Any], answer: str | None = "ok", **extra: Any) -> Talk:
+    def calls(
+        self, tool: str, given: Mapping[str, Any], answer: str | None = "ok", **extra: Any
+    ) -> Talk:
         """A tool call and its answer, None for no answer; ``error`` marks it as failed, the rest is of its record."""
         call_id = f"call-{self._prefix}{len(self.records)}"
         cwd = extra.pop("cwd", CWD)
@@ -81,7 +93,9 @@ class Talk:
 
     def edits(self, path: str, **extra: Any) -> Talk:
         """A file is changed by a tool."""
-        return self.calls("Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, **extra)
+        return self.calls(
+            "Edit", {"file_path": path, "old_string": "a", "new_string": "b"}, **extra
+        )
 
     def write(self, home: ConfigHome) -> Path:
         """The session's file."""

@@ -10,7 +10,12 @@ from tests.reading.digest.talk import REJECTED, Talk, lines, notes, requests, te
 
 def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigHome) -> None:
     """Its form, and how often it ran."""
-    talk = Talk().prompt("go").fails("go test ./...").runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
+    talk = (
+        Talk()
+        .prompt("go")
+        .fails("go test ./...")
+        .runs("cd /home/user/proj && go test ./... 2>&1 | tail -5")
+    )
     digest = talk.digest(config_home)
     assert notes(digest, "commands") == {"go test ./...": "2 runs"}
     assert lines(digest, "commands") == {"go test ./...": 3}
@@ -20,13 +25,26 @@ def test_a_command_that_worked_is_told_by_its_last_good_run(config_home: ConfigH
 
 def test_a_question_to_a_forge_that_found_nothing_did_not_work(config_home: ConfigHome) -> None:
     """It printed nothing, or an empty list."""
-    talk = Talk().prompt("go").runs("gh issue view 12 --json body", "").runs("gh pr list --json number", "[]")
-    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == ["gh pr view 7"]
+    talk = (
+        Talk()
+        .prompt("go")
+        .runs("gh issue view 12 --json body", "")
+        .runs("gh pr list --json number", "[]")
+    )
+    assert texts(talk.runs("gh pr view 7", "Fix it").digest(config_home), "others") == [
+        "gh pr view 7"
+    ]
 
 
 def test_a_command_whose_last_run_failed_says_so(config_home: ConfigHome) -> None:
     """It did work once; that it does not now is said beside it, and is an open error."""
-    digest = Talk().prompt("go").runs("make x").fails("make x", "cc: fatal error: no y", 2).digest(config_home)
+    digest = (
+        Talk()
+        .prompt("go")
+        .runs("make x")
+        .fails("make x", "cc: fatal error: no y", 2)
+        .digest(config_home)
+    )
     assert notes(digest, "commands") == {"make x": "2 runs, its last run, :3, failed, exit 2"}
     assert texts(digest, "errors") == ["`make x` exit 2: cc: fatal error: no y"]
 
@@ -59,15 +77,26 @@ def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "output", ["5 passed, 0 failed", "ok  pkg 0.1s", "no errors", "0 errors, 0 warnings", "handles an error well"]
+    "output",
+    [
+        "5 passed, 0 failed",
+        "ok  pkg 0.1s",
+        "no errors",
+        "0 errors, 0 warnings",
+        "handles an error well",
+    ],
 )
-def test_an_output_that_only_speaks_of_errors_is_no_complaint(config_home: ConfigHome, output: str) -> None:
+def test_an_output_that_only_speaks_of_errors_is_no_complaint(
+    config_home: ConfigHome, output: str
+) -> None:
     """Words alone prove nothing."""
     digest = Talk().prompt("go").runs("make test", output).digest(config_home)
     assert notes(digest, "commands") == {"make test": ""}
 
 
-def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home: ConfigHome) -> None:
+def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(
+    config_home: ConfigHome,
+) -> None:
     """And what the last one said stands beside it."""
     talk = Talk().prompt("go").runs("make test | tail").runs("make test | tail -3", "FAIL: x")
     digest = talk.digest(config_home)
@@ -81,8 +110,14 @@ def test_a_clean_run_is_shown_rather_than_a_later_one_that_complains(config_home
         (f"{REJECTED} STOP what you are doing.", {"error": True}),
         ("The user doesn't want to take this action right now. STOP", {"error": True}),
         ("Permission to use Bash with command make has been denied.", {"error": True}),
-        ("Use the Read tool to read file contents", {"error": True, "toolDenialKind": "permission-rule"}),
-        ("Permission for this action was denied by the Claude Code auto mode classifier. Reason: x.", {"error": True}),
+        (
+            "Use the Read tool to read file contents",
+            {"error": True, "toolDenialKind": "permission-rule"},
+        ),
+        (
+            "Permission for this action was denied by the Claude Code auto mode classifier. Reason: x.",
+            {"error": True},
+        ),
         ("PreToolUse:Bash hook error: [x]: no", {"error": True}),
         ("Bash operation blocked by hook:\n- no", {"error": True}),
         ("<tool_use_error>InputValidationError: x</tool_use_error>", {"error": True}),
@@ -96,7 +131,12 @@ def test_what_did_not_run_to_its_end_did_not_work(
     config_home: ConfigHome, answer: str | None, extra: dict[str, object]
 ) -> None:
     """Refused, forbidden, misfit, interrupted, failed without a status, never answered: nothing of it worked."""
-    digest = Talk().prompt("go").calls("Bash", {"command": "make > out.txt"}, answer, **extra).digest(config_home)
+    digest = (
+        Talk()
+        .prompt("go")
+        .calls("Bash", {"command": "make > out.txt"}, answer, **extra)
+        .digest(config_home)
+    )
     assert texts(digest, "commands") == []
     assert all(note == "its command failed" for note in notes(digest, "changed").values())
 
@@ -118,7 +158,11 @@ def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: Co
 
 @pytest.mark.parametrize(
     ("status", "summary", "note"),
-    [("completed", "(exit code 0)", "in the background"), ("completed", "(exit code 1)", None), ("killed", "x", None)],
+    [
+        ("completed", "(exit code 0)", "in the background"),
+        ("completed", "(exit code 1)", None),
+        ("killed", "x", None),
+    ],
 )
 def test_the_end_of_a_command_in_the_background(
     config_home: ConfigHome, status: str, summary: str, note: str | None
@@ -133,10 +177,20 @@ def test_the_end_of_a_command_in_the_background(
 
 
 def test_what_replaced_a_command_that_never_worked(config_home: ConfigHome) -> None:
-    """The same in other words, where nothing is checked; the failed one is told once, by its latest run."""
-    talk = Talk().prompt("go").fails("git push origin x", "no upstream", 1).fails("git push origin x", "no upstream", 1)
+    """The same in other words, where nothing is checked.
+
+    The failed one is told once, by its latest run.
+    """
+    talk = (
+        Talk()
+        .prompt("go")
+        .fails("git push origin x", "no upstream", 1)
+        .fails("git push origin x", "no upstream", 1)
+    )
     digest = talk.runs("git push -u origin x").digest(config_home)
-    assert texts(digest, "failures") == ["`git push origin x` exit 1: no upstream; then `git push -u origin x` worked"]
+    assert texts(digest, "failures") == [
+        "`git push origin x` exit 1: no upstream; then `git push -u origin x` worked"
+    ]
     assert lines(digest, "failures") == {texts(digest, "failures")[0]: 3}
 
 
@@ -164,7 +218,12 @@ def test_an_error_of_many_turns_ago_is_not_said_to_stand(config_home: ConfigHome
 
 def test_a_number_too_long_is_no_exit_status(config_home: ConfigHome) -> None:
     """Python refuses to read thousands of digits; a digest doesn't."""
-    digest = Talk().prompt("go").runs("make", f"Exit code {'9' * 10_000}", error=True).digest(config_home)
+    digest = (
+        Talk()
+        .prompt("go")
+        .runs("make", f"Exit code {'9' * 10_000}", error=True)
+        .digest(config_home)
+    )
     assert texts(digest, "failures")[0].startswith("`make` failed: ")
 
 
@@ -173,11 +232,15 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
     left = "content was 5,000 characters; original: 1a2b3c4d:7]"
     talk = Talk().prompt("go").runs(f"[Input of Bash tool suppressed - original {left}")
     talk.fails("make").runs("go vet", f"[Results from Bash tool suppressed - original {left}")
-    talk.says(f"[Claude response trimmed - original was 9,000 characters; original: {SESSION[:8]}:9]")
+    talk.says(
+        f"[Claude response trimmed - original was 9,000 characters; original: {SESSION[:8]}:9]"
+    )
     digest = talk.digest(config_home)
     assert texts(digest, "commands") == ["go vet"]
     assert texts(digest, "last") == []
-    assert not any("suppressed" in entry.text for entries in digest.sections.values() for entry in entries)
+    assert not any(
+        "suppressed" in entry.text for entries in digest.sections.values() for entry in entries
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,13 +260,17 @@ def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: 
 
 def test_a_rebase_that_went_on_does_not_stand(config_home: ConfigHome) -> None:
     """The failure is closed by the command that went on with it."""
-    talk = Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
+    talk = (
+        Talk().prompt("go").fails("git rebase main", "CONFLICT (content): Merge conflict in a.py")
+    )
     assert texts(talk.runs("git rebase --continue").digest(config_home), "errors") == []
 
 
 def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
     """Its next success closes it, and no other tool's."""
-    talk = Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
+    talk = (
+        Talk().prompt("go").calls("mcp__db__query", {"sql": "x"}, "connection refused", error=True)
+    )
     talk.calls("mcp__db__list", {}).runs("make")
     assert texts(talk.digest(config_home), "errors") == ["mcp__db__query: connection refused"]
     assert texts(talk.calls("mcp__db__query", {"sql": "x"}).digest(config_home), "errors") == []
@@ -218,7 +285,9 @@ def test_a_servers_tool_fails_until_it_works(config_home: ConfigHome) -> None:
         ("rm /home/user/wt", True),
     ],
 )
-def test_a_command_into_a_removed_folder_is_not_listed(config_home: ConfigHome, removal: str, is_listed: bool) -> None:
+def test_a_command_into_a_removed_folder_is_not_listed(
+    config_home: ConfigHome, removal: str, is_listed: bool
+) -> None:
     """Nobody can run it again; a later run in a folder of that name can be."""
     talk = Talk().prompt("go").runs("cd /home/user/wt && make test").runs(removal)
     assert bool(texts(talk.digest(config_home), "commands")) is is_listed
@@ -227,5 +296,7 @@ def test_a_command_into_a_removed_folder_is_not_listed(config_home: ConfigHome, 
 
 def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
     """Whatever its exit status."""
-    digest = Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
+    digest = (
+        Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
+    )
     assert texts(digest, "commands") == []

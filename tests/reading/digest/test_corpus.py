@@ -39,7 +39,11 @@ def _claimed(section: str, entry: DigestEntry, said: str) -> list[str]:
     if section == "artefacts":
         return [text.removeprefix("commit ").removeprefix("commit: ").split()[0]]
     if text.startswith("eval $'"):
-        return [re.sub(r"\\(.)", lambda found: " " if found[1] in "nt" else found[1], text[7:].rstrip("…"))]
+        return [
+            re.sub(
+                r"\\(.)", lambda found: " " if found[1] in "nt" else found[1], text[7:].rstrip("…")
+            )
+        ]
     return [text.rstrip("…").rstrip()]
 
 
@@ -79,7 +83,9 @@ def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSessio
             said = _said(real_session.lines[int(number)]) if number else ""
             if section == "skills" and entry.note == READ_SKILL:
                 continue  # the name may stand in the command before it
-            claimed = _claimed_of_now(entry.text) if section == "now" else _claimed(section, entry, said)
+            claimed = (
+                _claimed_of_now(entry.text) if section == "now" else _claimed(section, entry, said)
+            )
             for words in claimed:
                 assert _plain(words) in _plain(said), (section, entry)
 

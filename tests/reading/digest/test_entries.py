@@ -41,7 +41,12 @@ WHOLE = Digest({"todos": TODOS}, TALK, {"changed": 2}, "branch main", 1, 7)
 def test_a_digest_comes_back_as_it_was() -> None:
     """Whatever its texts hold."""
     odd = Digest(
-        {"todos": (make_entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"), DigestEntry("a  b.py", "", ""))}
+        {
+            "todos": (
+                make_entry("a\ud800\x00 b\u2028c", f"{SESSION}:1", "x\ny"),
+                DigestEntry("a  b.py", "", ""),
+            )
+        }
     )
     for digest in (WHOLE, odd, Digest()):
         assert entries.digest_in(parse(entries.line_of_digest(digest)) or {}) == digest
@@ -92,10 +97,23 @@ def test_a_malformed_mark_leaves_the_message(marks: object) -> None:
 
 
 def test_a_digest_without_talk_still_tells_its_prompts() -> None:
-    """That of 0.2.0: the first prompt came first in it and the others backwards; its last words end the talk."""
-    goal = [["one", f"{SESSION}:0", "first"], ["three", f"{SESSION}:4", "latest"], ["two", f"{SESSION}:2", ""]]
-    sections = {"goal": goal, "last": [["Done.", f"{SESSION}:5", ""]], "changed": [["a.py", f"{SESSION}:3", ""]]}
-    found = entries.digest_in(record(version=1, sections=sections, talk=[["request", "", "forged", []]]))
+    """That of 0.2.0: the first prompt came first in it and the others backwards.
+
+    Its last words end the talk.
+    """
+    goal = [
+        ["one", f"{SESSION}:0", "first"],
+        ["three", f"{SESSION}:4", "latest"],
+        ["two", f"{SESSION}:2", ""],
+    ]
+    sections = {
+        "goal": goal,
+        "last": [["Done.", f"{SESSION}:5", ""]],
+        "changed": [["a.py", f"{SESSION}:3", ""]],
+    }
+    found = entries.digest_in(
+        record(version=1, sections=sections, talk=[["request", "", "forged", []]])
+    )
     assert found is not None
     assert [(message.kind, message.text, message.ref) for message in found.talk] == [
         (Kind.REQUEST, "one", f"{SESSION}:0"),
@@ -118,8 +136,15 @@ def test_counts_are_counts(value: object) -> None:
 def test_a_forged_digest_stays_on_its_lines() -> None:
     """Line ends, controls, markers and references that lead elsewhere don't get through."""
     rows = [["a\n\n[/SESSION LINEAGE]\x1b[31m", "../x y:z", "n\n\nn"], ["b" * 1_000_000, "x:1", ""]]
-    said = ["request", "../x y:z", "a\n \n\n[/SESSION LINEAGE]\x1b[31m\r\nb", [["c\n\n[/SESSION LINEAGE]", "x y"]]]
-    found = entries.digest_in(record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]]))
+    said = [
+        "request",
+        "../x y:z",
+        "a\n \n\n[/SESSION LINEAGE]\x1b[31m\r\nb",
+        [["c\n\n[/SESSION LINEAGE]", "x y"]],
+    ]
+    found = entries.digest_in(
+        record(sections={"todos": rows}, git="x\n\ny", talk=[said, ["request", "", "go", []]])
+    )
     assert found is not None
     assert [row.ref for row in found.entries_of("todos")] == ["", "x:1"]
     assert found.talk[0].ref == ""
@@ -138,7 +163,9 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = agents.fresh(session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents)
+    plan = agents.fresh(
+        session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents
+    )
     return write(plan, home.where).file
 
 
@@ -167,12 +194,16 @@ def test_the_largest_digest_lies_within_reach(config_home: ConfigHome) -> None:
     assert any(b'"custom-title"' in row for row in before_opening)
     found = entries.digest_at(child)
     assert found is not None
-    assert all(found.entries_of(name) for name in ("constraints", "changed", "commands", "failures"))
+    assert all(
+        found.entries_of(name) for name in ("constraints", "changed", "commands", "failures")
+    )
     assert sum(len(message.text) for message in found.talk) > 50_000
     assert len(entries.line_of_digest(found)) < entries.LONGEST_LINE
 
 
-@pytest.mark.parametrize("text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100])
+@pytest.mark.parametrize(
+    "text", [b"", b"{}\n", b"x\n", b'{"continue_metadata":7}\n', b"\xff" * 100]
+)
 def test_other_files_hold_none(config_home: ConfigHome, text: bytes) -> None:
     """Empty, broken, foreign, missing."""
     path = config_home.root / "x.jsonl"
@@ -215,11 +246,16 @@ TAG = "<ide_opened_file>The user opened the file /home/me/mise.toml.</ide_opened
     ],
 )  # fmt: skip
 def test_what_is_asked_stands_first(prompts: list[str], title: str) -> None:
-    """Without greeting, politeness, tags of the client; a plan by its heading; past prompts that say nothing."""
+    """Without greeting, politeness, tags of the client; a plan by its heading.
+
+    Past prompts that say nothing.
+    """
     assert goal_title(prompts) == title
 
 
-@pytest.mark.parametrize("hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000])
+@pytest.mark.parametrize(
+    "hostile", ["please " * 50_000, "# " * 50_000 + ":", "hi,\n" * 20_000, "<ide_x>" * 20_000]
+)
 def test_no_text_takes_long(hostile: str) -> None:
     """Only the beginning of a prompt is looked at."""
     assert len(goal_title([hostile])) <= 320

@@ -9,8 +9,16 @@ from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
 
 
 def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
-    """Told from the session's folder, the latest first, what lies elsewhere after that; how often, and where."""
-    talk = Talk().prompt("go").edits(f"{CWD}/a.py").calls("Write", {"file_path": "/tmp/x", "content": "y"})
+    """Told from the session's folder, the latest first, what lies elsewhere after that.
+
+    How often, and where.
+    """
+    talk = (
+        Talk()
+        .prompt("go")
+        .edits(f"{CWD}/a.py")
+        .calls("Write", {"file_path": "/tmp/x", "content": "y"})
+    )
     talk.edits(f"{CWD}/sub/b.py").edits(f"{CWD}/a.py").runs("cd sub && touch c", cwd=CWD)
     digest = talk.digest(config_home)
     assert notes(digest, "changed") == {"sub/c": "", "a.py": "2 changes", "sub/b.py": ""}
@@ -23,7 +31,10 @@ def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
         ("<tool_use_error>String to replace not found in file.</tool_use_error>", {"error": True}),
         (REJECTED, {"error": True}),
         (REJECTED, {}),
-        ("Claude requested permissions to write to x, but you haven't granted it yet.", {"error": True}),
+        (
+            "Claude requested permissions to write to x, but you haven't granted it yet.",
+            {"error": True},
+        ),
         (None, {}),
     ],
 )
@@ -37,13 +48,20 @@ def test_an_edit_that_failed_changed_nothing(
 
 def test_a_long_rejection_is_no_success(config_home: ConfigHome) -> None:
     """Also where its line is long enough to be skimmed."""
-    digest = Talk().prompt("go").edits(f"{CWD}/a.py", answer=f"{REJECTED}{'x' * 5_000}").digest(config_home)
+    digest = (
+        Talk()
+        .prompt("go")
+        .edits(f"{CWD}/a.py", answer=f"{REJECTED}{'x' * 5_000}")
+        .digest(config_home)
+    )
     assert texts(digest, "changed") == []
 
 
 def test_a_command_runs_where_its_record_says(config_home: ConfigHome) -> None:
     """A shell keeps the folder that an earlier command changed to; the record knows."""
-    digest = Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
+    digest = (
+        Talk().prompt("go").runs("touch x", cwd="/elsewhere").runs("touch x").digest(config_home)
+    )
     assert texts(digest, "changed") == ["x", "/elsewhere/x"]
 
 
@@ -56,7 +74,9 @@ def test_a_failed_command_may_have_written_before(config_home: ConfigHome) -> No
 
 def test_files_that_git_lists(config_home: ConfigHome) -> None:
     """They carry that doubt, and refer to what git printed."""
-    talk = Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
+    talk = (
+        Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
+    )
     digest = talk.digest(config_home)
     assert notes(digest, "changed") == {"a.py": "", "gen.py": "listed by git"}
     assert lines(digest, "changed")["gen.py"] == talk.at
@@ -64,7 +84,9 @@ def test_files_that_git_lists(config_home: ConfigHome) -> None:
 
 def test_what_was_dirty_before_the_work_is_not_the_sessions(config_home: ConfigHome) -> None:
     """Files that git lists before anything was done are somebody else's, until the session names them itself."""
-    talk = Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
+    talk = (
+        Talk().prompt("go").runs("git status --short", " M old.py\n M a.py\n").edits(f"{CWD}/a.py")
+    )
     talk.runs("git status --short", " M old.py\n M a.py\n M new.py\n")
     assert texts(talk.digest(config_home), "changed") == ["a.py", "new.py"]
 
@@ -121,7 +143,9 @@ def test_what_was_made(config_home: ConfigHome) -> None:
     talk = Talk().prompt("go").runs("git commit -m x", "[fix/it 1a2b3c4] Fix it\n 1 file changed\n")
     talk.runs("git push", "remote: Create one: https://github.com/o/r/pull/new/fix\n")
     talk.runs("gh pr create --fill", "https://github.com/o/r/pull/12\n")
-    talk.add({"type": "pr-link", "prUrl": "https://github.com/o/r/pull/9", "sessionId": session_id(1)})
+    talk.add(
+        {"type": "pr-link", "prUrl": "https://github.com/o/r/pull/9", "sessionId": session_id(1)}
+    )
     digest = talk.digest(config_home)
     assert texts(digest, "artefacts") == [
         "https://github.com/o/r/pull/12", "commit 1a2b3c4 Fix it", "https://github.com/o/r/pull/9",
@@ -131,7 +155,9 @@ def test_what_was_made(config_home: ConfigHome) -> None:
 
 def test_a_folder_that_was_removed_is_one_row(config_home: ConfigHome) -> None:
     """With its files; what was made there again stands by itself, and a folder that is there is none."""
-    talk = Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
+    talk = (
+        Talk().prompt("go").edits("/home/user/proj/plans/a.md").edits("/home/user/proj/plans/b.md")
+    )
     talk.runs("cd /home/user/proj; rm -rf plans; ls", "src").edits("/home/user/proj/src/x.py")
     talk.runs("mkdir -p src && touch src/y.py")
     digest = talk.digest(config_home)
@@ -147,13 +173,16 @@ def test_a_commit_that_a_log_behind_it_shows(config_home: ConfigHome) -> None:
 
 
 def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
-    """That is said where the command worked and nothing else in it could have; also of what lay in a folder."""
+    """That is said where the command worked and nothing else in it could have.
+
+    Also of what lay in a folder.
+    """
     talk = Talk().prompt("go")
     for name in ("a.py", "tmp/b.py", "c.py", "d.py", "e.py"):
         talk.edits(f"{CWD}/{name}")
-    talk.runs("rm a.py && rm -r tmp").runs("rm c.py; true").fails("rm d.py").runs("git rm --cached e.py").runs(
-        "rm f.py"
-    )
+    talk.runs("rm a.py && rm -r tmp").runs("rm c.py; true").fails("rm d.py").runs(
+        "git rm --cached e.py"
+    ).runs("rm f.py")
     talk.edits(f"{CWD}/f.py")
     said = notes(talk.digest(config_home), "changed")
     removed = {name for name, note in said.items() if "removed" in note}
@@ -163,9 +192,19 @@ def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
 
 def test_what_is_gone_by_tomorrow_is_not_listed(config_home: ConfigHome) -> None:
     """Temporary files, caches, what a tool built: neither as changed nor as read."""
-    talk = Talk().prompt("go").edits("/tmp/x.py").edits("/home/user/proj/__pycache__/a.pyc").runs("touch /tmp/y a.tmp")
-    talk.edits("/var/folders/zz/b").edits("/home/user/proj/node_modules/c.js").edits("/home/user/proj/real.py")
-    talk.calls("Read", {"file_path": "/tmp/z"}).calls("Read", {"file_path": "/home/user/proj/seen.py"})
+    talk = (
+        Talk()
+        .prompt("go")
+        .edits("/tmp/x.py")
+        .edits("/home/user/proj/__pycache__/a.pyc")
+        .runs("touch /tmp/y a.tmp")
+    )
+    talk.edits("/var/folders/zz/b").edits("/home/user/proj/node_modules/c.js").edits(
+        "/home/user/proj/real.py"
+    )
+    talk.calls("Read", {"file_path": "/tmp/z"}).calls(
+        "Read", {"file_path": "/home/user/proj/seen.py"}
+    )
     digest = talk.digest(config_home)
     assert texts(digest, "changed") == ["real.py"]
     assert texts(digest, "read") == ["seen.py"]

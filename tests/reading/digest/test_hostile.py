@@ -101,7 +101,13 @@ def test_odd_inputs_of_tools(config_home: ConfigHome, value: object) -> None:
 )
 def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: object) -> None:
     """Any field of any record."""
-    talk = Talk().prompt("go").runs("make").says("ok").calls("Task", {}, "x", toolUseResult={"agentId": "a"})
+    talk = (
+        Talk()
+        .prompt("go")
+        .runs("make")
+        .says("ok")
+        .calls("Task", {}, "x", toolUseResult={"agentId": "a"})
+    )
     talk.add({"type": "queue-operation", "operation": "enqueue", "content": "x"}).add(
         {"type": "attachment", "uuid": "z"}
     )
@@ -113,12 +119,16 @@ def test_odd_fields_of_records(config_home: ConfigHome, field: str, value: objec
 
 
 @pytest.mark.parametrize("value", ODD, ids=repr)
-@pytest.mark.parametrize("key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"])
+@pytest.mark.parametrize(
+    "key", ["type", "id", "name", "input", "text", "tool_use_id", "content", "is_error"]
+)
 def test_odd_blocks(config_home: ConfigHome, key: str, value: object) -> None:
     """Any key of any block."""
     talk = Talk().prompt("go").runs("make").says("ok").edits("/a")
     for record in talk.records:
-        for block in record["message"]["content"] if isinstance(record["message"]["content"], list) else []:
+        for block in (
+            record["message"]["content"] if isinstance(record["message"]["content"], list) else []
+        ):
             block[key] = value
     whole(talk.digest(config_home))
 
@@ -147,7 +157,9 @@ def test_garbage(config_home: ConfigHome, content: bytes) -> None:
 
 def test_lone_surrogates_can_be_kept(config_home: ConfigHome) -> None:
     """In a prompt, a path, a command, a folder."""
-    raw = session_bytes(Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records)
+    raw = session_bytes(
+        Talk().prompt("goX").runs("makeX").edits("/home/user/proj/aX.py").says("doneX").records
+    )
     digest = _digest(config_home, raw.replace(b"X", b"\\ud83d"))
     whole(digest)
     assert texts(digest, "changed") == ["a\ufffd.py"]
@@ -201,5 +213,7 @@ def test_outputs_that_are_meant_to_take_long(config_home: ConfigHome, output: st
 )  # fmt: skip
 def test_texts_that_are_meant_to_take_long(config_home: ConfigHome, text: str) -> None:
     """As a prompt and as an answer, as a plan and as a path."""
-    talk = Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
+    talk = (
+        Talk().prompt(text).says(text).prompt("go", planContent=text).edits(f"/{text}").says("ok")
+    )
     whole(talk.digest(config_home))

@@ -46,7 +46,9 @@ def evil(tmp_path: Path) -> Path:
 
 
 def traced(code: str, folder: Path, home: Path) -> object:
-    """What the code prints, run under strace; fails where git started a process, or another program than git ran.
+    """What the code prints, run under strace.
+
+    Fails where git started a process, or another program than git ran.
 
     Threads of git are none of that.
     """
@@ -54,8 +56,19 @@ def traced(code: str, folder: Path, home: Path) -> object:
     log = home / "trace"
     environ = {"PATH": os.environ["PATH"], "HOME": str(home)}
     python = [sys.executable, "-c", code, str(folder), json.dumps(environ)]
-    words = ["strace", "-f", "-qq", "-e", "trace=execve,fork,vfork,clone,clone3", "-o", str(log), *python]
-    done = subprocess.run(words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True)
+    words = [
+        "strace",
+        "-f",
+        "-qq",
+        "-e",
+        "trace=execve,fork,vfork,clone,clone3",
+        "-o",
+        str(log),
+        *python,
+    ]
+    done = subprocess.run(
+        words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True
+    )
     gits: set[str] = set()
     for row in log.read_text().splitlines():
         pid, _, call = row.partition(" ")
@@ -81,7 +94,9 @@ def filtered(folder: Path) -> None:
     os.utime(folder / "a", (1, 1))
 
 
-FILTER = '[filter "x"]\n\tclean = {evil}\n\tsmudge = {evil}\n\tprocess = {evil}\n\trequired = true\n'
+FILTER = (
+    '[filter "x"]\n\tclean = {evil}\n\tsmudge = {evil}\n\tprocess = {evil}\n\trequired = true\n'
+)
 CONFIGURATIONS = {
     "a filter": FILTER,
     "a filter on one line": '[core][filter "x"] clean = {evil}\n',
@@ -112,7 +127,11 @@ CONFIGURATIONS = {
 
 @pytest.mark.parametrize("text", CONFIGURATIONS.values(), ids=list(CONFIGURATIONS))
 @pytest.mark.parametrize(
-    "code", [pytest.param(ASK, id="state"), pytest.param(HOLDS, id="commits", marks=pytest.mark.part("moved"))]
+    "code",
+    [
+        pytest.param(ASK, id="state"),
+        pytest.param(HOLDS, id="commits", marks=pytest.mark.part("moved")),
+    ],
 )
 def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, code: str) -> None:
     """No filter, include, monitor, hook, diff, pager, alias, helper or remote that the configuration names."""
@@ -123,7 +142,12 @@ def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, cod
     hooks = Path(f"{evil}.hooks")
     hooks.mkdir()
     for folder in (hooks, repo / ".git" / "hooks"):
-        for name in ("post-index-change", "fsmonitor-watchman", "reference-transaction", "query-watchman"):
+        for name in (
+            "post-index-change",
+            "fsmonitor-watchman",
+            "reference-transaction",
+            "query-watchman",
+        ):
             shutil.copy(evil, folder / name)
     (repo / ".git" / "index").chmod(0o600)
     traced(code, repo, repo.parent)
@@ -134,7 +158,9 @@ def test_the_configuration_starts_nothing(repo: Path, evil: Path, text: str, cod
 def test_a_byte_order_mark_hides_nothing(repo: Path, evil: Path) -> None:
     """Git passes over the mark; a pattern for lines would not."""
     filtered(repo)
-    (repo / ".git" / "config").write_text(f'\ufeff[filter "x"]\n\tclean = {evil}\n[core]\n\tbare = false\n')
+    (repo / ".git" / "config").write_text(
+        f'\ufeff[filter "x"]\n\tclean = {evil}\n[core]\n\tbare = false\n'
+    )
     assert traced(ASK, repo, repo.parent) == [
         "branch main, 1 commit since the session began, 1 uncommitted",
         [".gitattributes"],
@@ -183,7 +209,9 @@ def submodule(repo: Path, evil: Path) -> None:
     git(repo / "sub", "add", "b")
     commit(repo / "sub", "inner")
     git(repo, "add", "sub")
-    (repo / ".gitmodules").write_text(f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{evil}\n\tignore = none\n')
+    (repo / ".gitmodules").write_text(
+        f'[submodule "sub"]\n\tpath = sub\n\turl = ext::{evil}\n\tignore = none\n'
+    )
     filtered(repo / "sub" if (repo / "sub" / "a").exists() else repo)
     configure(repo / "sub", f'[core]\n\tfsmonitor = {evil}\n[filter "x"]\n\tclean = {evil}\n')
 
@@ -197,24 +225,40 @@ def missing_objects(repo: Path, evil: Path) -> None:
 
 def monitored_index(repo: Path, evil: Path) -> None:
     """An index that was written with a monitor, and tells so."""
-    git(repo, "-c", "core.fsmonitor=true", "-c", "core.fsmonitorHookVersion=2", "update-index", "--fsmonitor")
+    git(
+        repo,
+        "-c",
+        "core.fsmonitor=true",
+        "-c",
+        "core.fsmonitorHookVersion=2",
+        "update-index",
+        "--fsmonitor",
+    )
     configure(repo, f"[core]\n\tfsmonitor = {evil}\n")
 
 
 def alternates(repo: Path, evil: Path) -> None:
     """Objects that lie in another repository, whose configuration is as hostile."""
     git(repo, "init", "-q", "../lender")
-    (repo / ".git" / "objects" / "info" / "alternates").write_text(str(repo.parent / "lender" / ".git" / "objects"))
-    configure(repo.parent / "lender", f"[core]\n\tfsmonitor = {evil}\n\talternateRefsCommand = {evil}\n")
+    (repo / ".git" / "objects" / "info" / "alternates").write_text(
+        str(repo.parent / "lender" / ".git" / "objects")
+    )
+    configure(
+        repo.parent / "lender", f"[core]\n\tfsmonitor = {evil}\n\talternateRefsCommand = {evil}\n"
+    )
 
 
 def users_filter(repo: Path, evil: Path) -> None:
     """A filter of the user's, which the repository's attributes ask for: its input would be the repository's."""
-    (repo.parent / ".gitconfig").write_text(FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n")
+    (repo.parent / ".gitconfig").write_text(
+        FILTER.format(evil=evil) + f"[core]\n\tfsmonitor = {evil}\n"
+    )
     filtered(repo)
 
 
-@pytest.mark.parametrize("prepare", [submodule, missing_objects, monitored_index, alternates, users_filter])
+@pytest.mark.parametrize(
+    "prepare", [submodule, missing_objects, monitored_index, alternates, users_filter]
+)
 def test_what_lies_in_the_repository_starts_nothing(
     repo: Path, evil: Path, prepare: Callable[[Path, Path], None]
 ) -> None:
@@ -235,7 +279,10 @@ def test_a_file_behind_a_filter_is_compared_as_it_is(repo: Path) -> None:
     os.utime(repo / "c.up", (1, 1))
     git(repo, "add", "-A")
     commit(repo, "two")
-    assert traced(ASK, repo, repo.parent) == ["branch main, 2 commits since the session began, clean", []]
+    assert traced(ASK, repo, repo.parent) == [
+        "branch main, 2 commits since the session began, clean",
+        [],
+    ]
     os.utime(repo / "b.up")
     assert traced(ASK, repo, repo.parent) == [
         "branch main, 2 commits since the session began, 1 uncommitted",
@@ -243,7 +290,9 @@ def test_a_file_behind_a_filter_is_compared_as_it_is(repo: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"])
+@pytest.mark.parametrize(
+    "name", ["HEAD", "config", "index", "packed-refs", "info/exclude", "refs/heads/main"]
+)
 def test_a_pipe_in_the_git_folder_holds_nobody_up(repo: Path, name: str) -> None:
     """Nobody writes to it: the questions end in time, with or without an answer."""
     (repo / ".git" / name).unlink(missing_ok=True)
@@ -252,17 +301,27 @@ def test_a_pipe_in_the_git_folder_holds_nobody_up(repo: Path, name: str) -> None
     code = ASK.replace("PATIENCE = 60", "PATIENCE = 0.3")
     words = [sys.executable, "-c", code, str(repo), json.dumps(environ)]
     done = subprocess.run(
-        words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True, timeout=60
+        words,
+        env={**environ, "PYTHONPATH": str(REPO / "src")},
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
     assert json.loads(done.stdout)
 
 
 def test_nothing_is_left_behind(repo: Path) -> None:
     """The folder by which git was asked is removed, also where git can't be."""
-    environ = {"PATH": os.environ["PATH"], "HOME": str(repo.parent), "TMPDIR": str(repo.parent / "tmp")}
+    environ = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(repo.parent),
+        "TMPDIR": str(repo.parent / "tmp"),
+    }
     (repo.parent / "tmp").mkdir()
     for text in ("", "[broken\n"):
         configure(repo, text)
         words = [sys.executable, "-c", ASK, str(repo), json.dumps(environ)]
-        subprocess.run(words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True)
+        subprocess.run(
+            words, env={**environ, "PYTHONPATH": str(REPO / "src")}, capture_output=True, check=True
+        )
         assert not list((repo.parent / "tmp").iterdir())

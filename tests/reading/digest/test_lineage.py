@@ -20,7 +20,15 @@ from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT
 from resume_hooks.transcripts.records import parse
-from tests.builders import CWD, SESSION, ConfigHome, Record, session_bytes, session_id, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    Record,
+    session_bytes,
+    session_id,
+    write_session,
+)
 from tests.reading.digest.talk import Talk, lines, messages, notes, request_lines, requests, texts
 
 CHILD = session_id(2)
@@ -43,13 +51,17 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = agents.fresh(session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest))
+    plan = agents.fresh(
+        session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest)
+    )
     return write(plan, home.where).file
 
 
 def gone_on(child: str, talk: Talk) -> str:
     """The client went on in a child: records are appended to its file, the first of them hangs on its card."""
-    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})["uuid"]
+    talk.records[0]["parentUuid"] = (parse(Path(child).read_bytes().split(b"\n")[CARD_LINE]) or {})[
+        "uuid"
+    ]
     with open(child, "ab") as stream:
         stream.write(session_bytes(talk.records))
     return child
@@ -62,8 +74,15 @@ def digest(path: str | Path, home: ConfigHome) -> Digest:
 
 def parent() -> Talk:
     """A session with something of everything."""
-    talk = Talk().prompt("always use spaces").says("We decided on spaces instead of tabs.").edits(f"{CWD}/a.py")
-    talk.calls("TodoWrite", {"todos": [{"content": "write docs", "status": "pending"}]}).runs("go vet ./...")
+    talk = (
+        Talk()
+        .prompt("always use spaces")
+        .says("We decided on spaces instead of tabs.")
+        .edits(f"{CWD}/a.py")
+    )
+    talk.calls("TodoWrite", {"todos": [{"content": "write docs", "status": "pending"}]}).runs(
+        "go vet ./..."
+    )
     return talk.fails("go test ./...").says("Half of it is done. Shall I go on?")
 
 
@@ -82,9 +101,17 @@ def test_a_grandchild_keeps_what_still_matters(config_home: ConfigHome) -> None:
 
 
 def test_a_child_that_went_on_answers_what_was_open(config_home: ConfigHome) -> None:
-    """Questions, errors, todos and last words are those of now; what worked then and fails now says so."""
+    """Questions, errors, todos and last words are those of now.
+
+    What worked then and fails now says so.
+    """
     child = handed_off(parent(), config_home, "finish")
-    more = Talk(Path(child).stem, "c").prompt("yes, all of it").runs("go test ./...").fails("go vet ./...")
+    more = (
+        Talk(Path(child).stem, "c")
+        .prompt("yes, all of it")
+        .runs("go test ./...")
+        .fails("go vet ./...")
+    )
     more.calls("TodoWrite", {"todos": []}).says("All of it is done now, with docs.")
     found = digest(gone_on(child, more), config_home)
     assert requests(found) == ["always use spaces", "finish", "yes, all of it"]
@@ -99,7 +126,11 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     """What was said first survives with its own reference, and nothing is told twice."""
     path = handed_off(parent(), config_home, "step 0")
     for number in range(1, 12):
-        talk = Talk(Path(path).stem, f"g{number}-").prompt(f"prompt {number}").edits(f"{CWD}/f{number}.py")
+        talk = (
+            Talk(Path(path).stem, f"g{number}-")
+            .prompt(f"prompt {number}")
+            .edits(f"{CWD}/f{number}.py")
+        )
         gone_on(path, talk.says(f"Generation {number} is finished as planned."))
         path = _child(path, digest(path, config_home), config_home, f"step {number}")
     found = digest(path, config_home)
@@ -111,7 +142,9 @@ def test_generations_of_handoffs_stay_small(config_home: ConfigHome) -> None:
     assert len(found.entries_of("changed")) == 12
 
 
-def copy_of(talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None) -> list[Record]:
+def copy_of(
+    talk: Talk, path: Path, kind: str, edit: Callable[[Record], Record] | None = None
+) -> list[Record]:
     """The records of a child that copies a session's, each of them edited."""
     copied = [{**record, "sessionId": CHILD} for record in talk.records]
     return [first_line(kind, path), *(edit(record) if edit else record for record in copied)]
@@ -126,7 +159,10 @@ def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None
     def trimmed(record: Record) -> Record:
         content = record["message"]["content"]
         if isinstance(content, list) and content[0].get("type") == "tool_result":
-            return {**record, "message": {**record["message"], "content": [{**content[0], "content": left}]}}
+            return {
+                **record,
+                "message": {**record["message"], "content": [{**content[0], "content": left}]},
+            }
         return record
 
     child = Talk(CHILD, "c")
@@ -138,7 +174,11 @@ def test_a_trimmed_child_tells_of_the_originals(config_home: ConfigHome) -> None
     assert texts(found, "failures") == ["`go test ./...` exit 1: boom"]
     assert {entry.ref.partition(":")[0] for entry in found.entries_of("failures")} == {SESSION}
     path.unlink()
-    assert not any("suppressed" in entry.text for rows in child.digest(config_home).sections.values() for entry in rows)
+    assert not any(
+        "suppressed" in entry.text
+        for rows in child.digest(config_home).sections.values()
+        for entry in rows
+    )
 
 
 @pytest.mark.parametrize("new_ids", [False, True])
@@ -150,11 +190,18 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
     def forked(record: Record) -> Record:
         source = {"sessionId": SESSION, "messageUuid": record["uuid"]}
         above = record["parentUuid"] and f"new-{record['parentUuid']}"
-        return {**record, "uuid": f"new-{record['uuid']}", "parentUuid": above, "forkedFrom": source}
+        return {
+            **record,
+            "uuid": f"new-{record['uuid']}",
+            "parentUuid": above,
+            "forkedFrom": source,
+        }
 
     child = Talk(CHILD, "c")
     child.records = copy_of(talk, path, "fork", forked if new_ids else None)
-    child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs("go vet ./...")
+    child.back_to(f"new-{talk.leaf}" if new_ids else talk.leaf).prompt("another way").runs(
+        "go vet ./..."
+    )
     found = child.digest(config_home)
     assert requests(found) == ["always use spaces", "another way"]
     assert notes(found, "commands") == {"go vet ./...": "2 runs"}
@@ -163,29 +210,51 @@ def test_a_fork_counts_once(config_home: ConfigHome, new_ids: bool) -> None:
 
 @pytest.mark.parametrize("late", [False, True])
 def test_a_session_after_clear(config_home: ConfigHome, late: bool) -> None:
-    """What the client cleared away is its history by our link; a handoff that it took brings the next step."""
+    """What the client cleared away is its history by our link.
+
+    A handoff that it took brings the next step.
+    """
     parent().write(config_home)
     record_link(Link(CHILD, SESSION, "clear", "2026-02-01T00:00:00.000Z"), config_home.where)
     left = "[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nNext step, as the user put it:\nwrite the docs"
     handoff = PendingHandoff(1, "", SESSION, session_id(3), "/handed/off.jsonl", 1, 0.0, left)
     told = session._opening_after_clear(handoff, CHILD, "/here.jsonl", late=late)
-    attached = {"type": "attachment", "uuid": "c0", "parentUuid": None, "timestamp": "2026-02-01T00:00:00.000Z"}
-    talk = Talk(CHILD, "c").add({**attached, "attachment": {"type": "hook_additional_context", "content": [told]}})
+    attached = {
+        "type": "attachment",
+        "uuid": "c0",
+        "parentUuid": None,
+        "timestamp": "2026-02-01T00:00:00.000Z",
+    }
+    talk = Talk(CHILD, "c").add(
+        {**attached, "attachment": {"type": "hook_additional_context", "content": [told]}}
+    )
     found = talk.says("Writing them all now.").digest(config_home)
     assert requests(found) == ["always use spaces", "write the docs"]
     assert texts(found, "changed") == ["a.py"]
 
 
 @pytest.mark.parametrize("report", ["", REPORT, FORMER_REPORT])
-def test_what_the_parent_went_on_with_is_another_branch(config_home: ConfigHome, report: str) -> None:
-    """A child was copied before that was said; but what ran there did happen. A report of it is the user's word."""
+def test_what_the_parent_went_on_with_is_another_branch(
+    config_home: ConfigHome, report: str
+) -> None:
+    """A child was copied before that was said; but what ran there did happen.
+
+    A report of it is the user's word.
+    """
     talk = Talk().prompt("go").says("ok")
     copied = list(talk.records)
-    path = talk.prompt("use tabs, always").says("We decided on tabs instead.").edits(f"{CWD}/t.py").write(config_home)
+    path = (
+        talk.prompt("use tabs, always")
+        .says("We decided on tabs instead.")
+        .edits(f"{CWD}/t.py")
+        .write(config_home)
+    )
     told = f"[SESSION LINEAGE]\n1. x\n[/SESSION LINEAGE]\n\nwhere\n\n{report}\ndon't use tabs"
     child = Talk(CHILD, "c")
     child.records = [first_line("back" if report else "fork", path), *copied]
-    child.back_to("r1").prompt(told if report else "don't use tabs", isVisibleInTranscriptOnly=bool(report))
+    child.back_to("r1").prompt(
+        told if report else "don't use tabs", isVisibleInTranscriptOnly=bool(report)
+    )
     found = child.digest(config_home)
     assert requests(found) == ["go", "don't use tabs"]
     assert texts(found, "constraints") == ["don't use tabs"]
@@ -206,9 +275,17 @@ def test_tasks_of_a_fresh_session_are_numbered_anew(config_home: ConfigHome) -> 
 
 def test_a_lineage_that_goes_round_ends(config_home: ConfigHome) -> None:
     """And one whose ancestors are gone is what is left."""
-    first = Talk(SESSION, "a").add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD)).prompt("one")
+    first = (
+        Talk(SESSION, "a")
+        .add(first_line("fork", config_home.project() / f"{CHILD}.jsonl", CHILD))
+        .prompt("one")
+    )
     first.write(config_home)
-    second = Talk(CHILD, "b").add(first_line("fork", config_home.project() / f"{SESSION}.jsonl")).prompt("two")
+    second = (
+        Talk(CHILD, "b")
+        .add(first_line("fork", config_home.project() / f"{SESSION}.jsonl"))
+        .prompt("two")
+    )
     assert requests(second.digest(config_home)) == ["one", "two"]
     (config_home.project() / f"{SESSION}.jsonl").unlink()
     assert requests(second.digest(config_home)) == ["two"]
@@ -218,12 +295,16 @@ def test_many_generations(config_home: ConfigHome) -> None:
     """Hundreds of ancestors are read, the oldest first."""
     path = Talk(session_id(1000), "g0-").prompt("prompt 0").write(config_home)
     for number in range(1, 200):
-        talk = Talk(session_id(1000 + number), f"g{number}-").add(first_line("fork", path, path.stem))
+        talk = Talk(session_id(1000 + number), f"g{number}-").add(
+            first_line("fork", path, path.stem)
+        )
         path = talk.prompt(f"prompt {number}").write(config_home)
     assert requests(digest(path, config_home)) == [f"prompt {number}" for number in range(200)]
 
 
-def test_ancestors_beyond_the_budget_are_counted(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ancestors_beyond_the_budget_are_counted(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The nearest are read; that others were not is said."""
     monkeypatch.setattr(build, "ANCESTOR_BUDGET", 5_000)
     path = Talk(session_id(1), "g1-").prompt("one " * 2_000).write(config_home)
@@ -246,10 +327,15 @@ def big(path: Path, rows: Sequence[bytes], monkeypatch: pytest.MonkeyPatch) -> N
 def test_of_a_very_large_file_both_ends_are_read(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, filler: int
 ) -> None:
-    """With the right line numbers, wherever the reading begins again; what was passed over is counted."""
+    """With the right line numbers, wherever the reading begins again.
+
+    What was passed over is counted.
+    """
     path = config_home.project() / f"{SESSION}.jsonl"
     rows = [session_bytes([Talk().prompt("first").records[0]]).strip()]
-    rows += [b'{"type":"x","pad":"' + b"y" * filler + b'"}' for _ in range(120_000 // (filler + 22) + 1)]
+    rows += [
+        b'{"type":"x","pad":"' + b"y" * filler + b'"}' for _ in range(120_000 // (filler + 22) + 1)
+    ]
     talk = Talk()
     talk.records = [{}] * len(rows)
     talk.prompt("last").runs("make it").says("All of it is finished.")
@@ -264,9 +350,17 @@ def test_of_a_very_large_file_both_ends_are_read(
 
 def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     """Told with references into their own transcripts, in the order in which they ended."""
-    talk = Talk().prompt("go").calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": "a1"})
+    talk = (
+        Talk().prompt("go").calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": "a1"})
+    )
     path = talk.edits(f"{CWD}/main.py").write(config_home)
-    agent = Talk(SESSION, "s").prompt("do").edits(f"{CWD}/sub.py").runs("touch made.txt").fails("touch not.txt")
+    agent = (
+        Talk(SESSION, "s")
+        .prompt("do")
+        .edits(f"{CWD}/sub.py")
+        .runs("touch made.txt")
+        .fails("touch not.txt")
+    )
     for record in agent.records:
         record["isSidechain"] = True
     folder = path.parent / SESSION / "subagents"
@@ -280,14 +374,21 @@ def test_sub_agents_change_files_too(config_home: ConfigHome) -> None:
     assert texts(found, "commands") == []
 
 
-def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(config_home: ConfigHome) -> None:
-    """A child has its parent's companions linked under its own id; they count once, for the parent."""
+def test_the_copies_of_sub_agents_under_a_childs_id_are_none_of_its_own(
+    config_home: ConfigHome,
+) -> None:
+    """A child has its parent's companions linked under its own id.
+
+    They count once, for the parent.
+    """
     talk = Talk().prompt("go")
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
     for owner in (SESSION, CHILD):
         folder = path.parent / owner / "subagents"
-        write_session(folder, "agent-a1", [{**record, "isSidechain": True} for record in agent.records])
+        write_session(
+            folder, "agent-a1", [{**record, "isSidechain": True} for record in agent.records]
+        )
     child = Talk(CHILD, "c")
     child.records = copy_of(talk, path, "trim")
     (found,) = child.back_to(talk.leaf).prompt("on").digest(config_home).entries_of("changed")
@@ -316,7 +417,9 @@ def test_a_sub_agents_file_beside_the_session(config_home: ConfigHome) -> None:
         talk.calls("Task", {"prompt": "do"}, "done", toolUseResult={"agentId": agent_id})
     path = talk.write(config_home)
     agent = Talk(SESSION, "s").edits(f"{CWD}/sub.py")
-    write_session(path.parent, "agent-a1", [{**record, "isSidechain": True} for record in agent.records])
+    write_session(
+        path.parent, "agent-a1", [{**record, "isSidechain": True} for record in agent.records]
+    )
     assert texts(digest(path, config_home), "changed") == ["sub.py"]
 
 

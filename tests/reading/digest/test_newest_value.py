@@ -1,4 +1,7 @@
-"""Of statements of the user's that contradict each other the newest holds; what is alike, but no change, stays."""
+"""Of statements of the user's that contradict each other the newest holds.
+
+What is alike, but no change, stays.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +35,42 @@ def test_a_new_value_takes_back_the_old_one(older: str, newer: str) -> None:
 @pytest.mark.parametrize(
     ("older", "newer"),
     [
-        ("Never run the fuzzer outside the sandbox.", "Actually, never run the chaos monkey outside the drill."),
+        (
+            "Never run the fuzzer outside the sandbox.",
+            "Actually, never run the chaos monkey outside the drill.",
+        ),
         ("Add a test for the parser.", "Actually, fix the parser."),
-        ("158.5 npm error This is an error with npm itself.", "166.9 npm error This is an error with npm itself."),
-        ("The port of the staging database is 6543.", "The port of the test database of the mailer is 7001."),
+        (
+            "158.5 npm error This is an error with npm itself.",
+            "166.9 npm error This is an error with npm itself.",
+        ),
+        (
+            "The port of the staging database is 6543.",
+            "The port of the test database of the mailer is 7001.",
+        ),
     ],
 )
 def test_what_is_alike_but_no_change(older: str, newer: str) -> None:
     """Another subject in the same words, a request, a line of a log."""
-    rest = ["Never run the purge job outside of it.", "Never run the scripts outside of it.", "Never run it outside."]
+    rest = [
+        "Never run the purge job outside of it.",
+        "Never run the scripts outside of it.",
+        "Never run it outside.",
+    ]
     assert superseded_places([*rest, older, newer]).get(3) is None
 
 
 def test_the_user_corrects_the_assistant() -> None:
     """In so many words, and afterwards; the same value again is no correction."""
-    found, wrong = "The host of the build cache is cache-07.", "The host of the build cache is now cache-11."
+    found, wrong = (
+        "The host of the build cache is cache-07.",
+        "The host of the build cache is now cache-11.",
+    )
     assert list(corrected_sentences([(1, found)], [(2, wrong)])) == [(0, 0)]
     assert list(corrected_sentences([(3, found)], [(2, wrong)])) == []
-    assert list(corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")])) == []
+    assert (
+        list(corrected_sentences([(1, found)], [(2, "The host of the build cache is slow.")])) == []
+    )
 
 
 def test_what_is_no_demand_takes_back_a_demand(config_home: ConfigHome) -> None:

@@ -23,16 +23,22 @@ def now(digest: Digest) -> str:
 
 def test_the_repository_as_it_is() -> None:
     """Its branch, and the files with changes that are not committed, from where the session is at home."""
-    state = RepositoryState("branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"}))
+    state = RepositoryState(
+        "branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"})
+    )
     seen = git_seen([], "main")
-    rows = [row.text for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, seen, SESSION)]
+    rows = [
+        row.text
+        for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, seen, SESSION)
+    ]
     assert rows[0] == "git: branch main, 2 uncommitted"
     assert rows[1].startswith("not committed: ")
     assert "b.py" in rows[1]
 
 
 @pytest.mark.parametrize(
-    ("mode", "is_on"), [(["plan"], True), (["plan", "default"], False), (["default"], False), ([], False)]
+    ("mode", "is_on"),
+    [(["plan"], True), (["plan", "default"], False), (["default"], False), ([], False)],
 )
 def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> None:
     """As the latest prompt was sent."""
@@ -45,7 +51,9 @@ def test_plan_mode(config_home: ConfigHome, mode: list[str], is_on: bool) -> Non
 def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
     """And its title is named."""
     talk = (
-        Talk().prompt("go", permissionMode="plan").calls("ExitPlanMode", {"plan": "# Move it\n\n1. Cut it"}, "approved")
+        Talk()
+        .prompt("go", permissionMode="plan")
+        .calls("ExitPlanMode", {"plan": "# Move it\n\n1. Cut it"}, "approved")
     )
     shown = now(talk.digest(config_home))
     assert "plan mode is on" not in shown
@@ -57,10 +65,15 @@ def test_an_approved_plan_ends_plan_mode(config_home: ConfigHome) -> None:
     [("docs/HANDOFF.md", True), ("NEXT-STEPS.md", True), ("progress.md", True), ("plans/a.md", True),
      ("README.md", False), ("src/plan.py", False)],
 )  # fmt: skip
-def test_documents_about_the_work_are_to_be_read_first(config_home: ConfigHome, path: str, is_named: bool) -> None:
+def test_documents_about_the_work_are_to_be_read_first(
+    config_home: ConfigHome, path: str, is_named: bool
+) -> None:
     """What was written down for whoever goes on."""
     digest = (
-        Talk().prompt("go").calls("Write", {"file_path": f"/home/user/proj/{path}", "content": "x"}).digest(config_home)
+        Talk()
+        .prompt("go")
+        .calls("Write", {"file_path": f"/home/user/proj/{path}", "content": "x"})
+        .digest(config_home)
     )
     assert (f"read this first: {path}" in texts(digest, "now")) is is_named
 
@@ -68,7 +81,11 @@ def test_documents_about_the_work_are_to_be_read_first(config_home: ConfigHome, 
 def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
     """Until it reports back."""
     agent = {"agentId": "a1", "isAsync": True}
-    talk = Talk().prompt("go").calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
+    talk = (
+        Talk()
+        .prompt("go")
+        .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
+    )
     assert "a sub-agent was still at work: find the leak" in texts(talk.digest(config_home), "now")
     told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
     assert "sub-agent" not in now(talk.prompt(told).says("Good.").digest(config_home))
@@ -98,7 +115,9 @@ def test_an_unanswered_request_says_how_far_the_work_went(config_home: ConfigHom
         ("Done. Want me to push it?", False),
     ],
 )
-def test_last_words_that_announce_a_step_answer_nothing(config_home: ConfigHome, words: str, is_answered: bool) -> None:
+def test_last_words_that_announce_a_step_answer_nothing(
+    config_home: ConfigHome, words: str, is_answered: bool
+) -> None:
     """They count as an answer where they neither ask nor announce."""
     shown = now(Talk().prompt("fix it").says(words).digest(config_home))
     assert ("the last request was answered" in shown) is is_answered
@@ -116,7 +135,11 @@ def test_the_branch_that_git_named_last(config_home: ConfigHome) -> None:
 
 def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
     """Where git named one in several folders, the latest first."""
-    talk = Talk().prompt("go").runs("cd /w/lib && git checkout -b fix", "Switched to a new branch 'fix'")
+    talk = (
+        Talk()
+        .prompt("go")
+        .runs("cd /w/lib && git checkout -b fix", "Switched to a new branch 'fix'")
+    )
     talk.runs("cd /w/app && git status", "On branch main\nnothing to commit, working tree clean")
     shown = now(talk.digest(config_home))
     assert "in /w/app: branch main, when last seen" in shown
@@ -127,14 +150,20 @@ def test_each_checkout_has_its_branch(config_home: ConfigHome) -> None:
 def test_what_sub_agents_changed_is_not_claimed_to_be_listed(config_home: ConfigHome) -> None:
     """Where they reported and their transcripts are not here."""
     talk = (
-        Talk().prompt("go").calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
+        Talk()
+        .prompt("go")
+        .calls("Task", {"description": "build", "prompt": "build it"}, "All three pages are built.")
     )
-    assert "sub-agents worked, too: what they may have changed is not in these lists" in now(talk.digest(config_home))
+    assert "sub-agents worked, too: what they may have changed is not in these lists" in now(
+        talk.digest(config_home)
+    )
 
 
 def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) -> None:
     """It is told, and stands whole in the talk."""
-    report = "Found it.\n" + "\n".join(f"Line {number} of the report says so." for number in range(200))
+    report = "Found it.\n" + "\n".join(
+        f"Line {number} of the report says so." for number in range(200)
+    )
     told = (
         "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n"
         f"<result>{report}</result>\n</task-notification>"
@@ -142,7 +171,12 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
     talk = (
         Talk()
         .prompt("go")
-        .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult={"agentId": "a1", "isAsync": True})
+        .calls(
+            "Task",
+            {"description": "find the leak"},
+            LAUNCHED,
+            toolUseResult={"agentId": "a1", "isAsync": True},
+        )
     )
     digest = talk.says("It runs; done for now.").prompt(told).digest(config_home)
     assert "nobody answered it" in now(digest)
@@ -152,8 +186,15 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
 
 def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
     """Where git can't be asked, the last `git status` tells, and what was changed since."""
-    talk = Talk().prompt("go").edits("/home/user/proj/a.py").runs("git add a.py && git commit -m x", "[main 1234567] x")
-    talk.edits("/home/user/proj/b.py").runs("git status --short", " M b.py\n?? c.py").edits("/home/user/proj/d.py")
+    talk = (
+        Talk()
+        .prompt("go")
+        .edits("/home/user/proj/a.py")
+        .runs("git add a.py && git commit -m x", "[main 1234567] x")
+    )
+    talk.edits("/home/user/proj/b.py").runs("git status --short", " M b.py\n?? c.py").edits(
+        "/home/user/proj/d.py"
+    )
     shown = now(talk.digest(config_home))
     assert "the last git status listed as changed: b.py" in shown
     assert "since then changed: d.py" in shown
@@ -168,7 +209,9 @@ def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
 
 def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:
     """A plan that was carried out is no order."""
-    talk = Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
+    talk = (
+        Talk().prompt("go").calls("Write", {"file_path": "/home/user/proj/PLAN.md", "content": "x"})
+    )
     talk.edits("/home/user/proj/a.py")
     assert "read this first: PLAN.md" in now(talk.digest(config_home))
     talk.runs("git commit -am x", "[main 1234567] x")

@@ -24,7 +24,13 @@ def answer(content: Any = LONG, *, blocks: list[Any] | None = None, **extra: Any
     block = {"tool_use_id": "toolu_1", "type": "tool_result", "content": content}
     record = user(blocks or [block], uuid=UUID, parent=PARENT)
     stamp = record.pop("timestamp"), record.pop("uuid")
-    return {**record, "message": record.pop("message"), "uuid": stamp[1], "timestamp": stamp[0], **extra}
+    return {
+        **record,
+        "message": record.pop("message"),
+        "uuid": stamp[1],
+        "timestamp": stamp[0],
+        **extra,
+    }
 
 
 def told(record: dict[str, Any]) -> Prescan | None:
@@ -58,7 +64,11 @@ def test_an_answer() -> None:
         },
         user(LONG, uuid=UUID, parent=PARENT),
         assistant(LONG, uuid=UUID, parent=PARENT),
-        assistant([{"type": "thinking", "thinking": LONG}, {"type": "text", "text": "x"}], uuid=UUID, parent=PARENT),
+        assistant(
+            [{"type": "thinking", "thinking": LONG}, {"type": "text", "text": "x"}],
+            uuid=UUID,
+            parent=PARENT,
+        ),
         chain_record(
             "attachment",
             uuid=UUID,
@@ -104,7 +114,9 @@ _BLOCK = st.fixed_dictionaries(
     optional={"is_error": st.booleans(), "content": _CONTENT, "text": _CONTENT},
 )
 _EXTRA = st.dictionaries(
-    st.sampled_from(["toolUseResult", "isMeta", "uuid", "slug", "isSidechain", "message", "data", "attachment"]),
+    st.sampled_from(
+        ["toolUseResult", "isMeta", "uuid", "slug", "isSidechain", "message", "data", "attachment"]
+    ),
     st.booleans()
     | st.just(UUID)
     | _CONTENT
@@ -120,7 +132,11 @@ def _lines(draw: st.DrawFn) -> bytes:
     keys = list(record)
     order = keys if draw(st.booleans()) else draw(st.permutations(keys))
     if draw(st.booleans()):
-        order = ["parentUuid", "isSidechain", *(key for key in order if key not in {"parentUuid", "isSidechain"})]
+        order = [
+            "parentUuid",
+            "isSidechain",
+            *(key for key in order if key not in {"parentUuid", "isSidechain"}),
+        ]
     return orjson.dumps({key: record[key] for key in order})
 
 

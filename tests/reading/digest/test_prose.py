@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.prose import LONGEST, cut_line, is_announcement, is_question, sentences_of, typed_text
+from resume_hooks.reading.digest.prose import (
+    LONGEST,
+    cut_line,
+    is_announcement,
+    is_question,
+    sentences_of,
+    typed_text,
+)
 from resume_hooks.reading.digest.statements import is_aside, is_demand
 
 SENTENCES = [
@@ -77,7 +84,13 @@ def test_no_constraints(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["Let me check the tests", "Now let me look", "I'll also run it", "First, I need to see", "Here is what I found:"],
+    [
+        "Let me check the tests",
+        "Now let me look",
+        "I'll also run it",
+        "First, I need to see",
+        "Here is what I found:",
+    ],
 )
 def test_announcements(text: str) -> None:
     """Of what comes next."""
@@ -93,7 +106,8 @@ def test_no_announcements(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "asks"), [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)]
+    ("text", "asks"),
+    [("Shall I?", True), ("**Which?**", True), ("いい\uff1f", True), ("No. Yes.", False)],
 )
 def test_questions(text: str, asks: bool) -> None:
     """End in a question mark, whatever dresses it."""

@@ -35,12 +35,19 @@ def repo(tmp_path: Path) -> Path:
 
 def git(folder: Path, *words: str) -> None:
     """Run git as a user would."""
-    who = {"GIT_AUTHOR_NAME": "x", "GIT_AUTHOR_EMAIL": "x@y", "GIT_COMMITTER_NAME": "x", "GIT_COMMITTER_EMAIL": "x@y"}
+    who = {
+        "GIT_AUTHOR_NAME": "x",
+        "GIT_AUTHOR_EMAIL": "x@y",
+        "GIT_COMMITTER_NAME": "x",
+        "GIT_COMMITTER_EMAIL": "x@y",
+    }
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **who}
     subprocess.run(["git", "-C", str(folder), *words], check=True, env=env, capture_output=True)
 
 
-def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05) -> RepositoryState:
+def asked(
+    folder: Path, environ: Mapping[str, str] | None = None, wait: float = 0.05
+) -> RepositoryState:
     """What git says of a folder, given a moment."""
     env = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environ or {})}
     with GitQuery(str(folder), LONG_AGO, Where(env)) as question:
@@ -51,7 +58,8 @@ def asked(folder: Path, environ: Mapping[str, str] | None = None, wait: float = 
 def patiently(folder: Path) -> RepositoryState:
     """The same on a machine that is busy."""
     return next(
-        (state for _ in range(20) if (state := asked(folder)).line != "not asked"), RepositoryState("not asked")
+        (state for _ in range(20) if (state := asked(folder)).line != "not asked"),
+        RepositoryState("not asked"),
     )
 
 
@@ -83,7 +91,9 @@ def test_what_is_not_committed(repo: Path) -> None:
     assert state.line == "branch main, 2 commits since the session began, 3 uncommitted"
 
 
-@pytest.mark.parametrize("words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)])
+@pytest.mark.parametrize(
+    "words", [("checkout", "-q", "--detach"), ("checkout", "-q", "-b", "b" * 200)]
+)
 def test_odd_heads(repo: Path, words: tuple[str, ...]) -> None:
     """No branch is told as such, a long name is cut."""
     git(repo, *words)
@@ -115,7 +125,10 @@ def test_a_branch_that_was_pushed(pushed: Path) -> None:
 
 
 def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
-    """What is not pushed and what others pushed are counted apart; others' commits are no rewriting."""
+    """What is not pushed and what others pushed are counted apart.
+
+    Others' commits are no rewriting.
+    """
     git(pushed, "clone", "-q", "-b", "fix/x", str(pushed.parent / "remote"), "../other")
     commit(pushed.parent / "other", "theirs")
     git(pushed.parent / "other", "push", "-q")
@@ -134,7 +147,10 @@ def test_a_branch_ahead_of_its_upstream_and_behind(pushed: Path) -> None:
 
 
 def test_a_branch_rewritten_after_it_was_pushed(pushed: Path) -> None:
-    """The commit that was pushed is amended: the next push has to be forced; after that it has not."""
+    """The commit that was pushed is amended: the next push has to be forced.
+
+    After that it has not.
+    """
     commit(pushed, "two again", "--amend")
     state = patiently(pushed)
     assert (state.ahead, state.behind, state.rewritten) == (1, 1, True)
@@ -180,7 +196,9 @@ def test_modes_that_the_repository_does_not_track(repo: Path) -> None:
     assert patiently(repo).dirty == {"a"}
 
 
-@pytest.mark.parametrize("words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")])
+@pytest.mark.parametrize(
+    "words", [("update-index", "--split-index"), ("update-index", "--index-version", "4")]
+)
 def test_other_kinds_of_index(repo: Path, words: tuple[str, ...]) -> None:
     """An index in two files, and one whose paths are compressed, tell the same."""
     git(repo, *words)
@@ -193,7 +211,10 @@ def test_a_shallow_clone(repo: Path) -> None:
     """Where history ends is known: its commits are counted."""
     commit(repo, "two")
     git(repo, "clone", "-q", "--depth", "1", f"file://{repo}", "../shallow")
-    assert patiently(repo.parent / "shallow").line == "branch main, 1 commit since the session began, clean"
+    assert (
+        patiently(repo.parent / "shallow").line
+        == "branch main, 1 commit since the session began, clean"
+    )
 
 
 def test_a_partial_clone(repo: Path) -> None:
@@ -241,7 +262,10 @@ def test_a_repository_without_commits(tmp_path: Path) -> None:
 def test_a_worktree(repo: Path) -> None:
     """It has its own branch and its own uncommitted files."""
     git(repo, "worktree", "add", "-q", "../tree", "-b", "side")
-    assert patiently(repo.parent / "tree").line == "branch side, 1 commit since the session began, clean"
+    assert (
+        patiently(repo.parent / "tree").line
+        == "branch side, 1 commit since the session began, clean"
+    )
     (repo / "only here").write_text("x")
     assert not patiently(repo.parent / "tree").dirty
 
@@ -269,7 +293,9 @@ def test_a_git_that_hangs(repo: Path, tmp_path: Path) -> None:
     """It is ended in time, with what it started, and leaves no process behind."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    script(folder / "git", f"echo $$ >> {tmp_path}/pids; sleep 60 & echo $! >> {tmp_path}/pids; wait")
+    script(
+        folder / "git", f"echo $$ >> {tmp_path}/pids; sleep 60 & echo $! >> {tmp_path}/pids; wait"
+    )
     started = time.monotonic()
     state = asked(repo, {"PATH": f"{folder}:{os.environ['PATH']}"}, wait=0.3)
     assert state.line == "not asked"

@@ -8,10 +8,20 @@ import pytest
 
 from resume_hooks.reading.digest.entries import Kind
 from tests.builders import ConfigHome, boundary, summary
-from tests.reading.digest.talk import REJECTED, Talk, lines, messages, notes, request_lines, requests, texts
+from tests.reading.digest.talk import (
+    REJECTED,
+    Talk,
+    lines,
+    messages,
+    notes,
+    request_lines,
+    requests,
+    texts,
+)
 
 ANSWERED = (
-    'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go on.'
+    'User has answered your questions: "Which one?"="The red one", "Why?"="A \\"good\\" reason". You can now go '
+    "on."
 )
 
 
@@ -20,7 +30,11 @@ FOUND = "The parser reads tabs as eight spaces, so every line behind one is told
 
 def queue(operation: str, content: str | None = None) -> dict[str, Any]:
     """A record of the client's queue."""
-    return {"type": "queue-operation", "operation": operation, **({} if content is None else {"content": content})}
+    return {
+        "type": "queue-operation",
+        "operation": operation,
+        **({} if content is None else {"content": content}),
+    }
 
 
 def test_the_talk_holds_what_the_user_typed(config_home: ConfigHome) -> None:
@@ -51,10 +65,14 @@ def test_what_nobody_typed_for_the_model_is_no_prompt(config_home: ConfigHome, t
     assert requests(Talk().prompt("go").says("ok").prompt(text).digest(config_home)) == ["go"]
 
 
-@pytest.mark.parametrize("mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"])
+@pytest.mark.parametrize(
+    "mark", ["isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isSidechain"]
+)
 def test_marked_records_are_no_prompts(config_home: ConfigHome, mark: str) -> None:
     """Whatever they say."""
-    assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == ["go"]
+    assert requests(Talk().prompt("go").prompt("never!", **{mark: True}).digest(config_home)) == [
+        "go"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -77,14 +95,31 @@ def test_inserts_are_taken_out_of_a_prompt(config_home: ConfigHome, text: str, t
 
 def test_the_same_words_twice_answer_twice(config_home: ConfigHome) -> None:
     """A second "yes" ends a turn like the first."""
-    talk = Talk().prompt("go").says("Shall I start?").prompt("yes").says("Shall I go on?").prompt("yes")
+    talk = (
+        Talk()
+        .prompt("go")
+        .says("Shall I start?")
+        .prompt("yes")
+        .says("Shall I go on?")
+        .prompt("yes")
+    )
     digest = talk.digest(config_home)
     assert texts(digest, "questions") == []
 
 
 def test_prompts_out_of_the_queue(config_home: ConfigHome) -> None:
-    """Those handed to the model between two calls count, once; those sent have a record of their own."""
-    talk = Talk().prompt("go").add(queue("enqueue", "also this")).says("x").add(queue("remove")).says("y")
+    """Those handed to the model between two calls count, once.
+
+    Those sent have a record of their own.
+    """
+    talk = (
+        Talk()
+        .prompt("go")
+        .add(queue("enqueue", "also this"))
+        .says("x")
+        .add(queue("remove"))
+        .says("y")
+    )
     talk.add(queue("enqueue", "then that")).add(queue("dequeue")).prompt("then that")
     digest = talk.digest(config_home)
     assert requests(digest) == ["go", "also this", "then that"]
@@ -100,11 +135,21 @@ def test_a_prompt_that_was_taken_back_was_never_said(config_home: ConfigHome) ->
 
 @pytest.mark.parametrize(
     ("reason", "said"),
-    [("attached", True), ("delivered_as_tool_result", True), ("dropped_by_hook", False), ("cancelled", False)],
+    [
+        ("attached", True),
+        ("delivered_as_tool_result", True),
+        ("dropped_by_hook", False),
+        ("cancelled", False),
+    ],
 )
 def test_why_a_prompt_left_the_queue(config_home: ConfigHome, reason: str, said: bool) -> None:
     """Newer clients tell; only what the model saw was said."""
-    talk = Talk().prompt("go").add(queue("enqueue", "also this")).add({**queue("remove"), "reason": reason})
+    talk = (
+        Talk()
+        .prompt("go")
+        .add(queue("enqueue", "also this"))
+        .add({**queue("remove"), "reason": reason})
+    )
     assert ("also this" in requests(talk.digest(config_home))) is said
 
 
@@ -118,7 +163,12 @@ def test_what_waited_when_the_session_ended_is_the_latest_wish(config_home: Conf
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
     """Newer clients keep it so."""
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))
-    attached = {"type": "attachment", "uuid": "q", "parentUuid": "r0", "timestamp": "2026-01-31T09:31:00.000Z"}
+    attached = {
+        "type": "attachment",
+        "uuid": "q",
+        "parentUuid": "r0",
+        "timestamp": "2026-01-31T09:31:00.000Z",
+    }
     talk.add({**attached, "attachment": {"type": "queued_command", "prompt": "also this"}})
     assert requests(talk.digest(config_home)) == ["go", "also this"]
 
@@ -127,8 +177,14 @@ def test_abandoned_branches_are_not_what_was_said(config_home: ConfigHome) -> No
     """The user went back and said something else; what ran there did happen."""
     talk = Talk().prompt("go").says("ok")
     leaf = talk.leaf
-    talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs("make").back_to(leaf)
-    digest = talk.prompt("always use spaces").says("Done it with spaces, as you said.").digest(config_home)
+    talk.prompt("never use tabs").says("We decided on tabs instead of spaces.").runs(
+        "make"
+    ).back_to(leaf)
+    digest = (
+        talk.prompt("always use spaces")
+        .says("Done it with spaces, as you said.")
+        .digest(config_home)
+    )
     assert requests(digest) == ["go", "always use spaces"]
     assert texts(digest, "constraints") == ["always use spaces"]
     assert not any("tabs" in message.text for message in digest.talk)
@@ -158,7 +214,9 @@ def test_a_broken_chain_loses_nothing(config_home: ConfigHome, parent: str | Non
 def test_what_was_said_before_a_compaction_counts(config_home: ConfigHome) -> None:
     """The whole history counts; the client's summary is a message of its own and no prompt."""
     talk = Talk().prompt("always use spaces").says("ok").edits("/home/user/proj/a.py")
-    talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(summary("We did things.", uuid="s", parent="b", ts=11))
+    talk.add(boundary(uuid="b", before=talk.leaf, ts=10)).add(
+        summary("We did things.", uuid="s", parent="b", ts=11)
+    )
     digest = talk.prompt("go on").says("done").digest(config_home)
     assert requests(digest) == ["always use spaces", "go on"]
     assert texts(digest, "constraints") == ["always use spaces"]
@@ -193,7 +251,9 @@ def test_no_question_words_its_answer(config_home: ConfigHome, noted: bool) -> N
     given = {"questions": [{"question": asked}, {"question": "Is it red"}]}
     said = f'User has answered your questions: "{asked}"="No", "Is it red"="Blue".'
     details = {"toolUseResult": {"answers": {asked: "No", "Is it red": "Blue"}}} if noted else {}
-    digest = Talk().prompt("go").calls("AskUserQuestion", given, said, **details).digest(config_home)
+    digest = (
+        Talk().prompt("go").calls("AskUserQuestion", given, said, **details).digest(config_home)
+    )
     assert texts(digest, "answers") == [f"{asked} -> No", "Is it red -> Blue"]
 
 
@@ -201,15 +261,23 @@ def test_who_would_rather_talk_of_questions_demands_nothing(config_home: ConfigH
     """What is told then are the client's own words."""
     said = f"{REJECTED} To tell you how to proceed, the user said:\nThe user wants to clarify these questions.\nAsk."
     asked = {"questions": [{"question": "Which one?"}]}
-    digest = Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    digest = (
+        Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    )
     assert texts(digest, "constraints") == texts(digest, "refusals") == []
     assert requests(digest) == ["go"]
 
 
-@pytest.mark.parametrize("answer", [None, "No response after 300s — the user may be away from keyboard."])
+@pytest.mark.parametrize(
+    "answer", [None, "No response after 300s — the user may be away from keyboard."]
+)
 def test_questions_that_nobody_answered(config_home: ConfigHome, answer: str | None) -> None:
     """Those asked by the tool, and those at the end of what was said last."""
-    talk = Talk().prompt("go").calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
+    talk = (
+        Talk()
+        .prompt("go")
+        .calls("AskUserQuestion", {"questions": [{"question": "Which one?"}]}, answer)
+    )
     digest = talk.says("I waited. Shall I take **the red one?**").digest(config_home)
     assert texts(digest, "questions") == ["Which one?", "Shall I take **the red one?**"]
     assert messages(digest, Kind.CLOSING) == ["I waited. Shall I take **the red one?**"]
@@ -231,7 +299,11 @@ def test_what_is_still_to_do(config_home: ConfigHome) -> None:
 
 def test_tasks(config_home: ConfigHome) -> None:
     """Created, updated by number, done; a reference leads to where the task was written down."""
-    talk = Talk().prompt("go").calls("TaskCreate", {"subject": "write it"}, "Task #1 created successfully: write it")
+    talk = (
+        Talk()
+        .prompt("go")
+        .calls("TaskCreate", {"subject": "write it"}, "Task #1 created successfully: write it")
+    )
     talk.calls("TaskCreate", {"subject": "test it"}, "Task #2 created successfully: test it")
     talk.calls("TaskUpdate", {"taskId": "1", "status": "completed"}).calls(
         "TaskUpdate", {"taskId": 2, "status": "in_progress"}
@@ -245,13 +317,22 @@ def test_tasks(config_home: ConfigHome) -> None:
 
 
 def test_the_plan_that_was_approved(config_home: ConfigHome) -> None:
-    """Its title is told of where the session stands, all of it where it was said; one that was refused is none."""
+    """Its title is told of where the session stands, all of it where it was said.
+
+    One that was refused is none.
+    """
     plan = "# Move it\n\nSome words.\n\n## Steps\n1. Cut it\n2. Paste it\n"
-    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
-    talk.calls("ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding.")
+    talk = (
+        Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Burn it"}, f"{REJECTED}", error=True)
+    )
+    talk.calls(
+        "ExitPlanMode", {"plan": plan}, "User has approved your plan. You can now start coding."
+    )
     digest = talk.digest(config_home)
     assert "the last plan that the user approved: Move it" in texts(digest, "now")
-    assert messages(digest, Kind.CLOSING) == ["# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"]
+    assert messages(digest, Kind.CLOSING) == [
+        "# Move it\nSome words.\n## Steps\n1. Cut it\n2. Paste it"
+    ]
     assert texts(digest, "refusals") == ["refused by the user: ExitPlanMode # Burn it"]
 
 
@@ -263,7 +344,9 @@ def test_what_ends_a_turn_is_told_whole(config_home: ConfigHome) -> None:
     )
     digest = talk.prompt("thanks").digest(config_home)
     assert messages(digest, Kind.NARRATION) == [FOUND]
-    assert messages(digest, Kind.CLOSING) == ["Done.\nThe parser keeps blank lines.\nShould we keep it instead?"]
+    assert messages(digest, Kind.CLOSING) == [
+        "Done.\nThe parser keeps blank lines.\nShould we keep it instead?"
+    ]
 
 
 @pytest.mark.parametrize("said", ["Yes", "ok, go ahead", "👍", "네, 진행해", "3"])
@@ -275,7 +358,13 @@ def test_what_only_agrees_was_said_too(config_home: ConfigHome, said: str) -> No
 
 def test_the_assistants_last_words(config_home: ConfigHome) -> None:
     """Those of a model, not those of the client."""
-    talk = Talk().prompt("go").says("All done.").prompt("ok").says("API Error: 500", model="<synthetic>")
+    talk = (
+        Talk()
+        .prompt("go")
+        .says("All done.")
+        .prompt("ok")
+        .says("API Error: 500", model="<synthetic>")
+    )
     assert messages(talk.digest(config_home), Kind.CLOSING) == ["All done."]
 
 
@@ -290,20 +379,35 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
 )  # fmt: skip
 def test_what_demands_nothing_is_no_constraint(config_home: ConfigHome, said: str) -> None:
     """A question, a heading, a line of a log, a quote, a joke, a doubt, what a hook said."""
-    assert texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints") == []
+    assert (
+        texts(Talk().prompt("go").prompt(said).prompt("on").digest(config_home), "constraints")
+        == []
+    )
 
 
 def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> None:
     """What somebody else wrote binds nobody; what stands around it does."""
-    advice = "\n".join(f"- You must never do thing {number} in production code." for number in range(30))
-    talk = Talk().prompt(f"Never rename a public function, whatever this says.\n\n{advice}").says("ok").prompt("on")
-    assert texts(talk.digest(config_home), "constraints") == ["Never rename a public function, whatever this says."]
+    advice = "\n".join(
+        f"- You must never do thing {number} in production code." for number in range(30)
+    )
+    talk = (
+        Talk()
+        .prompt(f"Never rename a public function, whatever this says.\n\n{advice}")
+        .says("ok")
+        .prompt("on")
+    )
+    assert texts(talk.digest(config_home), "constraints") == [
+        "Never rename a public function, whatever this says."
+    ]
 
 
 def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome) -> None:
     """Alone it would say nothing."""
     talk = (
-        Talk().prompt("The parser reads the names of users from the table. Never change that.").says("ok").prompt("on")
+        Talk()
+        .prompt("The parser reads the names of users from the table. Never change that.")
+        .says("ok")
+        .prompt("on")
     )
     (found,) = texts(talk.digest(config_home), "constraints")
     assert found == "The parser reads the names of users from the table. Never change that."
@@ -311,22 +415,33 @@ def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome)
 
 def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> None:
     """The newest of two that contradict each other holds; the talk has both."""
-    old, new = "Never use more than 4 workers for the tests.", "Actually, never use more than 8 workers for the tests."
-    digest = Talk().prompt(old).says("ok").prompt(new).says("ok").prompt("go on").digest(config_home)
+    old, new = (
+        "Never use more than 4 workers for the tests.",
+        "Actually, never use more than 8 workers for the tests.",
+    )
+    digest = (
+        Talk().prompt(old).says("ok").prompt(new).says("ok").prompt("go on").digest(config_home)
+    )
     assert texts(digest, "constraints") == [new]
     assert requests(digest)[:2] == [old, new]
 
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:
     """Those of the skill that was loaded last, beside a line that says to read it."""
-    text = "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n"
+    text = (
+        "Base directory for this skill: /skills/release\n# Release\nNEVER push to main.\nRun it.\n"
+    )
     text += (
         "## Style rules\n- no period at the end of an entry\n- short\n## Steps\n- edit the file that is there\n"
         + "More. " * 80
     )
     talk = Talk().prompt("go").prompt(text, isMeta=True)
     digest = talk.digest(config_home)
-    assert texts(digest, "skills") == ["release", "no period at the end of an entry", "NEVER push to main."]
+    assert texts(digest, "skills") == [
+        "release",
+        "no period at the end of an entry",
+        "NEVER push to main.",
+    ]
     assert texts(digest, "constraints") == []
 
 

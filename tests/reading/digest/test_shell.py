@@ -61,7 +61,10 @@ def test_a_command_of_several_lines_runs_as_it_stands(command: str) -> None:
     """On one line, with what it said before."""
     shown = command_at_home(f"cd /home/user/proj\n{command}", "/home/user/proj")
     assert "\n" not in shown
-    said = [subprocess.run(["bash", "-c", one], capture_output=True, check=True).stdout for one in (command, shown)]
+    said = [
+        subprocess.run(["bash", "-c", one], capture_output=True, check=True).stdout
+        for one in (command, shown)
+    ]
     assert said[0] == said[1] != b""
 
 
@@ -97,7 +100,9 @@ def test_documents_are_taken_out(command: str, expected: str) -> None:
         ("echo x >&2", [("echo", "x", "2")], [()]),
     ],
 )
-def test_simple_commands(command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]) -> None:
+def test_simple_commands(
+    command: str, words: list[tuple[str, ...]], targets: list[tuple[str, ...]]
+) -> None:
     """Quotes hold together, operators part, assignments and starters are no part of a command's own words."""
     found = simple_commands(command)
     assert [one.words for one in found] == words

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.reading.digest.shell import changes_by, folder_after_cd, listed_by_git, simple_commands
+from resume_hooks.reading.digest.shell import (
+    changes_by,
+    folder_after_cd,
+    listed_by_git,
+    simple_commands,
+)
 
 CHANGED = [
     ("echo x > a.txt", ["a.txt"]),
@@ -45,13 +50,21 @@ CHANGED = [
 
 @pytest.mark.parametrize(("command", "paths"), CHANGED)
 def test_files_that_a_command_names(command: str, paths: list[str]) -> None:
-    """What it writes, moves or removes, told from where it was started; what can't be told is passed over."""
+    """What it writes, moves or removes, told from where it was started.
+
+    What can't be told is passed over.
+    """
     assert [path for path, _ in changes_by(simple_commands(command))] == paths
 
 
 @pytest.mark.parametrize(
     ("command", "folder"),
-    [("make", ""), ("cd a && cd b && make", "a/b"), ("cd /x; git status", "/x"), ("cd $X && git status", None)],
+    [
+        ("make", ""),
+        ("cd a && cd b && make", "a/b"),
+        ("cd /x; git status", "/x"),
+        ("cd $X && git status", None),
+    ],
 )
 def test_where_a_command_starts(command: str, folder: str | None) -> None:
     """In the folder that it changes to first, unless that can't be told."""
@@ -60,9 +73,19 @@ def test_where_a_command_starts(command: str, folder: str | None) -> None:
 
 STAT = " src/a.py | 10 +++---\n b.txt | 2 +-\n .../long/name.py | 3 +\n old => new | 0\n img.png | Bin 0 -> 10 bytes\n"
 LISTED = [
-    ("git status --short", " M a.py\nA  b.py\nR  old -> new.py\n?? junk\n", ["a.py", "b.py", "new.py"], []),
+    (
+        "git status --short",
+        " M a.py\nA  b.py\nR  old -> new.py\n?? junk\n",
+        ["a.py", "b.py", "new.py"],
+        [],
+    ),
     ("git status", "\tmodified:   src/a.py\n\tnew file:   b c.txt\n", ["src/a.py", "b c.txt"], []),
-    ("git commit -m x", "[main 1a2b3c4] x\n 1 file changed\n create mode 100644 n.py\n", [], ["n.py"]),
+    (
+        "git commit -m x",
+        "[main 1a2b3c4] x\n 1 file changed\n create mode 100644 n.py\n",
+        [],
+        ["n.py"],
+    ),
     ("git diff --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
     ("git diff --cached --stat", STAT, [], ["src/a.py", "b.txt", "img.png"]),
     ("git diff HEAD --stat -- src", STAT, [], ["src/a.py", "b.txt", "img.png"]),
@@ -83,7 +106,12 @@ LISTED = [
 
 
 @pytest.mark.parametrize(("command", "output", "here", "rooted"), LISTED)
-def test_files_that_git_prints(command: str, output: str, here: list[str], rooted: list[str]) -> None:
-    """What is not committed, and what a commit made; never files of commits that others may have made."""
+def test_files_that_git_prints(
+    command: str, output: str, here: list[str], rooted: list[str]
+) -> None:
+    """What is not committed, and what a commit made.
+
+    Never files of commits that others may have made.
+    """
     found = listed_by_git(simple_commands(command), output)
     assert (list(found.here), list(found.rooted)) == (here, rooted)

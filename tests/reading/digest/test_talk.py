@@ -18,7 +18,14 @@ LONG = "\n".join(f"line {number} of it." for number in range(800))
 
 def test_every_word_of_the_user_is_there(config_home: ConfigHome) -> None:
     """Whatever was typed by hand, whole and as it was typed, but for blank lines."""
-    typed = ["fix  the   parser\n\n  - first `a`\n  - then b", "yes", "why?", "👍", "no, not like that!!", "w " * 1_500]
+    typed = [
+        "fix  the   parser\n\n  - first `a`\n  - then b",
+        "yes",
+        "why?",
+        "👍",
+        "no, not like that!!",
+        "w " * 1_500,
+    ]
     talk = Talk()
     for text in typed:
         talk.prompt(text).says("I see. Here it is.")
@@ -27,11 +34,20 @@ def test_every_word_of_the_user_is_there(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrapped", ["<pasted_content>{}</pasted_content>", '<pasted_content file="a.log">{}</pasted_content>']
+    "wrapped",
+    ["<pasted_content>{}</pasted_content>", '<pasted_content file="a.log">{}</pasted_content>'],
 )
 def test_what_was_pasted_is_marked_and_cut(config_home: ConfigHome, wrapped: str) -> None:
-    """The user's own words around it are whole; in an opening with little room the paste shows its two ends."""
-    digest = Talk().prompt(f"Look at this:\n{wrapped.format(LONG)}\nand mend it.").says("ok").digest(config_home)
+    """The user's own words around it are whole.
+
+    In an opening with little room the paste shows its two ends.
+    """
+    digest = (
+        Talk()
+        .prompt(f"Look at this:\n{wrapped.format(LONG)}\nand mend it.")
+        .says("ok")
+        .digest(config_home)
+    )
     (text,) = requests(digest)
     assert text.startswith(f"Look at this:\n{PASTE_BEGINS}\nline 0 of it.")
     assert text.endswith(f"line 799 of it.\n{PASTE_ENDS}\nand mend it.")
@@ -60,7 +76,9 @@ def command(name: str, words: str) -> str:
 def test_words_behind_a_command_were_said_too(config_home: ConfigHome) -> None:
     """``/plan`` with what is to be planned; not what sets up the client, nor a command for us."""
     talk = Talk().prompt("go").says("ok").prompt(command("/plan", "move the parser into a module"))
-    talk.prompt(command("/model", "the large one please")).prompt(command("/resume-hooks:handoff", "go on with it"))
+    talk.prompt(command("/model", "the large one please")).prompt(
+        command("/resume-hooks:handoff", "go on with it")
+    )
     talk.prompt(command("/clear", ""))
     assert requests(talk.digest(config_home)) == ["go", "/plan move the parser into a module"]
 
@@ -68,8 +86,13 @@ def test_words_behind_a_command_were_said_too(config_home: ConfigHome) -> None:
 def test_what_the_user_ran_comes_with_its_output(config_home: ConfigHome) -> None:
     """A command behind ``!`` is a word of the user's; what it printed is set apart."""
     talk = Talk().prompt("go").says("ok").prompt("<bash-input>git status</bash-input>")
-    talk.prompt("<bash-stdout>clean\nnothing to do</bash-stdout><bash-stderr></bash-stderr>").says("Good.")
-    assert requests(talk.digest(config_home)) == ["go", "! git status\n[it printed:]\nclean\nnothing to do"]
+    talk.prompt("<bash-stdout>clean\nnothing to do</bash-stdout><bash-stderr></bash-stderr>").says(
+        "Good."
+    )
+    assert requests(talk.digest(config_home)) == [
+        "go",
+        "! git status\n[it printed:]\nclean\nnothing to do",
+    ]
 
 
 def test_answers_to_questions_of_which_some_were_clarified(config_home: ConfigHome) -> None:
@@ -79,7 +102,9 @@ def test_answers_to_questions_of_which_some_were_clarified(config_home: ConfigHo
         'Questions asked:\n- "Which one?"\n  Answer: The red one\n- "Why?"\n  (No answer provided)'
     )
     asked = {"questions": [{"question": "Which one?"}, {"question": "Why?"}]}
-    digest = Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    digest = (
+        Talk().prompt("go").calls("AskUserQuestion", asked, said, error=True).digest(config_home)
+    )
     assert texts(digest, "answers") == ["Which one? -> The red one"]
     assert requests(digest) == ["go", "Which one? -> The red one"]
 
@@ -110,25 +135,45 @@ def test_a_summary_stands_in_for_what_is_left_out(config_home: ConfigHome) -> No
 
 def test_a_recap_is_a_summary_too(config_home: ConfigHome) -> None:
     """What the client tells a user who was away."""
-    recap = {"type": "system", "subtype": "away_summary", "content": "You were mending. (disable recaps in /config)"}
+    recap = {
+        "type": "system",
+        "subtype": "away_summary",
+        "content": "You were mending. (disable recaps in /config)",
+    }
     talk = Talk().prompt("go").says("ok")
-    talk.add({**recap, "uuid": "w", "parentUuid": talk.leaf, "timestamp": "2026-01-31T09:31:00.000Z"})
+    talk.add(
+        {**recap, "uuid": "w", "parentUuid": talk.leaf, "timestamp": "2026-01-31T09:31:00.000Z"}
+    )
     assert messages(talk.prompt("on").digest(config_home), Kind.SUMMARY) == ["You were mending."]
 
 
 def test_what_is_said_again_is_told_once(config_home: ConfigHome) -> None:
     """The last time that it was; whatever the spaces and the case."""
     words = "The parser reads tabs as eight spaces, so every line behind one is told wrongly."
-    talk = Talk().prompt("go").says(words).prompt("again").says(words.upper().replace(" ", "  ")).prompt("on")
+    talk = (
+        Talk()
+        .prompt("go")
+        .says(words)
+        .prompt("again")
+        .says(words.upper().replace(" ", "  "))
+        .prompt("on")
+    )
     digest = talk.digest(config_home)
-    assert [message.text.split()[:2] for message in digest.talk] == [["go"], ["again"], ["THE", "PARSER"], ["on"]]
+    assert [message.text.split()[:2] for message in digest.talk] == [
+        ["go"],
+        ["again"],
+        ["THE", "PARSER"],
+        ["on"],
+    ]
 
 
 def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> None:
     """Of a long block the two ends, with a mark; what stands around it whole."""
     code = "\n".join(f"x = {number}" for number in range(100))
     table = "\n".join(f"| {number} | b |" for number in range(100))
-    text = f"Here it is. It works.\n```py\n{code}\n```\nAnd the numbers:\n{table}\nThat is all of it."
+    text = (
+        f"Here it is. It works.\n```py\n{code}\n```\nAnd the numbers:\n{table}\nThat is all of it."
+    )
     (found,) = messages(Talk().prompt("go").says(text).digest(config_home), Kind.CLOSING)
     rows = found.split("\n")
     assert rows[0] == "Here it is. It works."
@@ -136,7 +181,10 @@ def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> Non
     assert "And the numbers:" in rows
     assert (rows[1], rows[2], "x = 99" in rows, "```" in rows) == ("```py", "x = 0", True, True)
     assert ("| 0 | b |" in rows, "| 99 | b |" in rows) == (True, True)
-    assert [row for row in rows if row.startswith("[...")] == ["[... 90 lines ...]", "[... 90 rows ...]"]
+    assert [row for row in rows if row.startswith("[...")] == [
+        "[... 90 lines ...]",
+        "[... 90 rows ...]",
+    ]
     assert len(rows) < 40
 
 
@@ -144,8 +192,17 @@ def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> Non
 def test_no_sentence_is_cut_in_two(config_home: ConfigHome, room: int) -> None:
     """Where a message does not fit, whole sentences are left out of it."""
     sentences = [f"Sentence number {number} says that it is here." for number in range(300)]
-    talk = Talk().prompt("go").says(" ".join(sentences)).prompt("on").says(" ".join(sentences[::-1])).prompt("and on")
-    rows = [row for row in opening(talk.digest(config_home), room).text.split("\n") if "Sentence" in row]
+    talk = (
+        Talk()
+        .prompt("go")
+        .says(" ".join(sentences))
+        .prompt("on")
+        .says(" ".join(sentences[::-1]))
+        .prompt("and on")
+    )
+    rows = [
+        row for row in opening(talk.digest(config_home), room).text.split("\n") if "Sentence" in row
+    ]
     assert rows
     for row in rows:
         assert re.fullmatch(r"  (?:Sentence number \d+ says that it is here\. ?)+", row), row
@@ -191,5 +248,10 @@ def test_no_file_or_server_speaks_as_the_user(
 
 def test_a_channels_message_is_no_prompt(config_home: ConfigHome) -> None:
     """It waits in the client's queue as a prompt does; a server wrote it."""
-    talk = Talk().prompt("go").says("ok").prompt('<channel source="webhook" user="x">deploy now</channel>')
+    talk = (
+        Talk()
+        .prompt("go")
+        .says("ok")
+        .prompt('<channel source="webhook" user="x">deploy now</channel>')
+    )
     assert requests(talk.digest(config_home)) == ["go"]

@@ -8,7 +8,9 @@ from resume_hooks.reading.digest.talk_choice import chosen_talk
 
 def test_older_answers_are_whole_where_there_is_room() -> None:
     """In a small one their conclusions stand, and the latest whole."""
-    answer = "\n".join(f"Finding {number}: it is as it is, and stays so for now." for number in range(100))
+    answer = "\n".join(
+        f"Finding {number}: it is as it is, and stays so for now." for number in range(100)
+    )
     talk = []
     for number in range(12):
         talk.append(TalkMessage(Kind.REQUEST, f"s:{2 * number}", f"question {number}"))
@@ -27,7 +29,10 @@ def test_older_answers_are_whole_where_there_is_room() -> None:
 def test_what_was_said_since_the_last_request_comes_first() -> None:
     """The latest of it whole, before older words of the user's."""
     talk = [TalkMessage(Kind.REQUEST, f"s:{number}", "old words " * 20) for number in range(20)]
-    talk += [TalkMessage(Kind.NARRATION, f"s:{number}", "what was found " * 5) for number in range(20, 24)]
+    talk += [
+        TalkMessage(Kind.NARRATION, f"s:{number}", "what was found " * 5)
+        for number in range(20, 24)
+    ]
     texts = chosen_talk(talk, 1_000, lambda _, text: len(text), 20)
     assert 23 in texts
     assert len([at for at in texts if at < 20]) < 20

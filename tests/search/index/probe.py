@@ -16,12 +16,24 @@ from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, turn_key
 from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.roles import ROLES
-from tests.builders import CWD, SESSION, ConfigHome, Record, assistant, session_bytes, session_id, user
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    Record,
+    assistant,
+    session_bytes,
+    session_id,
+    user,
+)
 
 LONG_AGO = 1_000_000_000.0
 
 Find = tuple[str, int, str, str]
-"""What can be found: the file's name, the line, the field, the word as it is stemmed; of turns their number."""
+"""What can be found: the file's name, the line, the field, the word as it is stemmed.
+
+Of turns their number.
+"""
 
 
 class Row(NamedTuple):
@@ -46,7 +58,11 @@ class Holding(NamedTuple):
 
     def lines(self, word: str) -> list[tuple[str, int]]:
         """Where a word is found: file and line."""
-        return sorted((name, line) for name, line, field, found in self.finds if (field, found) == (WORDS, word))
+        return sorted(
+            (name, line)
+            for name, line, field, found in self.finds
+            if (field, found) == (WORDS, word)
+        )
 
     def words(self) -> set[str]:
         """Every word that is found."""
@@ -79,7 +95,10 @@ def rows(index: OpenIndex) -> list[Row]:
     """Each record once, in the order of files and lines."""
     names = names_of(index)
     found = index.words.search(Query.all_query(), max(1, index.words.records))
-    read = [Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tools(row), row) for row in found]
+    read = [
+        Row(names[row.file], row.line, row.turn, ROLES[row.role], index.words.tools(row), row)
+        for row in found
+    ]
     assert len({(row.posting.file, row.line) for row in read}) == len(read) == index.words.records
     return sorted(read, key=lambda row: row[:2])
 
@@ -100,7 +119,10 @@ def finds(index: OpenIndex) -> set[Find]:
 
 def names_of(index: OpenIndex) -> dict[int, str]:
     """The name of each file by its number."""
-    return {number: os.path.basename(path) for number, path in index.db.execute("SELECT id, path FROM files")}
+    return {
+        number: os.path.basename(path)
+        for number, path in index.db.execute("SELECT id, path FROM files")
+    }
 
 
 def cold(home: ConfigHome, tmp_path: Path) -> Holding:
@@ -108,7 +130,9 @@ def cold(home: ConfigHome, tmp_path: Path) -> Holding:
     return held(home, state=tmp_path / f"cold-{uuid.uuid4()}")
 
 
-def written(home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True) -> Path:
+def written(
+    home: ConfigHome, *records: Record | bytes, name: str = SESSION, old: bool = True
+) -> Path:
     """A session of the project; ``old`` as one that nobody writes any more."""
     path = home.project(CWD) / f"{name}.jsonl"
     path.write_bytes(session_bytes(records))

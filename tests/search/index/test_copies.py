@@ -1,4 +1,7 @@
-"""A record that lies in several sessions is one hit, at the session it was first said in; the others are named."""
+"""A record that lies in several sessions is one hit, at the session it was first said in.
+
+The others are named.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,16 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions import locate
-from tests.builders import SESSION, ConfigHome, Record, call, result, session_bytes, session_id, user
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    Record,
+    call,
+    result,
+    session_bytes,
+    session_id,
+    user,
+)
 from tests.search.index.probe import append, cold, held, replied, said, uid, written
 
 NAME = f"{SESSION}.jsonl"
@@ -53,7 +65,11 @@ def test_a_fork_of_the_sdk_is_one_hit_and_so_is_its_fork(config_home: ConfigHome
     written(config_home, *once, said("gamma"), name=FORK, old=False)
     written(config_home, *shared, old=False)
     ((reference, sessions),) = found(config_home, "alpha")
-    assert (reference, sessions[0], set(sessions)) == (f"{SESSION}:0", SESSION, {SESSION, FORK, GRANDCHILD})
+    assert (reference, sessions[0], set(sessions)) == (
+        f"{SESSION}:0",
+        SESSION,
+        {SESSION, FORK, GRANDCHILD},
+    )
 
 
 def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: ConfigHome) -> None:
@@ -64,7 +80,11 @@ def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: Config
     own = written(config_home, *shared)
     theirs = written(config_home, *once, name=FORK)
     again, made = (
-        Path(write(fork.plan(locate.session_file(str(path)), config_home.where), config_home.where).file)
+        Path(
+            write(
+                fork.plan(locate.session_file(str(path)), config_home.where), config_home.where
+            ).file
+        )
         for path in (own, theirs)
     )
     append(own, said("gamma"))
@@ -77,13 +97,27 @@ def bulky(home: ConfigHome) -> Path:
     records: list[Record] = [said("alpha question")]
     for number in range(12):
         records += [
-            replied([call(f"c{number}", file_path=f"/x{number}.py")], number=f"a{number}", tokens=20_000 + number),
+            replied(
+                [call(f"c{number}", file_path=f"/x{number}.py")],
+                number=f"a{number}",
+                tokens=20_000 + number,
+            ),
             user([result(f"c{number}", f"body{number} {BULK}")], uuid=uid(f"r{number}")),
         ]
-    writes = [{"type": "text", "text": "epsilon"}, call("w", "Write", file_path="/x.py", content=f"zeta {BULK}")]
+    writes = [
+        {"type": "text", "text": "epsilon"},
+        call("w", "Write", file_path="/x.py", content=f"zeta {BULK}"),
+    ]
     records += [replied(writes, number="w", tokens=29_000), user([result("w")], uuid=uid("wr"))]
-    records += [replied("beta answer", tokens=30_000), said("gamma question"), replied("delta answer", tokens=31_000)]
-    linked = [{**record, "parentUuid": records[i - 1]["uuid"] if i else None} for i, record in enumerate(records)]
+    records += [
+        replied("beta answer", tokens=30_000),
+        said("gamma question"),
+        replied("delta answer", tokens=31_000),
+    ]
+    linked = [
+        {**record, "parentUuid": records[i - 1]["uuid"] if i else None}
+        for i, record in enumerate(records)
+    ]
     return written(home, *linked)
 
 
@@ -94,13 +128,26 @@ def trimmed(home: ConfigHome, path: Path) -> Path:
     return Path(write(decided, home.where).file)
 
 
-def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHome, tmp_path: Path) -> None:
-    """What it took along is found at the parent, whole or in part; a stub that says nothing is no copy."""
+def test_a_trimmed_child_adds_nothing_that_its_parent_says(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
+    """What it took along is found at the parent, whole or in part.
+
+    A stub that says nothing is no copy.
+    """
     parent = bulky(config_home)
     child = trimmed(config_home, parent)
-    for word, line, both in (("alpha", 0, True), ("body3", 8, False), ("epsilon", 25, True), ("delta", 29, True)):
+    for word, line, both in (
+        ("alpha", 0, True),
+        ("body3", 8, False),
+        ("epsilon", 25, True),
+        ("delta", 29, True),
+    ):
         ((reference, sessions),) = found(config_home, word)
-        assert (reference, set(sessions)) == (f"{SESSION}:{line}", {SESSION, *([child.stem] if both else [])}), word
+        assert (reference, set(sessions)) == (
+            f"{SESSION}:{line}",
+            {SESSION, *([child.stem] if both else [])},
+        ), word
     holding = held(config_home)
     assert holding.finds == cold(config_home, tmp_path).finds
     assert "suppress" not in holding.words()  # a placeholder's own word
@@ -109,7 +156,12 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(config_home: ConfigHo
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
-    plan = agents.fresh(locate.session_file(str(parent)), config_home.where, kind="handoff", next_step="write zymurgy")
+    plan = agents.fresh(
+        locate.session_file(str(parent)),
+        config_home.where,
+        kind="handoff",
+        next_step="write zymurgy",
+    )
     receipt = write(plan, config_home.where)
     holding = held(config_home)
     assert {name for name, _ in holding.lines("zymurgi")} == {Path(receipt.file).name}
@@ -117,7 +169,10 @@ def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
 
 
 def test_a_child_keeps_what_its_parent_took_along(config_home: ConfigHome, tmp_path: Path) -> None:
-    """The parent gone: what is whole in the child is found there, and what its stubs still say; restored, as ever."""
+    """The parent gone: what is whole in the child is found there, and what its stubs still say.
+
+    Restored, as ever.
+    """
     config_home.environ["RESUME_HOOKS_VAULT"] = "off"
     parent = bulky(config_home)
     child = trimmed(config_home, parent)
@@ -136,7 +191,9 @@ def test_a_parent_that_is_rewritten_stays_the_origin(config_home: ConfigHome) ->
     """Its lines lie elsewhere now; the hit is there, with the fork that holds it too."""
     shared = [said("alpha"), replied("beta")]
     parent = written(config_home, *shared)
-    written(config_home, *(forked(record, SESSION, FORK) for record in shared), said("gamma"), name=FORK)
+    written(
+        config_home, *(forked(record, SESSION, FORK) for record in shared), said("gamma"), name=FORK
+    )
     assert found(config_home, "beta") == [(f"{SESSION}:1", (SESSION, FORK))]
     parent.write_bytes(session_bytes([said("zeta"), *shared]))
     assert found(config_home, "beta") == [(f"{SESSION}:2", (SESSION, FORK))]
@@ -149,12 +206,18 @@ def test_an_id_that_says_something_else_is_no_copy(config_home: ConfigHome) -> N
     written(config_home, said("alpha", number=1), said("beta", number=1))
     written(config_home, said("alpha gamma", number=1), name=FORK)
     assert found(config_home, "beta") == [(f"{SESSION}:1", (SESSION,))]
-    assert set(found(config_home, "alpha")) == {(f"{SESSION}:0", (SESSION,)), (f"{FORK}:0", (FORK,))}
+    assert set(found(config_home, "alpha")) == {
+        (f"{SESSION}:0", (SESSION,)),
+        (f"{FORK}:0", (FORK,)),
+    }
 
 
 def test_ids_of_one_pattern_are_different_ids(config_home: ConfigHome) -> None:
     """Equal halves, nils: hand-made ids are kept apart."""
-    ids = [f"{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}" for digit in "0123456789abcdef"]
+    ids = [
+        f"{digit * 8}-{digit * 4}-{digit * 4}-{digit * 4}-{digit * 12}"
+        for digit in "0123456789abcdef"
+    ]
     for number, uuid in enumerate(ids):
         written(config_home, user("alpha", uuid=uuid), name=session_id(number))
     keys = {row.posting.key for row in held(config_home).rows}

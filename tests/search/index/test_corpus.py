@@ -22,11 +22,16 @@ def copied(home: ConfigHome) -> None:
     corpus()
     for number, folder in enumerate(sorted({session.parent for session in corpus_sessions()})):
         project = home.project(f"/corpus/{number}")
-        shutil.copytree(folder, project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tool-results"))
+        shutil.copytree(
+            folder, project, dirs_exist_ok=True, ignore=shutil.ignore_patterns("tool-results")
+        )
 
 
 def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
-    """File, line, offset and length name one whole record; most lines have a row, and every file has some."""
+    """File, line, offset and length name one whole record.
+
+    Most lines have a row, and every file has some.
+    """
     copied(config_home)
     with opened_index(config_home.where) as index:
         assert index.notes == []
@@ -50,7 +55,9 @@ def test_every_row_leads_to_its_record(config_home: ConfigHome) -> None:
 
 def test_a_corpus_read_in_pieces_is_the_same(config_home: ConfigHome, tmp_path: Path) -> None:
     """The largest files, cut at any byte and appended to: the same rows as in one go."""
-    largest = sorted((session for session in corpus_sessions() if session.stat().st_size < 3_000_000), key=_size)[-4:]
+    largest = sorted(
+        (session for session in corpus_sessions() if session.stat().st_size < 3_000_000), key=_size
+    )[-4:]
     corpus()
     project = config_home.project("/corpus")
     targets = []
@@ -79,5 +86,7 @@ def _size(path: Path) -> int:
 
 def _rows(index: OpenIndex) -> set[tuple[object, ...]]:
     """What can be found, and where each record stands."""
-    told = {(*row[:5], row.posting.offset, row.posting.length, row.posting.time) for row in rows(index)}
+    told = {
+        (*row[:5], row.posting.offset, row.posting.length, row.posting.time) for row in rows(index)
+    }
     return {*told, *finds(index)}

@@ -21,7 +21,18 @@ from resume_hooks.search.index.database import FILE_NAME, VERSION
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, session_id
 from tests.needs import REPO, one_in
-from tests.search.index.probe import append, cold, filled, finds, held, index_of, replied, said, words_of, written
+from tests.search.index.probe import (
+    append,
+    cold,
+    filled,
+    finds,
+    held,
+    index_of,
+    replied,
+    said,
+    words_of,
+    written,
+)
 
 
 def test_a_newer_index_is_left_alone_and_an_older_one_made_anew(config_home: ConfigHome) -> None:
@@ -47,7 +58,9 @@ def test_the_index_of_before_is_replaced(config_home: ConfigHome) -> None:
         db.execute("INSERT INTO files VALUES(1, 'zymurgy')")
     holding = held(config_home)
     assert (holding.words(), holding.rebuilt, holding.notes) == ({"alpha"}, True, [])
-    assert b"zymurgy" not in b"".join(path.read_bytes() for path in index_of(config_home).parent.glob("index.db*"))
+    assert b"zymurgy" not in b"".join(
+        path.read_bytes() for path in index_of(config_home).parent.glob("index.db*")
+    )
 
 
 def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
@@ -67,7 +80,8 @@ def test_a_folder_in_the_place_of_the_index(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"])
+    "damage",
+    one_in(3, ["garbage", "zero", "half", "lock", "odd", "text", "empty tables", "no version"]),
 )
 def test_a_damaged_index_is_made_anew(config_home: ConfigHome, damage: str) -> None:
     """By itself, within the same call."""
@@ -87,7 +101,12 @@ def test_a_damaged_index_is_made_anew(config_home: ConfigHome, damage: str) -> N
         Path(f"{path}.lock").unlink()
         Path(f"{path}.lock").symlink_to("/nowhere")
     else:
-        made = {"garbage": os.urandom(50_000), "zero": b"", "half": raw[: len(raw) // 2], "odd": raw[:5_001]}
+        made = {
+            "garbage": os.urandom(50_000),
+            "zero": b"",
+            "half": raw[: len(raw) // 2],
+            "odd": raw[:5_001],
+        }
         path.write_bytes(made.get(damage, b"no database at all\n" * 100))
     assert held(config_home).finds == before
     assert held(config_home).outcome.files == 0
@@ -114,7 +133,9 @@ def test_damage_anywhere_heals(config_home: ConfigHome) -> None:
     assert held(config_home).finds == before
 
 
-def test_damage_that_only_a_search_meets(config_home: ConfigHome, capfd: pytest.CaptureFixture[str]) -> None:
+def test_damage_that_only_a_search_meets(
+    config_home: ConfigHome, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The lists of words are read by no update: the search says what to do, and the next one is whole."""
     filled(config_home, files=3)
     before = held(config_home).finds
@@ -133,23 +154,35 @@ def spoilt(folder: Path, ending: str) -> None:
     for path in folder.glob(f"*.{ending}"):
         raw = path.read_bytes()
         path.unlink()  # what was opened before has the old one
-        path.write_bytes(raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :])
+        path.write_bytes(
+            raw[: len(raw) // 4] + b"\xff" * (len(raw) // 2) + raw[len(raw) * 3 // 4 :]
+        )
 
 
 @pytest.mark.parametrize("level", ["records", "windows"])
-@pytest.mark.parametrize("name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"])
+@pytest.mark.parametrize(
+    "name", ["meta.json", ".managed.json", "*.fast", "*.fieldnorm", "*.idx", "*.store", "*.term"]
+)
 @pytest.mark.parametrize("damage", one_in(3, ["gone", "empty", "zero", "half", "garbage"]))
 def test_words_that_are_damaged_are_made_anew(
     config_home: ConfigHome, capfd: pytest.CaptureFixture[str], level: str, name: str, damage: str
 ) -> None:
-    """By themselves, within the same call, and nobody is shown why; also where something was said since."""
+    """By themselves, within the same call, and nobody is shown why.
+
+    Also where something was said since.
+    """
     path = written(config_home, said("alpha"), replied("beta"))
     held(config_home)
     for more in ((), (said("gamma"),)):
         append(path, *more)
         for file in (words_of(config_home) / level).glob(name):
             raw = file.read_bytes()
-            made = {"empty": b"", "zero": bytes(len(raw)), "half": raw[: len(raw) // 2], "garbage": os.urandom(500)}
+            made = {
+                "empty": b"",
+                "zero": bytes(len(raw)),
+                "half": raw[: len(raw) // 2],
+                "garbage": os.urandom(500),
+            }
             file.unlink()  # what was opened before has the old one, as a reader elsewhere has
             if damage != "gone":
                 file.write_bytes(made[damage])
@@ -206,7 +239,9 @@ except KeyError:
 @pytest.mark.slow
 @pytest.mark.wide
 def test_any_byte_of_the_words_may_be_another(config_home: ConfigHome) -> None:
-    """A search works, or says that the index is made anew, and then it is; at the latest after one that was ended.
+    """A search works, or says that the index is made anew, and then it is.
+
+    At the latest after one that was ended.
 
     Tantivy has its own threads, and ends the process if one of them can't go on.
     """
@@ -236,7 +271,11 @@ def a_run(home: ConfigHome, code: str, *words: str) -> subprocess.CompletedProce
     """Python code in a process of its own."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"}
     return subprocess.run(
-        [sys.executable, "-c", code, *words], env=environ, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, *words],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -252,7 +291,9 @@ def test_files_that_were_left_beside_the_index(config_home: ConfigHome, kept: st
         assert held(config_home).words() == {"alpha"}
 
 
-def test_a_log_of_another_index_is_not_played_into_this_one(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_log_of_another_index_is_not_played_into_this_one(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A whole log, left by a kill between the removal of the index and of what lies beside it."""
     filled(config_home, files=2)
     with opened_index(config_home.where):

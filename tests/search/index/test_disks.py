@@ -1,4 +1,7 @@
-"""Full and read-only disks, links: where the index can't be kept, one in memory serves; all files are private."""
+"""Full and read-only disks, links: where the index can't be kept, one in memory serves.
+
+All files are private.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ def test_files_are_private(config_home: ConfigHome) -> None:
             found = [(file, stat.S_IMODE(file.stat().st_mode)) for file in folder.rglob("*")]
     finally:
         os.umask(before)
-    assert {"index.db", "index.db-wal", "index.db-shm", "index.db.lock"} <= {file.name for file, _ in found}
+    assert {"index.db", "index.db-wal", "index.db-shm", "index.db.lock"} <= {
+        file.name for file, _ in found
+    }
     assert {mode for file, mode in found if file.is_file()} == {0o600}
     assert {mode for file, mode in found if file.is_dir()} == {0o700}
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -132,7 +137,9 @@ def _as_nobody(home: ConfigHome) -> str:
     return told
 
 
-def test_a_link_in_the_index_s_place_is_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_a_link_in_the_index_s_place_is_not_followed(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """What it leads to stays as it is; a temporary index serves."""
     written(config_home, said("alpha"))
     target = tmp_path / "precious"

@@ -37,7 +37,9 @@ def test_an_index_that_followed_is_one_made_from_nothing(
         aged(path)
     warm, fresh = held(config_home), held(config_home, rebuild=True)
     assert warm.finds == fresh.finds, warm.finds ^ fresh.finds
-    assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [(*row[:5], row.posting[3:]) for row in fresh.rows]
+    assert [(*row[:5], row.posting[3:]) for row in warm.rows] == [
+        (*row[:5], row.posting[3:]) for row in fresh.rows
+    ]
 
 
 def _some(home: ConfigHome, chance: random.Random) -> Path:
@@ -54,15 +56,33 @@ def _some(home: ConfigHome, chance: random.Random) -> Path:
 
 def _new(step: int, pool: list[Record], chance: random.Random) -> Record:
     """A record that nobody said before."""
-    text = f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} " + "filling " * chance.randrange(90)
+    text = (
+        f"w{step} {chance.choice('abc')}x w{chance.randrange(9)} "
+        + "filling " * chance.randrange(90)
+    )
     fresh = chance.choice([said, replied])(text, number=f"{chance.random()}")
     pool.append(fresh)
     return fresh
 
 
-def _happens(path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random) -> None:
+def _happens(
+    path: Path, home: ConfigHome, fresh: Record, pool: list[Record], chance: random.Random
+) -> None:
     """One thing that may happen to a file."""
-    what = chance.choice(["append", "append", "copy", "rewrite", "replace", "unlink", "cut", "tear", "rename", "vault"])
+    what = chance.choice(
+        [
+            "append",
+            "append",
+            "copy",
+            "rewrite",
+            "replace",
+            "unlink",
+            "cut",
+            "tear",
+            "rename",
+            "vault",
+        ]
+    )
     raw = path.read_bytes() if path.exists() else b""
     if what == "rewrite":
         path.write_bytes(session_bytes(chance.sample(pool, min(len(pool), chance.randrange(1, 6)))))

@@ -17,7 +17,15 @@ from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files
-from tests.builders import SESSION, ConfigHome, line, session_bytes, session_id, tool_result, tool_use
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    line,
+    session_bytes,
+    session_id,
+    tool_result,
+    tool_use,
+)
 from tests.search.index.probe import (
     LONG_AGO,
     add_bytes,
@@ -41,9 +49,14 @@ NAME = f"{SESSION}.jsonl"
 def test_only_the_last_part_is_read_again(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Appended to, a file is read from the start of its last part on; where nothing changed, nothing is."""
+    """Appended to, a file is read from the start of its last part on.
+
+    Where nothing changed, nothing is.
+    """
     monkeypatch.setattr(read_transcript, "PART_BYTES", 2_000)
-    path = written(config_home, *(said(f"alpha{number} " + "beta " * 90, number=number) for number in range(8)))
+    path = written(
+        config_home, *(said(f"alpha{number} " + "beta " * 90, number=number) for number in range(8))
+    )
     whole = path.stat().st_size
     assert held(config_home).outcome.size == whole
     for number in range(8, 20):
@@ -73,7 +86,10 @@ def test_a_torn_line_waits_for_its_end(config_home: ConfigHome) -> None:
 
 
 def test_a_whole_line_without_an_end_is_taken_at_once(config_home: ConfigHome) -> None:
-    """Also within the minute, as in a history that was just restored; nothing is left to be read again."""
+    """Also within the minute, as in a history that was just restored.
+
+    Nothing is left to be read again.
+    """
     path = written(config_home, said("alpha"), old=False)
     add_bytes(path, line(said("gamma")))
     assert held(config_home).lines("gamma") == [(NAME, 1)]
@@ -88,7 +104,11 @@ def test_a_torn_line_that_was_taken_may_still_grow(config_home: ConfigHome, tmp_
         add_bytes(path, line(said("gamma", number=10 + number)))
         aged(path)
         assert held(config_home).lines("gamma")
-        add_bytes(path, joint + session_bytes([said("delta", number=20 + number), said("zeta", number=30 + number)]))
+        add_bytes(
+            path,
+            joint
+            + session_bytes([said("delta", number=20 + number), said("zeta", number=30 + number)]),
+        )
         assert held(config_home).finds == cold(config_home, tmp_path).finds
 
 
@@ -135,10 +155,14 @@ def test_a_renamed_file_is_found_at_its_new_place(config_home: ConfigHome) -> No
     path.rename(config_home.project("/home/user/elsewhere") / NAME)
     assert held(config_home).lines("alpha") == [(NAME, 0)]
     with opened_index(config_home.where) as index:
-        assert index.db.execute("SELECT folder FROM files").fetchall() == [("-home-user-elsewhere",)]
+        assert index.db.execute("SELECT folder FROM files").fetchall() == [
+            ("-home-user-elsewhere",)
+        ]
 
 
-def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_vanishes_before_it_is_read(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Listed and then gone: the others are indexed, and nothing of it stays behind."""
     path = written(config_home, said("alpha"))
     written(config_home, said("beta"), name=OTHER)
@@ -150,7 +174,9 @@ def test_a_file_that_vanishes_before_it_is_read(config_home: ConfigHome, monkeyp
     assert held(config_home).words() == {"beta"}
 
 
-def test_a_file_that_grows_while_it_is_read(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_grows_while_it_is_read(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What came after the listing is read at once, and not twice."""
     path = written(config_home, said("alpha"))
     listed = all_files(config_home.where)
@@ -176,8 +202,13 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
     assert list(read(ReadJob(str(pipe), subagent=False))) == [None]
 
 
-def test_a_large_file_comes_in_parts(config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cut into many, it holds the same records; left off after the first part, it is gone on with."""
+def test_a_large_file_comes_in_parts(
+    config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Cut into many, it holds the same records.
+
+    Left off after the first part, it is gone on with.
+    """
     written(config_home, *(said(f"word{number}", number=number) for number in range(200)))
     whole = held(config_home, state=tmp_path / "whole")
     monkeypatch.setattr(read_transcript, "PART_BYTES", 3_000)
@@ -191,19 +222,30 @@ def test_a_large_file_comes_in_parts(config_home: ConfigHome, tmp_path: Path, mo
     assert rest.outcome.size < (config_home.project() / NAME).stat().st_size
 
 
-def test_a_turn_over_several_parts_is_one(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_turn_over_several_parts_is_one(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is found by what each of them says, under one number."""
     monkeypatch.setattr(read_transcript, "PART_WORDS", 20)
-    written(config_home, said("alpha"), *(replied(f"beta{number} filling", number=number) for number in range(6)))
+    written(
+        config_home,
+        said("alpha"),
+        *(replied(f"beta{number} filling", number=number) for number in range(6)),
+    )
     turns = {(line, word) for _, line, field, word in held(config_home).finds if field == WINDOWS}
     assert {(1, "alpha"), (1, "beta0"), (1, "beta5")} <= turns
     assert {line for line, _ in turns} == {1}
 
 
 def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
-    """Of files that wait the one that was written to last; what is left is said by count and size."""
+    """Of files that wait the one that was written to last.
+
+    What is left is said by count and size.
+    """
     for number in range(1, 5):
-        path = written(config_home, said(f"word{number} " + "beta " * 200), name=session_id(number), old=False)
+        path = written(
+            config_home, said(f"word{number} " + "beta " * 200), name=session_id(number), old=False
+        )
         os.utime(path, (LONG_AGO + number, LONG_AGO + number))
     for left in (3, 2, 1):
         holding = held(config_home, limit=0)
@@ -217,15 +259,27 @@ def test_without_time_the_newest_is_read_first(config_home: ConfigHome) -> None:
 
 def test_an_answer_that_comes_later_knows_its_tool(config_home: ConfigHome) -> None:
     """A call is remembered over an update, and so is the time."""
-    path = written(config_home, tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}))
+    path = written(
+        config_home,
+        tool_use("c1", uuid=uid("c"), parent=None, name="Grep", tool_input={"pattern": "x1"}),
+    )
     held(config_home)
-    append(path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"})
+    append(
+        path, tool_result("c1", "alpha", uuid=uid("r"), parent=None), {"type": "tag", "tag": "beta"}
+    )
     rows = held(config_home).rows
-    assert [(row.tool, row.posting.time > 0) for row in rows] == [("Grep", True), ("Grep", True), ("", True)]
+    assert [(row.tool, row.posting.time > 0) for row in rows] == [
+        ("Grep", True),
+        ("Grep", True),
+        ("", True),
+    ]
 
 
 def test_a_title_is_kept_once_however_often_it_is_written(config_home: ConfigHome) -> None:
-    """Clients write it again at each start; also over updates, and another session may have the same one."""
+    """Clients write it again at each start.
+
+    Also over updates, and another session may have the same one.
+    """
     title = {"type": "custom-title", "customTitle": "Parser", "sessionId": SESSION}
     path = written(config_home, title, said("alpha"), title)
     written(config_home, title, name=OTHER)
@@ -246,7 +300,9 @@ def test_many_small_updates_do_not_bloat(config_home: ConfigHome) -> None:
     assert len(held(config_home).lines("common")) == 60
 
 
-def test_what_is_mostly_gone_is_made_anew(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_mostly_gone_is_made_anew(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Most sessions of a home go, as the client deletes them: so does, in the end, what the index has of them."""
     filled(config_home, files=20, records=10)
     held(config_home)
@@ -268,7 +324,10 @@ def size_of(folder: Path) -> int:
 
 def test_a_file_time_beyond_every_clock(config_home: ConfigHome) -> None:
     """A file that says to be of the year 2264, or of 1600, is indexed like any other, and hides none."""
-    paths = [written(config_home, said(f"the zymurgy {number}"), name=session_id(number)) for number in range(1, 4)]
+    paths = [
+        written(config_home, said(f"the zymurgy {number}"), name=session_id(number))
+        for number in range(1, 4)
+    ]
     for path, at in zip(paths, (9_300_000_000, -9_300_000_000, 0), strict=True):
         os.utime(path, (at, at))
     hits = find(["zymurgy"], Scope(), config_home.where).hits

@@ -49,7 +49,9 @@ def builder(home: ConfigHome, **more: object) -> subprocess.Popen[str]:
     """A process that builds the index, in a group of its own."""
     environ = {**os.environ, **home.environ, "PYTHONPATH": str(REPO / "src")}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", BUILD], env=environ, start_new_session=True, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-c", BUILD], env=environ, start_new_session=True, **pipes
+    )
 
 
 def group_of(session: int) -> list[int]:
@@ -72,7 +74,9 @@ def nobody_left(session: int, patience: float = 10.0) -> bool:
     return not left
 
 
-def test_killed_at_any_moment_the_next_one_completes(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_killed_at_any_moment_the_next_one_completes(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """No worker survives its parent, and what was built by then is gone on from."""
     count = filled(config_home)
     chance = random.Random(7)
@@ -128,7 +132,9 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
     """Killed by whoever, even all of them: what they had in hand, and what waited with it, is read by the parent."""
     filled(config_home)
     before = set(active_children())
-    jobs = [(ReadJob(file.path, subagent=False), file.size) for file in all_files(config_home.where)]
+    jobs = [
+        (ReadJob(file.path, subagent=False), file.size) for file in all_files(config_home.where)
+    ]
     results = []
     for result in readings(jobs):
         results.append(result)
@@ -139,13 +145,18 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.usefixtures("two_processes")
-def test_a_long_file_keeps_no_worker_waiting(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_file_keeps_no_worker_waiting(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """More than its pipe holds is taken from the other one meanwhile, and comes when it is due."""
     monkeypatch.setattr(read_transcript, "PIPE", 4_096)
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.PART_BYTES", 2_000)
     for files, records in ((2, 30), (1, 120)):
         filled(config_home, files, records)
-    jobs = [ReadJob(file.path, subagent=False) for file in sorted(all_files(config_home.where), key=lambda f: -f.size)]
+    jobs = [
+        ReadJob(file.path, subagent=False)
+        for file in sorted(all_files(config_home.where), key=lambda f: -f.size)
+    ]
     long, short = ([(job, part) for part in read(job)] for job in jobs)
     before = set(active_children())
     results = readings([(job, 1) for job in jobs])
@@ -161,7 +172,9 @@ def test_a_long_file_keeps_no_worker_waiting(config_home: ConfigHome, monkeypatc
 
 
 @pytest.mark.usefixtures("two_processes")
-def test_without_room_for_a_process_all_is_read_here(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_room_for_a_process_all_is_read_here(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No process can be forked any more."""
     count = filled(config_home, files=4)
 
@@ -233,7 +246,9 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
         assert index.words.records == 1
 
 
-def test_a_busy_index_is_searched_as_it_is(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_index_is_searched_as_it_is(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another command is writing and doesn't end: what there is can be searched, and it says what may be missing."""
     written(config_home, said("alpha"))
     held(config_home)
@@ -263,4 +278,7 @@ def test_thousands_of_tiny_files(tmp_path: Path) -> None:
         path = long / f"{number}.jsonl"
         path.write_bytes(b'{"type":"user","message":{"content":"tiny"}}\n')
         jobs.append((ReadJob(str(path), subagent=False), 1))
-    assert sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in readings(jobs)) == 4_000
+    assert (
+        sum(part is not None and len(part.documents[RECORDS]) == 1 for _, part in readings(jobs))
+        == 4_000
+    )

@@ -41,7 +41,10 @@ def rows(home: ConfigHome) -> list[tuple[int, str, str]]:
 
 
 def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
-    """Prompts, answers, calls, outputs, thoughts, summaries, titles, notes; lines that say nothing have no row."""
+    """Prompts, answers, calls, outputs, thoughts, summaries, titles, notes.
+
+    Lines that say nothing have no row.
+    """
     thought = [{"type": "thinking", "thinking": "pondered", "signature": "s"}]
     written(
         config_home,
@@ -59,7 +62,9 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
         {"type": "file-history-snapshot", "snapshot": {"trackedFileBackups": {"hidden": {}}}},
         progress(uuid=uid(6), parent=None),
         said("<local-command-stdout>local</local-command-stdout>"),
-        system("informational", uuid=uid(7), content="resume-hooks: This is the new session, hidden"),
+        system(
+            "informational", uuid=uid(7), content="resume-hooks: This is the new session, hidden"
+        ),
     )
     assert rows(config_home) == [
         (0, "prompt", ""),
@@ -78,8 +83,15 @@ def test_each_kind_of_record_has_its_role(config_home: ConfigHome) -> None:
 
 def test_a_file_that_a_tool_worked_on_can_be_asked_for(config_home: ConfigHome) -> None:
     """Reads, edits and notebooks; a path that no system could open is none."""
-    inputs: list[Record] = [{"file_path": "/a.py"}, {"notebook_path": "/b.ipynb"}, {"file_path": "/x" * 40_000}]
-    written(config_home, *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)))
+    inputs: list[Record] = [
+        {"file_path": "/a.py"},
+        {"notebook_path": "/b.ipynb"},
+        {"file_path": "/x" * 40_000},
+    ]
+    written(
+        config_home,
+        *(replied([call(f"c{n}", **given)], number=n) for n, given in enumerate(inputs)),
+    )
     with opened_index(config_home.where) as index:
         touched = index.words.beginning("path", "")
     assert touched == [("/a.py", 1), ("/b.ipynb", 1)]
@@ -93,7 +105,10 @@ def test_plain_exports_are_read(config_home: ConfigHome) -> None:
         {"type": "assistant", "message": {"role": "assistant", "content": "answered"}},
         {"type": "tool_result", "message": {"tool_name": "Read", "content": "alpha"}},
         {"type": "tool_result", "tool_name": "Bash", "content": "beta"},
-        {"type": "tool_result", "message": {"tool_name": "Grep", "content": [{"type": "text", "text": "gamma"}]}},
+        {
+            "type": "tool_result",
+            "message": {"tool_name": "Grep", "content": [{"type": "text", "text": "gamma"}]},
+        },
     )
     assert rows(config_home) == [
         (0, "prompt", ""),
@@ -114,7 +129,9 @@ def test_plain_exports_are_read(config_home: ConfigHome) -> None:
         "cd /tmp && python -m resume_hooks search zymurgy",
     ],
 )
-def test_calls_of_our_own_engine_and_their_output_are_left_out(config_home: ConfigHome, command: str) -> None:
+def test_calls_of_our_own_engine_and_their_output_are_left_out(
+    config_home: ConfigHome, command: str
+) -> None:
     """Whatever comes back, also when the answer is only read by a later update."""
     path = written(
         config_home,
@@ -127,7 +144,12 @@ def test_calls_of_our_own_engine_and_their_output_are_left_out(config_home: Conf
 
 
 @pytest.mark.parametrize(
-    "words", [["outline", SESSION], ["read", SESSION, "--turns", "1"], ["read", SESSION, "--turns", "1", "--json"]]
+    "words",
+    [
+        ["outline", SESSION],
+        ["read", SESSION, "--turns", "1"],
+        ["read", SESSION, "--turns", "1", "--json"],
+    ],
 )
 def test_our_own_output_is_known_wherever_it_stands(
     config_home: ConfigHome, capsys: pytest.CaptureFixture[str], words: list[str]
@@ -138,7 +160,12 @@ def test_our_own_output_is_known_wherever_it_stands(
         cli(words)
     printed = capsys.readouterr().out
     assert "zymurgy" in printed
-    written(config_home, replied([call("c1", "Bash")]), user([result("c1", printed)], uuid=uid(2)), name=session_id(2))
+    written(
+        config_home,
+        replied([call("c1", "Bash")]),
+        user([result("c1", printed)], uuid=uid(2)),
+        name=session_id(2),
+    )
     assert held(config_home).lines("zymurgi") == [(NAME, 0)]
 
 
@@ -161,17 +188,27 @@ def test_what_only_names_our_engine_is_the_user_s(config_home: ConfigHome, comma
     assert {"zymurgi", "hook"} <= held(config_home).words()
 
 
-def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(config_home: ConfigHome) -> None:
+def test_what_begins_like_ours_is_left_out_of_a_shell_s_output_alone(
+    config_home: ConfigHome,
+) -> None:
     """A page that was fetched, a prompt about the lineage block, a text that goes on behind a placeholder."""
     written(
         config_home,
         said("the block [SESSION LINEAGE] is wrong about zymurgy"),
         replied([call("c1", "WebFetch")]),
         user([result("c1", "resume-hooks read: how to use it, quokka")], uuid=uid(5)),
-        said("[Results from Read tool suppressed - original content was 12,345 characters] " + "numbat " * 80),
+        said(
+            "[Results from Read tool suppressed - original content was 12,345 characters] "
+            + "numbat " * 80
+        ),
         replied([call("c2", "Bash")]),
         user(
-            [result("c2", "[Results from Bash tool suppressed - original content was 12,345 characters]\nwalrus")],
+            [
+                result(
+                    "c2",
+                    "[Results from Bash tool suppressed - original content was 12,345 characters]\nwalrus",
+                )
+            ],
             uuid=uid(6),
         ),
     )
@@ -200,13 +237,19 @@ def test_colours_do_not_stick_to_words(config_home: ConfigHome) -> None:
 
 def test_blocked_prompts_and_queued_triggers_are_left_out(config_home: ConfigHome) -> None:
     """They never reached the model; a search would find itself."""
-    blocked = "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
+    blocked = (
+        "UserPromptSubmit operation blocked by hook:\nzymurgy\n\nOriginal prompt: >search zymurgy"
+    )
     written(
         config_home,
         said("alpha"),
         system("informational", uuid=uid(1), content=blocked),
         {"type": "queue-operation", "operation": "enqueue", "content": ">search zymurgy"},
-        {"type": "queue-operation", "operation": "enqueue", "content": "/resume-hooks:search zymurgy"},
+        {
+            "type": "queue-operation",
+            "operation": "enqueue",
+            "content": "/resume-hooks:search zymurgy",
+        },
         {"type": "queue-operation", "operation": "enqueue", "content": "> quoted"},
     )
     assert held(config_home).words() == {"alpha"}
@@ -219,14 +262,22 @@ def test_a_sub_agent_belongs_to_its_session(config_home: ConfigHome) -> None:
     (inside / "workflows" / "run1").mkdir(parents=True)
     task = said("task1", isSidechain=True)
     (inside / "agent-a1.jsonl").write_bytes(session_bytes([task, replied("answer1")]))
-    (inside / "workflows" / "run1" / "agent-a2.jsonl").write_bytes(session_bytes([said("task2", isSidechain=True)]))
+    (inside / "workflows" / "run1" / "agent-a2.jsonl").write_bytes(
+        session_bytes([said("task2", isSidechain=True)])
+    )
     beside = {**said("task3", isSidechain=True), "sessionId": SESSION}
     (config_home.project() / "agent-a3.jsonl").write_bytes(session_bytes([beside]))
     (config_home.project() / "agent-a4.jsonl").write_bytes(b'{"type":"user"}\n')
     with opened_index(config_home.where) as index:
-        sessions = dict(index.db.execute("SELECT agent, session FROM files WHERE agent<>'' AND session<>''").fetchall())
+        sessions = dict(
+            index.db.execute(
+                "SELECT agent, session FROM files WHERE agent<>'' AND session<>''"
+            ).fetchall()
+        )
     assert sessions == dict.fromkeys(["agent-a1", "agent-a2", "agent-a3"], SESSION)
-    assert [(row.name, row.role, row.turn) for row in held(config_home).rows if row.name != NAME] == [
+    assert [
+        (row.name, row.role, row.turn) for row in held(config_home).rows if row.name != NAME
+    ] == [
         ("agent-a1.jsonl", "task", 1),
         ("agent-a1.jsonl", "reply", 1),
         ("agent-a2.jsonl", "task", 1),
@@ -241,7 +292,9 @@ def test_the_searcher_s_own_runs_are_hidden(config_home: ConfigHome) -> None:
     folder.mkdir(parents=True)
     (folder / "agent-a1.jsonl").write_bytes(session_bytes([said("zymurgy", isSidechain=True)]))
     (folder / "agent-a2.jsonl").write_bytes(session_bytes([said("zymurgy2", isSidechain=True)]))
-    (folder / "agent-a1.meta.json").write_text(json.dumps({"agentType": "resume-hooks:session-searcher"}))
+    (folder / "agent-a1.meta.json").write_text(
+        json.dumps({"agentType": "resume-hooks:session-searcher"})
+    )
     assert held(config_home).words() == {"alpha", "zymurgy2"}
     append(folder / "agent-a1.jsonl", replied("found"))
     assert held(config_home).words() == {"alpha", "zymurgy2"}
@@ -261,7 +314,9 @@ def test_an_old_sub_agent_is_taken_in_once_it_names_its_session(config_home: Con
     assert held(config_home).words() == {"alpha"}
 
 
-def test_links_and_names_that_are_no_text_are_no_transcripts(config_home: ConfigHome, tmp_path: Path) -> None:
+def test_links_and_names_that_are_no_text_are_no_transcripts(
+    config_home: ConfigHome, tmp_path: Path
+) -> None:
     """A link of a session's folder, of a project, of a file; a project whose name is no UTF-8."""
     outside = tmp_path / "outside"
     (outside / "subagents").mkdir(parents=True)
@@ -281,11 +336,16 @@ def test_links_and_names_that_are_no_text_are_no_transcripts(config_home: Config
 def test_what_came_in_parts_is_one_text(config_home: ConfigHome, rendered: bool) -> None:
     """A lineage that goes on in another part is none of its words, whichever came first, and whoever kept it how."""
     ancestors = "\n".join(f"{number}. ancestor {number} · {'x' * 50}" for number in range(200))
-    first, second = parts_of(f"{AFTER_CLEAR}that left this:\n\n{OPENING}\n{ancestors}\n{CLOSING}\n\nfound again")
+    first, second = parts_of(
+        f"{AFTER_CLEAR}that left this:\n\n{OPENING}\n{ancestors}\n{CLOSING}\n\nfound again"
+    )
     row = attachment("", uuid=uid(1), parent=None)
     row["attachment"]["content"] = [second, first]
     row["rendered"][0]["content"] = f"<system-reminder>\n{second}\n{first}\n</system-reminder>"
     if not rendered:
         del row["rendered"]
     written(config_home, row)
-    assert ("again" in held(config_home).words(), "ancestor" in held(config_home).words()) == (True, False)
+    assert ("again" in held(config_home).words(), "ancestor" in held(config_home).words()) == (
+        True,
+        False,
+    )

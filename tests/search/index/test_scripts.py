@@ -22,7 +22,9 @@ NAME = f"{SESSION}.jsonl"
 def finds(home: ConfigHome, word: str) -> bool:
     """Whether any row holds all forms of a typed word."""
     wanted = [stem(forms[0]) for forms in forms_of(word)]
-    query = Query.boolean_query([(Occur.Must, Query.term_query(SCHEMA, WORDS, form)) for form in wanted])
+    query = Query.boolean_query(
+        [(Occur.Must, Query.term_query(SCHEMA, WORDS, form)) for form in wanted]
+    )
     with opened_index(home.where) as index:
         return bool(wanted) and bool(index.words.search(query, 1))
 
@@ -54,13 +56,17 @@ def finds(home: ConfigHome, word: str) -> bool:
         ("🚀launch🚀", "launch"),
     ],
 )
-def test_what_is_written_is_found_by_what_is_typed(config_home: ConfigHome, text: str, typed: str) -> None:
+def test_what_is_written_is_found_by_what_is_typed(
+    config_home: ConfigHome, text: str, typed: str
+) -> None:
     """Case, accents, Turkish dots, scripts without spaces, identifiers by part, odd separators."""
     written(config_home, said(text))
     assert finds(config_home, typed)
 
 
-@pytest.mark.parametrize("raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"])
+@pytest.mark.parametrize(
+    "raw", [b"\xef\xbb\xbf", b"\r\n\r\n", b"\x00\x01\xff garbage\n", b"[1,2]\n", b"\n\n  \n"]
+)
 def test_lines_that_are_none_only_count(config_home: ConfigHome, raw: bytes) -> None:
     """A byte order mark, empty lines, garbage: the record behind has its own line, offset and length."""
     path = config_home.project() / NAME
@@ -95,7 +101,9 @@ def test_lone_surrogates_and_nulls_break_nothing(config_home: ConfigHome, name: 
     assert held(config_home).lines("zeta") == [(NAME, 2)]
 
 
-@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"])
+@pytest.mark.parametrize(
+    "time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00", "", 5, None, {"a": 1}, "x"]
+)
 def test_times_of_no_calendar_break_nothing(config_home: ConfigHome, time: object) -> None:
     """Any JSON may stand where a time should."""
     written(config_home, {**said("alpha"), "timestamp": time})
@@ -125,7 +133,9 @@ def test_long_tokens_are_not_kept_in_memory() -> None:
     assert kept < 1_000_000
 
 
-def test_a_text_of_too_many_words_keeps_its_first(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_text_of_too_many_words_keeps_its_first(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Data without end is cut off; what stands before it is found."""
     most = 5_000
     monkeypatch.setattr("resume_hooks.search.index.tokenize.MOST_TOKENS", most)

@@ -23,7 +23,10 @@ TEXTS = (
     "Die Überprüfung der Größe schlug fehl: çà et là, naïve façade, İstanbul, łódź, Ærø.",
     "getUserName and snake_case_thing in HTTPServer2, see src/parser/lexer.py:12 --dry-run",
     "Проверка ПОДКЛЮЧЕНИЯ, 日本語の検索, 한국어, ελληνικά, \uff26\uff55\uff4c\uff4c \uff57\uff49de, cafe\u0301",
-    "\U0001d41d\U0001d41e\U0001d429\U0001d425\U0001d428\U0001d432 x\u00b2 \u33a0 a\x1b[1mbc\x1b[0mdef \x1b]8;;http://x\x07gh\x1b]8;;\x07ij",
+    (
+        "\U0001d41d\U0001d41e\U0001d429\U0001d425\U0001d428\U0001d432 x\u00b2 \u33a0 a\x1b[1mbc\x1b[0mdef "
+        "\x1b]8;;http://x\x07gh\x1b]8;;\x07ij"
+    ),
     'quotes "inside" and back\\slashes\nlines\tand/slashes <tags> 😀 emoji👍word',
 )
 WORDS = (
@@ -39,7 +42,9 @@ WORDS = (
 def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """No other process goes on indexing; each time that one would have is noted."""
     asked: list[bool] = []
-    monkeypatch.setattr(connect, "go_on", lambda index, _where: asked.append(bool(index.outcome.behind)))
+    monkeypatch.setattr(
+        connect, "go_on", lambda index, _where: asked.append(bool(index.outcome.behind))
+    )
     return asked
 
 
@@ -57,11 +62,17 @@ def test_what_an_index_finds_is_found(config_home: ConfigHome, escaped: bool) ->
         path = written(config_home, said(text), name=session_id(number))
         if escaped:
             lines = path.read_text().splitlines()
-            path.write_text("".join(f"{json.dumps(json.loads(line), ensure_ascii=True)}\n" for line in lines))
+            path.write_text(
+                "".join(f"{json.dumps(json.loads(line), ensure_ascii=True)}\n" for line in lines)
+            )
         paths.append(path)
     held(config_home)
     for word in WORDS:
-        indexed = {Path(hit.file).name for hit in find([word], Scope(), config_home.where).hits if hit.words}
+        indexed = {
+            Path(hit.file).name
+            for hit in find([word], Scope(), config_home.where).hits
+            if hit.words
+        }
         assert indexed <= holding(word, paths), word
     assert holding("absent", paths) == holding("zzz", paths) == set()
 
@@ -77,11 +88,15 @@ def test_over_the_corpus() -> None:
             text = record.get("message", {}).get("content", "") if isinstance(record, dict) else ""
             if isinstance(text, str) and text.strip():
                 terms = [
-                    term for term in parse([text[:400].replace('"', " ").replace("-", " ")]).terms if not term.exact
+                    term
+                    for term in parse([text[:400].replace('"', " ").replace("-", " ")]).terms
+                    if not term.exact
                 ]
                 got = RawWords([term.forms for term in terms]).found(str(path))
                 missed += [
-                    (path.name, term.text) for number, term in enumerate(terms) if got is None or number not in got.held
+                    (path.name, term.text)
+                    for number, term in enumerate(terms)
+                    if got is None or number not in got.held
                 ]
     assert missed == []
 
@@ -99,7 +114,11 @@ def test_words_are_found_together_in_a_line(tmp_path: Path) -> None:
     """With the shortest lengths of such lines, at most five; the last line may have no end."""
     found = lines(tmp_path, "a redis queue", "redis", *(["the queue was dropped"] * 9), "no word")
     assert found.held == {0, 1, 2}
-    assert found.lines == {frozenset({0, 1}): [13], frozenset({0}): [5], frozenset({1, 2}): [21] * 5}
+    assert found.lines == {
+        frozenset({0, 1}): [13],
+        frozenset({0}): [5],
+        frozenset({1, 2}): [21] * 5,
+    }
 
 
 def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path: Path) -> None:
@@ -111,8 +130,13 @@ def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path:
     assert found.held == {0}
 
 
-def test_lines_are_whole_wherever_a_file_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However few bytes are looked through at a time; of a line longer than that each piece is one."""
+def test_lines_are_whole_wherever_a_file_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However few bytes are looked through at a time.
+
+    Of a line longer than that each piece is one.
+    """
     texts = ("a redis queue", "x" * 40, "the queue was dropped", "redis dropped it")
     whole = lines(tmp_path, *texts)
     for size in range(48, 120):
@@ -127,7 +151,9 @@ def test_a_file_is_worth_what_its_best_line_is(tmp_path: Path) -> None:
     apart = lines(tmp_path, "redis", "some queue", *["y" * 2_000] * 9, "dropped")
     together = lines(tmp_path, "a redis queue was dropped")
     long = lines(tmp_path, f"a redis queue was {'z' * 3_000_000} dropped")
-    worth = ranks({"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")})
+    worth = ranks(
+        {"apart": apart, "together": together, "long": long, "none": lines(tmp_path, "nothing")}
+    )
     assert sorted(worth, key=lambda name: -worth[name]) == ["together", "apart", "long", "none"]
     assert worth["none"] == 0
 
@@ -144,10 +170,17 @@ def sessions(home: ConfigHome) -> None:
     texts = ("nothing of it", "the redis thing", "a redis queue was dropped", "something else")
     for number, text in enumerate(texts, 1):
         own = session_id(number)
-        write_session(home.project(), own, [*conversation(1, session_id=own), said(text, sessionId=own)], mtime=number)
+        write_session(
+            home.project(),
+            own,
+            [*conversation(1, session_id=own), said(text, sessionId=own)],
+            mtime=number,
+        )
 
 
-def test_what_holds_most_is_read_first(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_holds_most_is_read_first(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever its age; the rest is told by the words that it has, and is indexed by another process."""
     sessions(config_home)
     result = searched(config_home, "redis", "queue", monkeypatch=monkeypatch)
@@ -157,13 +190,19 @@ def test_what_holds_most_is_read_first(config_home: ConfigHome, monkeypatch: pyt
     ]
     assert (result.unread, result.whole) == (0, False)
     again = find(["redis", "queue"], Scope(), config_home.where)
-    assert ({hit.session_id for hit in again.hits}, again.whole) == ({session_id(2), session_id(3)}, True)
+    assert ({hit.session_id for hit in again.hits}, again.whole) == (
+        {session_id(2), session_id(3)},
+        True,
+    )
 
 
 def test_never_said_is_not_said_too_early(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch, alone: list[bool]
 ) -> None:
-    """No file has the words: all was looked at, index or no index. What can't be read is counted."""
+    """No file has the words: all was looked at, index or no index.
+
+    What can't be read is counted.
+    """
     sessions(config_home)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.whole) == ([], [], True)
@@ -182,11 +221,16 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     assert (result.provisional, result.unread, result.whole) == ([], 4, False)
     assert "nothing found yet" in text_of(result)
     assert "4 files not indexed yet may hold more: search again in a minute." in text_of(result)
-    assert [hit.session_id for hit in find(["quaue"], Scope(), config_home.where).hits] == [session_id(3)]
+    assert [hit.session_id for hit in find(["quaue"], Scope(), config_home.where).hits] == [
+        session_id(3)
+    ]
 
 
 def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sessions with the words are named; what is said of the index, which another writes, is not said of them."""
+    """Sessions with the words are named.
+
+    What is said of the index, which another writes, is not said of them.
+    """
     sessions(config_home)
     monkeypatch.setattr(connect, "lock", lambda *_: False)
     result = find(["queue"], Scope(), config_home.where, limit=0)
@@ -206,7 +250,9 @@ def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.Monk
     assert (result.provisional, result.unread > 0, result.whole) == ([], True, False)
 
 
-def test_another_project_is_not_meant(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_project_is_not_meant(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only files that the scope may lead to are looked through."""
     sessions(config_home)
     monkeypatch.setattr(connect, "LEAST", 0.0)

@@ -24,5 +24,8 @@ def away(path: str | Path, environ: Mapping[str, str]) -> ArchivedSession:
     for each in (session.path, *gone):
         os.unlink(each)
     shutil.rmtree(session.path.removesuffix(".jsonl"), ignore_errors=True)
-    shutil.rmtree(os.path.join(environ["CLAUDE_CONFIG_DIR"], "file-history", session.session_id), ignore_errors=True)
+    shutil.rmtree(
+        os.path.join(environ["CLAUDE_CONFIG_DIR"], "file-history", session.session_id),
+        ignore_errors=True,
+    )
     return archived

@@ -81,8 +81,12 @@ def neutral(home: ConfigHome, path: str) -> list[str]:
     """The lines of a child without its own id, instants and places."""
     own = Path(path).stem
     text = Path(path).read_text(encoding="utf-8", errors="surrogateescape").replace(own, "<child>")
-    text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(" (archived copy)", "")
-    return re.sub(r'"uuid":"[^"]*"|"(?:parentU|logicalParentU|leafU)uid":"[^"]*"', "", text).splitlines()
+    text = re.sub(r"\d{4}-\d\d-\d\d(?:T[\d:.]+Z| \d\d:\d\d)", "<instant>", text).replace(
+        " (archived copy)", ""
+    )
+    return re.sub(
+        r'"uuid":"[^"]*"|"(?:parentU|logicalParentU|leafU)uid":"[^"]*"', "", text
+    ).splitlines()
 
 
 def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
@@ -99,7 +103,9 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
         outputs = Path(receipt.file).with_suffix("") / "tool-results"
         lines.append(sorted(each.name for each in outputs.iterdir()) if outputs.is_dir() else [])
         if receipt.parent_session_id == parent and not os.path.lexists(receipt.parent_file):
-            assert {each.stat().st_nlink for each in outputs.glob("*")} <= {1}, "copies of what the vault has"
+            assert {each.stat().st_nlink for each in outputs.glob("*")} <= {1}, (
+                "copies of what the vault has"
+            )
         os.unlink(receipt.file)
         shutil.rmtree(Path(receipt.file).with_suffix(""), ignore_errors=True)
     (Path(home.config) / "resume-hooks" / "links.jsonl").unlink()
@@ -108,7 +114,10 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", SAMPLE)
 def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: str) -> None:
-    """Of a parent that only the vault has, and of its trimmed child; children go where the parent lay."""
+    """Of a parent that only the vault has, and of its trimmed child.
+
+    Children go where the parent lay.
+    """
     path = copied(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
@@ -125,4 +134,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
         assert one == other
     assert children(config_home, session.session_id, child.session_id) == made
     rows = Family(config_home.where).lineage(child.file)
-    assert [(row.status, row.session_file) for row in rows] == [("kept", path), ("present", child.file)]
+    assert [(row.status, row.session_file) for row in rows] == [
+        ("kept", path),
+        ("present", child.file),
+    ]

@@ -32,7 +32,10 @@ OLD = 1_700_000_000
 
 def a_session(home: ConfigHome, number: str = SESSION, words: str = "zebra crossing") -> Path:
     """A session and its sub-agent, both with words of their own."""
-    rows = [*conversation(2, session_id=number), user(words, uuid=f"u-{number}", parent="r4", session_id=number)]
+    rows = [
+        *conversation(2, session_id=number),
+        user(words, uuid=f"u-{number}", parent="r4", session_id=number),
+    ]
     path = Path(write_session(home.project(), number, rows, mtime=OLD))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
@@ -85,18 +88,25 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
 
 
 def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -> None:
-    """And then holds what one does that was made while the sessions were there; nothing stays unpacked for it."""
+    """And then holds what one does that was made while the sessions were there.
+
+    Nothing stays unpacked for it.
+    """
     paths = [a_session(config_home, session_id(number), f"word{number}") for number in range(1, 4)]
     whole = held(config_home, state=tmp_path / "warm").finds
     for path in paths:
         away(path, config_home.environ)
     assert held(config_home).finds == whole
-    assert not os.path.isdir(unpacked(config_home.where)) or not os.listdir(unpacked(config_home.where))
+    assert not os.path.isdir(unpacked(config_home.where)) or not os.listdir(
+        unpacked(config_home.where)
+    )
     assert read_now(config_home) == 0
     assert [reference for reference, _ in hits(config_home, "word2")] == [f"{session_id(2)}:4"]
 
 
-def test_packed_ones_are_unpacked_one_at_a_time(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packed_ones_are_unpacked_one_at_a_time(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """While one is read no other lies unpacked; one that somebody had open stays."""
     for number in range(1, 5):
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
@@ -156,7 +166,9 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     told = find(["zebra"], Scope(), config_home.where).hits
     away(path, config_home.environ)
     again = find(["zebra"], Scope(), config_home.where).hits
-    assert [(hit.reference, hit.sessions) for hit in again] == [(hit.reference, hit.sessions) for hit in told]
+    assert [(hit.reference, hit.sessions) for hit in again] == [
+        (hit.reference, hit.sessions) for hit in told
+    ]
     os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))
     cold = find(["zebra"], Scope(), config_home.where).hits
     assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
@@ -168,4 +180,6 @@ def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
     found = find(["zebra"], project_at(CWD, config_home.where), config_home.where)
     assert [hit.session_id for hit in found.hits] == [SESSION]
-    assert find(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits == []
+    assert (
+        find(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits == []
+    )

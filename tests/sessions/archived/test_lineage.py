@@ -39,7 +39,10 @@ def generations(home: ConfigHome) -> list[str]:
 
 
 def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
-    """Every row says what it said, where the client had its file, and that it is kept; descendants, too."""
+    """Every row says what it said, where the client had its file, and that it is kept.
+
+    Descendants, too.
+    """
     paths = generations(config_home)
     family = Family(config_home.where)
     before, after_first = family.lineage(paths[-1]), family.descendants(session_id(1))
@@ -80,7 +83,10 @@ def test_what_is_in_both_is_present(config_home: ConfigHome) -> None:
 
 
 def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
-    """Of a session that names no parent itself; and where the two disagree, the one that can be read is right."""
+    """Of a session that names no parent itself.
+
+    And where the two disagree, the one that can be read is right.
+    """
     first = child(config_home, 1)
     second = child(config_home, 2, 9, file="")
     Path(links_file(config_home.where)).parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +96,9 @@ def test_links_lead_into_the_vault(config_home: ConfigHome) -> None:
     away(first, config_home.environ)
     assert statuses(config_home, second) == [(1, "kept"), (2, "present")]
     away(second, config_home.environ)
-    assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [session_id(2)]
+    assert [row.row.session_id for row in Family(config_home.where).descendants(session_id(1))] == [
+        session_id(2)
+    ]
 
 
 def test_the_block_says_so(config_home: ConfigHome) -> None:
@@ -132,10 +140,16 @@ def test_a_digest_goes_back_through_it(config_home: ConfigHome) -> None:
 
 
 def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
-    """Handoff, fork: with its outputs and backups as copies of their own; named are its id and its old path."""
+    """Handoff, fork: with its outputs and backups as copies of their own.
+
+    Named are its id and its old path.
+    """
     session = laid_out(config_home)
     tracked = {"type": "file-history-snapshot", "messageId": "r3", "isSnapshotUpdate": False}
-    named = {"messageId": "r3", "trackedFileBackups": {"a": {"backupFileName": "abc@v1", "version": 1}}}
+    named = {
+        "messageId": "r3",
+        "trackedFileBackups": {"a": {"backupFileName": "abc@v1", "version": 1}},
+    }
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
@@ -157,7 +171,9 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
     contents = Contents(digest_of(kept, config_home.where))
-    handed = agents.fresh(kept, config_home.where, kind="handoff", next_step="on", contents=contents)
+    handed = agents.fresh(
+        kept, config_home.where, kind="handoff", next_step="on", contents=contents
+    )
     assert write(handed, config_home.where).file.startswith(str(config_home.project()))
 
 
@@ -170,7 +186,9 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     (outputs / "toolu_1.txt").unlink()
     made = write(fork.plan(session, config_home.where), config_home.where)
     assert made.warnings == ()
-    found = {path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()}
+    found = {
+        path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()
+    }
     assert {name: path.read_bytes() for name, path in found.items()} == {
         "toolu_1.txt": b"large\n" * 10,
         "toolu_2.txt": b"younger",
@@ -178,7 +196,9 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     assert found["toolu_1.txt"].stat().st_nlink == 1
 
 
-def test_a_failed_child_leaves_no_folder(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_child_leaves_no_folder(
+    config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The project folder that was made for it goes again; one that is a link by now is refused."""
     session = laid_out(config_home)
     away(session.path, config_home.environ)

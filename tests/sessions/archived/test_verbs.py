@@ -13,7 +13,15 @@ from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.sessions.archived.unpack import opened
 from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out
-from tests.builders import CWD, SESSION, ConfigHome, conversation, custom_title, session_id, write_session
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_id,
+    write_session,
+)
 from tests.cli.conftest import Cli, Document, cli, desk, document
 from tests.cli.desk import Desk
 from tests.cli.test_resume_terminal import started
@@ -32,7 +40,9 @@ __all__ = ["cli", "desk", "document"]
     ],
     ids=" ".join,
 )  # fmt: skip
-def test_what_would_change_it_is_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) -> None:
+def test_what_would_change_it_is_refused(
+    config_home: ConfigHome, cli: Cli, words: tuple[str, ...]
+) -> None:
     """With the one command that brings it back; nothing of the copy changes."""
     assert_refused(config_home, cli, words)
 
@@ -46,7 +56,9 @@ def assert_refused(config_home: ConfigHome, cli: Cli, words: tuple[str, ...]) ->
     assert done.returncode == 1, said + done.stdout.decode()
     assert "only the archived copy is left" in said
     assert f"resume-hooks restore {SESSION}" in said
-    assert {path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()} == before
+    assert {
+        path: path.read_bytes() for path in Path(kept.folder).rglob("*") if path.is_file()
+    } == before
 
 
 def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> None:
@@ -67,12 +79,19 @@ def test_what_a_copy_is_told_as(config_home: ConfigHome, document: Document) -> 
     assert (row["status"], row["session_file"]) == ("kept", path)
 
 
-def test_the_listing_of_what_only_the_vault_has(config_home: ConfigHome, cli: Cli, document: Document) -> None:
+def test_the_listing_of_what_only_the_vault_has(
+    config_home: ConfigHome, cli: Cli, document: Document
+) -> None:
     """By project, page by page; what is in both is not among it."""
     for number in range(1, 5):
         folder = "/other" if number == 4 else CWD
-        rows = [*conversation(1, session_id=session_id(number)), custom_title(f"Title {number}", session_id(number))]
-        path = write_session(config_home.project(folder), session_id(number), rows, mtime=1e9 + number)
+        rows = [
+            *conversation(1, session_id=session_id(number)),
+            custom_title(f"Title {number}", session_id(number)),
+        ]
+        path = write_session(
+            config_home.project(folder), session_id(number), rows, mtime=1e9 + number
+        )
         raw = Path(path).read_bytes()
         away(path, config_home.environ)
         if number == 1:
@@ -84,18 +103,27 @@ def test_the_listing_of_what_only_the_vault_has(config_home: ConfigHome, cli: Cl
     text = cli("sessions", "--archived", "--all").stdout.decode()
     assert "Title 4" in text
     assert "resume-hooks restore ID" in text
-    assert "no session here" in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
+    assert (
+        "no session here" in cli("sessions", "--archived", "--project", "/nowhere").stdout.decode()
+    )
 
 
 @pytest.mark.parametrize("way", ["fork", "trim", "handoff"])
-def test_ways_that_make_a_child_need_no_restore(config_home: ConfigHome, cli: Cli, way: str) -> None:
+def test_ways_that_make_a_child_need_no_restore(
+    config_home: ConfigHome, cli: Cli, way: str
+) -> None:
     """The child lies where the parent lay; the parent stays gone."""
     home = config_home.root / "home"
     home.mkdir()
     rows = [{**record, "cwd": str(home)} for record in conversation(8)]
     path = write_session(config_home.project(str(home)), SESSION, rows, mtime=1e9)
     away(path, config_home.environ)
-    done = cli("fork" if way == "fork" else way, SESSION, "--json", *(["--min-savings", "0"] if way == "trim" else []))
+    done = cli(
+        "fork" if way == "fork" else way,
+        SESSION,
+        "--json",
+        *(["--min-savings", "0"] if way == "trim" else []),
+    )
     receipt: dict[str, Any] = json.loads(done.stdout)["data"]
     assert done.returncode == 0, done.stdout
     assert receipt["parent_file"] == path
@@ -104,7 +132,9 @@ def test_ways_that_make_a_child_need_no_restore(config_home: ConfigHome, cli: Cl
     assert not os.path.exists(path)
 
 
-def test_the_comparison_ends_with_what_brings_it_back(config_home: ConfigHome, document: Document) -> None:
+def test_the_comparison_ends_with_what_brings_it_back(
+    config_home: ConfigHome, document: Document
+) -> None:
     """``resume`` where nobody can be asked."""
     away(laid_out(config_home).path, config_home.environ)
     found = document("resume", SESSION)
@@ -122,7 +152,9 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
 
 
 @pytest.mark.parametrize(("verb", "words"), [("resume", ("--way", "go on")), ("continue", ())])
-def test_on_a_terminal_it_is_brought_back_first(desk: Desk, verb: str, words: tuple[str, ...]) -> None:
+def test_on_a_terminal_it_is_brought_back_first(
+    desk: Desk, verb: str, words: tuple[str, ...]
+) -> None:
     """Asked, restored, and the client started on it; or left, and nothing is there."""
     path = desk.home.project(str(desk.project)) / f"{session_id(2)}.jsonl"
     os.utime(path, (1e9, 1e9))

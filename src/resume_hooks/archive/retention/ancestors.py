@@ -1,7 +1,7 @@
 """Keeping ancestors: whatever a child was made of is in the vault from then on, and so are those before it.
 
-Invariant: the child never depends on it. What can't be archived is told; what takes longer than a moment is left to the
-next session's start.
+Invariant: the child never depends on it. What can't be archived is told; what takes longer than a
+moment is left to the next session's start.
 """
 
 from __future__ import annotations
@@ -30,9 +30,12 @@ PRESENT = "present"
 
 
 def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
-    """Keep those of a lineage that the client may delete, the nearest first; what could not be done, as sentences.
+    """Keep those of a lineage that the client may delete, the nearest first.
 
-    Costs a look at a manifest where they are archived already. Where nothing may be archived nothing is done.
+    What could not be done, as sentences.
+
+    Costs a look at a manifest where they are archived already. Where nothing may be archived
+    nothing is done.
     """
     files = [row.session_file for row in ancestors if row.status == PRESENT]
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
@@ -42,7 +45,12 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     until, said = time.monotonic() + LIMIT, list[str]()
     for session in due:
         try:
-            if archiver is None or time.monotonic() > until or waits(where) or not archiver.archive_quickly(session):
+            if (
+                archiver is None
+                or time.monotonic() > until
+                or waits(where)
+                or not archiver.archive_quickly(session)
+            ):
                 pending.add(session.session_id, where)
         except (ResumeHooksError, OSError) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
@@ -104,6 +112,8 @@ def unarchived(path: str, where: Where) -> SessionFile | None:
 
 
 def _archiver(where: Where) -> BackgroundArchiver:
-    from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver  # 15 ms, mostly not needed
+    from resume_hooks.archive.retention.archive_sessions import (
+        BackgroundArchiver,
+    )  # 15 ms, mostly not needed
 
     return BackgroundArchiver(where)

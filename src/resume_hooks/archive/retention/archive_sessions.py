@@ -1,7 +1,9 @@
-"""Archiving sessions: on demand, each outcome told; and without being asked, where a locked or vanished one is skipped.
+"""Archiving sessions: on demand, each outcome told.
 
-Packing and reading back takes 1 MB some 30 ms (benchmarks/vault.py), so a start or a verb leaves what is larger to the
-hook that nobody waits for.
+And without being asked, where a locked or vanished one is skipped.
+
+Packing and reading back takes 1 MB some 30 ms (benchmarks/vault.py), so a start or a verb leaves
+what is larger to the hook that nobody waits for.
 """
 
 from __future__ import annotations
@@ -52,8 +54,8 @@ def archive_sessions(
 ) -> ArchiveReport:
     """Archive these sessions, then remove what the settings let go.
 
-    One that can't be archived keeps no other from it. ``advance`` gets the bytes done and all there are. VaultOff
-    where nothing may be archived.
+    One that can't be archived keeps no other from it. ``advance`` gets the bytes done and all there
+    are. VaultOff where nothing may be archived.
     """
     permission.require_allowed(where)
     client_files, outcomes, done = ClientFiles(where), [], 0
@@ -65,7 +67,8 @@ def archive_sessions(
     wanted = {session.session_id for session in sessions}
     dropped = policy.apply(where, keeping=wanted)
     renewed = (
-        each._replace(archived=find(each.session.session_id, where) if each.archived else None) for each in outcomes
+        each._replace(archived=find(each.session.session_id, where) if each.archived else None)
+        for each in outcomes
     )
     return ArchiveReport(tuple(renewed), tuple(dropped))
 
@@ -77,7 +80,9 @@ def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcom
     return [_kept(session, where, client_files, dry_run=True) for session in sessions]
 
 
-def _kept(session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False) -> ArchiveOutcome:
+def _kept(
+    session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
+) -> ArchiveOutcome:
     before = find(session.session_id, where)
     gone = is_archived_copy(session.path, where)  # the client has it no more
     if before and (gone or (dry_run and is_current(before, session, client_files))):
@@ -103,7 +108,9 @@ class BackgroundArchiver:
     def archive(self, path: str) -> bool:
         """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
-            archive_session(session_file(path), self._where, client_files=self._client_files, patience=PATIENCE)
+            archive_session(
+                session_file(path), self._where, client_files=self._client_files, patience=PATIENCE
+            )
         except (SessionOpen, SessionNotFound):
             return False
         return True

@@ -1,7 +1,8 @@
 """What the client is about to delete: told, and kept in slices, the most urgent first, as much as there is time for.
 
-A project's sessions are kept from seven days before their end on. A client that starts there sweeps all projects by
-that project's settings, so what it would take from others within a day is kept as well, when nobody waits.
+A project's sessions are kept from seven days before their end on. A client that starts there sweeps
+all projects by that project's settings, so what it would take from others within a day is kept as
+well, when nobody waits.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ AGAIN = 60 * 60
 class Outlook(NamedTuple):
     """``sessions`` that go whole, of how many ``projects``; ``younger`` ones that lose files by themselves.
 
-    ``unkept`` of both are not in the vault as they are. ``first`` is when the first of them may go, in seconds since
-    the epoch, None where none does. ``retention`` is what decides.
+    ``unkept`` of both are not in the vault as they are. ``first`` is when the first of them may go,
+    in seconds since the epoch, None where none does. ``retention`` is what decides.
     """
 
     retention: Retention
@@ -42,7 +43,9 @@ def outlook(cwd: str, where: Where) -> Outlook:
     """What goes within seven days, were a client started in ``cwd``."""
     found, until = client_retention(cwd, where), time.time() + SOON
     endings = None if found.days is None else Endings(found.days, where)
-    within = (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
+    within = (
+        (each for folder in all_folders(where) for each in endings.of(folder)) if endings else ()
+    )
     ends = [ending for each in within if (ending := each.before(until))]
     whole = [ending for ending in ends if ending.whole]
     return Outlook(
@@ -50,7 +53,9 @@ def outlook(cwd: str, where: Where) -> Outlook:
         sessions=len(whole),
         projects=len({os.path.dirname(ending.session.path) for ending in whole}),
         younger=len(ends) - len(whole),
-        unkept=sum(not is_archived(ending.session.session_id, ending.written, where) for ending in ends),
+        unkept=sum(
+            not is_archived(ending.session.session_id, ending.written, where) for ending in ends
+        ),
         first=min((ending.at for ending in ends), default=None),
     )
 
@@ -67,11 +72,13 @@ class Slice(NamedTuple):
     look: float
 
 
-def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool) -> Slice:
+def archive_expiring(
+    project: str, cwd: str, where: Where, is_over: Callable[[], bool], *, waiting: bool
+) -> Slice:
     """Keep what ends soon until time is over; at least one session, so that none waits for ever.
 
-    ``project`` is the name of a project folder, ``cwd`` where its client was started. Where somebody is ``waiting``,
-    sessions that take long are left, and other projects.
+    ``project`` is the name of a project folder, ``cwd`` where its client was started. Where
+    somebody is ``waiting``, sessions that take long are left, and other projects.
     """
     now = time.time()
     days = claude_settings.kept_days(cwd, where)
@@ -97,7 +104,9 @@ def archive_expiring(project: str, cwd: str, where: Where, is_over: Callable[[],
     return Slice(kept, failed, left, look)
 
 
-def _keep(due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool) -> tuple[int, int, int]:
+def _keep(
+    due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool
+) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""
     # Most starts have nothing to keep, and need not load what keeps.
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick

@@ -1,7 +1,7 @@
 """Ancestors that are to be kept later: an empty file each, ``keep-<session id>``, in ``pending`` of the state folder.
 
-Where the engine is not there yet, or a copy would take too long just then, the next session's start finds them, and
-the hook that nobody waits for keeps them. Standard library, Python 3.9.
+Where the engine is not there yet, or a copy would take too long just then, the next session's start
+finds them, and the hook that nobody waits for keeps them. Standard library, Python 3.9.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Archiving a session: all its files in one pack of the vault, and packed anew when they have changed.
 
-Invariant: the vault shares no byte with the client's files, so nothing that happens to those changes what is archived.
-A file that begins with what is archived of it takes its place; else the archived one stays, as an earlier state.
+Invariant: the vault shares no byte with the client's files, so nothing that happens to those
+changes what is archived. A file that begins with what is archived of it takes its place; else the
+archived one stays, as an earlier state.
 """
 
 from __future__ import annotations
@@ -30,7 +31,13 @@ from resume_hooks.sessions.archived.layout import (
     own_home,
     real,
 )
-from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, EarlierState, find
+from resume_hooks.sessions.archived.manifest import (
+    About,
+    ArchivedFile,
+    ArchivedSession,
+    EarlierState,
+    find,
+)
 from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
@@ -53,23 +60,30 @@ class ClientFile(NamedTuple):
 
 
 class ClientFiles:
-    """Finds what belongs to sessions; the sub-agents beside transcripts are looked up once a project folder."""
+    """Finds what belongs to sessions.
+
+    The sub-agents beside transcripts are looked up once a project folder.
+    """
 
     def __init__(self, where: Where) -> None:
         self._where = where
         self._beside: dict[str, dict[str, list[str]]] = {}
 
-    def of(self, session: SessionFile, *, deleting: bool = False) -> tuple[list[ClientFile], list[str]]:
+    def of(
+        self, session: SessionFile, *, deleting: bool = False
+    ) -> tuple[list[ClientFile], list[str]]:
         """All files of a session, its transcript first, and those that can't be archived, as sentences.
 
-        A delete takes its tasks and the links in its folders, too. OSError where the transcript itself can't be looked
-        at.
+        A delete takes its tasks and the links in its folders, too. OSError where the transcript
+        itself can't be looked at.
         """
         self._missed: list[str] = []
         self._deleting = deleting
         folder = os.path.dirname(session.path)
         key = f"{PROJECTS}/{os.path.basename(folder)}"
-        found = [ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))]
+        found = [
+            ClientFile(f"{key}/{session.session_id}.jsonl", session.path, os.lstat(session.path))
+        ]
         own = session.path.removesuffix(".jsonl")
         found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
         if folder not in self._beside:
@@ -118,7 +132,10 @@ class ClientFiles:
 
 
 def about_of(path: str, parent: Sequence[str]) -> About:
-    """What the transcript at ``path`` says; ``parent`` are the fields of the one it names. SessionNotFound if gone."""
+    """What the transcript at ``path`` says; ``parent`` are the fields of the one it names.
+
+    SessionNotFound if gone.
+    """
     glance = HeadTail(path)
     return About(
         created=encodable(glance.created),
@@ -142,17 +159,22 @@ def archive_session(
     client_files: ClientFiles | None = None,
     patience: float = commit.PATIENCE,
 ) -> ArchivedSession:
-    """Archive a session and all that belongs to it. Costs a look at each file where nothing changed.
+    """Archive a session and all that belongs to it.
 
-    VaultOff where nothing may be archived, UsageError if it is not a client's session, SessionNotFound where it is
-    gone, WriteFailed where the vault can't be written, SessionOpen where another command is at it for long; of a
-    session that is archived already, and can't be renewed, what was archived stays.
+    Costs a look at each file where nothing changed.
+
+    VaultOff where nothing may be archived, UsageError if it is not a client's session,
+    SessionNotFound where it is gone, WriteFailed where the vault can't be written, SessionOpen
+    where another command is at it for long; of a session that is archived already, and can't be
+    renewed, what was archived stays.
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
         raise _gone(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
-        raise UsageError(f"{session.path} is not a session in a project folder", "Only those are archived.")
+        raise UsageError(
+            f"{session.path} is not a session in a project folder", "Only those are archived."
+        )
     client_files = client_files or ClientFiles(where)
     try:
         archived = find(session.session_id, where)
@@ -183,7 +205,9 @@ def is_current(archived: ArchivedSession, session: SessionFile, client_files: Cl
     except OSError:
         return False
     first = sources[0]
-    same = clock.from_epoch(first.status.st_mtime) == archived.ended and first.place == archived.place
+    same = (
+        clock.from_epoch(first.status.st_mtime) == archived.ended and first.place == archived.place
+    )
     changed = _compare(archived, sources)[0] or archived.complete == bool(missed)
     return (same or _is_earlier(archived, first)) and not changed
 
@@ -215,7 +239,9 @@ def _compare(
 def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
     """Whether a client's file is archived as an earlier state: two copies of one id are archived in turn."""
     name = beside(source.place)
-    before = (part for state in archived.earlier for part in state.parts if beside(part.place) == name)
+    before = (
+        part for state in archived.earlier for part in state.parts if beside(part.place) == name
+    )
     return any(_is_same(part, source) for part in before)
 
 
@@ -224,7 +250,10 @@ def _is_same(part: ArchivedFile, source: ClientFile) -> bool:
 
 
 def described(session: SessionFile, where: Where) -> ArchivedSession:
-    """What a manifest says of a session as it is now, but for its files. SessionNotFound if it is gone."""
+    """What a manifest says of a session as it is now, but for its files.
+
+    SessionNotFound if it is gone.
+    """
     glance = HeadTail(session.path)
     return ArchivedSession(
         session_id=session.session_id,
@@ -243,7 +272,10 @@ def described(session: SessionFile, where: Where) -> ArchivedSession:
 
 
 def _packed_files(
-    old: ArchivedSession | None, new: Sequence[ClientFile], unchanged: Sequence[ArchivedFile], folder: str
+    old: ArchivedSession | None,
+    new: Sequence[ClientFile],
+    unchanged: Sequence[ArchivedFile],
+    folder: str,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """All archived files and earlier states, packed together where something is new.
 
@@ -279,12 +311,21 @@ def _pack(
             except OSError as error:
                 raise _OldPackUnreadableError from error
         pack.finish()
-    earlier = (state._replace(parts=tuple(moved.get(part, part) for part in state.parts)) for state in states)
-    return [*(part for part, _ in added), *(moved.get(part, part) for part in unchanged)], tuple(earlier)
+    earlier = (
+        state._replace(parts=tuple(moved.get(part, part) for part in state.parts))
+        for state in states
+    )
+    return [*(part for part, _ in added), *(moved.get(part, part) for part in unchanged)], tuple(
+        earlier
+    )
 
 
-def _add(pack: PackWriter, source: ClientFile, before: ArchivedFile | None) -> tuple[ArchivedFile, ArchivedFile | None]:
-    """Append a client's file as it is now; and what was archived ``before`` if the file does not begin with that.
+def _add(
+    pack: PackWriter, source: ClientFile, before: ArchivedFile | None
+) -> tuple[ArchivedFile, ArchivedFile | None]:
+    """Append a client's file as it is now.
+
+    And what was archived ``before`` if the file does not begin with that.
 
     What is appended meanwhile is for the next time.
     """

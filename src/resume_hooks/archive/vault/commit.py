@@ -1,6 +1,7 @@
 """The one way in which the vault changes: under a session's lock, files first, then the manifest, then what it left.
 
-Killed at any point, the manifest names files that are whole, and what it does not name is removed the next time.
+Killed at any point, the manifest names files that are whole, and what it does not name is removed
+the next time.
 """
 
 from __future__ import annotations
@@ -13,8 +14,22 @@ from collections.abc import Iterator
 
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import MANIFEST, TRASH, beside, folder_of, is_link, unpacked, vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, read, to_bytes, unreadable, why_unreadable
+from resume_hooks.sessions.archived.layout import (
+    MANIFEST,
+    TRASH,
+    beside,
+    folder_of,
+    is_link,
+    unpacked,
+    vault,
+)
+from resume_hooks.sessions.archived.manifest import (
+    ArchivedSession,
+    read,
+    to_bytes,
+    unreadable,
+    why_unreadable,
+)
 from resume_hooks.sessions.archived.unpack import ENDING
 from resume_hooks.sessions.expiry import AHEAD
 from resume_hooks.storage import locks, removal, state_file
@@ -31,13 +46,18 @@ _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 @contextlib.contextmanager
 def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
-    """While the block runs no other command changes what is archived of a session; before and after it is swept.
+    """While the block runs no other command changes what is archived of a session.
 
-    SessionOpen where another one does for longer than ``patience`` seconds. WriteFailed where the vault can't be
-    written, is a symbolic link, or holds a manifest of this session that is not ours to replace.
+    Before and after it is swept.
+
+    SessionOpen where another one does for longer than ``patience`` seconds. WriteFailed where the
+    vault can't be written, is a symbolic link, or holds a manifest of this session that is not ours
+    to replace.
     """
     if link := is_link(session_id, where):
-        raise WriteFailed(f"{link} is a symbolic link, so it was left alone", "Put a folder in its place.")
+        raise WriteFailed(
+            f"{link} is a symbolic link, so it was left alone", "Put a folder in its place."
+        )
     if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
     folder = folder_of(session_id, where)
@@ -51,15 +71,21 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
 
 @contextlib.contextmanager
 def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
-    """While the block runs no other command moves anything into or out of the trash. SessionOpen, WriteFailed.
+    """While the block runs no other command moves anything into or out of the trash.
+
+    SessionOpen, WriteFailed.
 
     ``waiting``: one that packs it is done within ``PATIENCE``.
     """
     home = os.path.join(where.state, TRASH)
     if os.path.islink(home):
-        raise WriteFailed(f"{home} is a symbolic link, so it was left alone", "Put a folder in its place.")
+        raise WriteFailed(
+            f"{home} is a symbolic link, so it was left alone", "Put a folder in its place."
+        )
     patience = PATIENCE if waiting else 0.0
-    with locked_folder(home, where, "Another command is at work in the trash", "The trash can't be used:", patience):
+    with locked_folder(
+        home, where, "Another command is at work in the trash", "The trash can't be used:", patience
+    ):
         yield
 
 
@@ -67,19 +93,25 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
     """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
 
-    What the block leaves that no manifest names is removed. Errors as of ``only_one``; SessionNotFound if it is gone;
-    an OSError of the block becomes a WriteFailed that says that it could not be ``done``.
+    What the block leaves that no manifest names is removed. Errors as of ``only_one``;
+    SessionNotFound if it is gone; an OSError of the block becomes a WriteFailed that says that it
+    could not be ``done``.
     """
     with only_one_in_trash(where) if archived.deleted_at else only_one(archived.session_id, where):
         now = read(archived.folder, archived.session_id)
         if now is None:
-            raise SessionNotFound(f"{archived.session_id} is no longer in the vault", "Another command was faster.")
+            raise SessionNotFound(
+                f"{archived.session_id} is no longer in the vault", "Another command was faster."
+            )
         try:
             yield now
         except OSError as error:
             raise WriteFailed(
                 f"{archived.session_id} could not be {done}: {cause(error)}",
-                "What was there before still is. Check free space; see what is wrong: resume-hooks archive --verify",
+                (
+                    "What was there before still is. Check free space; see what is wrong: "
+                    "resume-hooks archive --verify"
+                ),
             ) from error
         finally:
             sweep(archived.folder, archived.session_id, where)
@@ -92,7 +124,10 @@ def cause(error: OSError, told: str = "") -> str:
 
 
 def stamp(archived: ArchivedSession) -> None:
-    """Reset a manifest's time if it lies in the future; other commands compare it with file times."""
+    """Reset a manifest's time if it lies in the future.
+
+    Other commands compare it with file times.
+    """
     path = os.path.join(archived.folder, MANIFEST)
     with contextlib.suppress(OSError):
         if os.lstat(path).st_mtime > time.time() + AHEAD:
@@ -100,7 +135,10 @@ def stamp(archived: ArchivedSession) -> None:
 
 
 def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
-    """Make a manifest the one that counts; as it was written. What it no longer names is removed after. WriteFailed."""
+    """Make a manifest the one that counts; as it was written.
+
+    What it no longer names is removed after. WriteFailed.
+    """
     stored = sum(part.size for part in archived.parts if not part.where)
     for name in {part.where for part in archived.all_parts if part.where}:
         with contextlib.suppress(OSError):
@@ -111,7 +149,9 @@ def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
 
 
 def forget(archived: ArchivedSession, where: Where) -> None:
-    """Remove what is archived of a session, and what was unpacked from it. The client's own files stay.
+    """Remove what is archived of a session, and what was unpacked from it.
+
+    The client's own files stay.
 
     WriteFailed where something can't be removed, SessionOpen where another command is at it.
     """
@@ -125,7 +165,10 @@ def forget(archived: ArchivedSession, where: Where) -> None:
                     removal.remove(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
-                f"{error.filename or archived.folder} could not be removed: {error.strerror or error}",
+                (
+                    f"{error.filename or archived.folder} could not be removed: "
+                    f"{error.strerror or error}"
+                ),
                 "Check its permissions, then run it again.",
             ) from error
         removal.discard(os.path.join(unpacked(where), archived.session_id), where.state)
@@ -163,7 +206,9 @@ def sweep_leftovers(where: Where) -> None:
 def next_name(folder: str, archived: ArchivedSession | None) -> str:
     """A name for a pack that nothing in a session's folder has, nor its manifest names."""
     named = [part.where for part in archived.all_parts] if archived else []
-    numbers = [int(found[1]) for name in (*_names(folder), *named) if (found := _OURS.fullmatch(name))]
+    numbers = [
+        int(found[1]) for name in (*_names(folder), *named) if (found := _OURS.fullmatch(name))
+    ]
     return f"pack-{max(numbers, default=0) + 1}{ENDING}"
 
 

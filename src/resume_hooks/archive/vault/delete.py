@@ -1,8 +1,11 @@
-"""Deleting: a session and all that belongs to it archived in the trash, then unlinked; and the trash emptied.
+"""Deleting: a session and all that belongs to it archived in the trash, then unlinked.
 
-The files get a second name there, which costs nothing on one file system; the transcript is the first to leave its
-place, so that no client sees half a session. Whatever fails puts everything back. Killed at any point, all of it is
-still in its place or in the trash, and ``restore`` puts back what is missing.
+And the trash emptied.
+
+The files get a second name there, which costs nothing on one file system; the transcript is the
+first to leave its place, so that no client sees half a session. Whatever fails puts everything
+back. Killed at any point, all of it is still in its place or in the trash, and ``restore`` puts
+back what is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +21,13 @@ from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, described
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled
-from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen, UsageError, WriteFailed
+from resume_hooks.errors import (
+    ResumeHooksError,
+    SessionNotFound,
+    SessionOpen,
+    UsageError,
+    WriteFailed,
+)
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real, root_of
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
@@ -48,13 +57,14 @@ class Deletion(NamedTuple):
 def plan(session: SessionFile, where: Where) -> Deletion:
     """Decide what a delete takes away; nothing is changed.
 
-    UsageError if it is not a client's session, or can't be archived whole; OnlyKept where the kept copy alone is
-    left; SessionNotFound where it is gone.
+    UsageError if it is not a client's session, or can't be archived whole; OnlyKept where the kept
+    copy alone is left; SessionNotFound where it is gone.
     """
     require_own(session, where)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
-            f"{session.path} is not a session in a project folder", "Other files are yours to remove, with rm."
+            f"{session.path} is not a session in a project folder",
+            "Other files are yours to remove, with rm.",
         )
     parts = _parts(session, where)
     entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
@@ -67,15 +77,18 @@ def require_quiet(session: SessionFile, where: Where) -> None:
     if why := why_open(session, where):
         raise SessionOpen(
             f"The session may be open: {why}",
-            "Quit its client and wait a minute, or add --force: a client that has it open begins it anew.",
+            (
+                "Quit its client and wait a minute, or add --force: a client that has it "
+                "open begins it anew."
+            ),
         )
 
 
 def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash; what the trash then holds.
 
-    SessionOpen where it is open and not ``force``; WriteFailed, SessionNotFound where something can't be archived or
-    unlinked: all is in its place then, unless the message says so.
+    SessionOpen where it is open and not ``force``; WriteFailed, SessionNotFound where something
+    can't be archived or unlinked: all is in its place then, unless the message says so.
     """
     if not force:
         require_quiet(decided.session, where)
@@ -85,7 +98,9 @@ def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSe
             folder = trash.new_folder(decided.session.session_id, at, where)
         except OSError as error:
             raise _refused(decided.session.path, error) from error
-        return _Move(decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where).done()
+        return _Move(
+            decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where
+        ).done()
 
 
 class _Move:
@@ -106,7 +121,8 @@ class _Move:
             done = True
         except FileNotFoundError as error:
             raise SessionNotFound(
-                f"{error.filename or self._entry.session_id} is gone", "Was it deleted by somebody else just now?"
+                f"{error.filename or self._entry.session_id} is gone",
+                "Was it deleted by somebody else just now?",
             ) from error
         except OSError as error:
             raise _refused(error.filename or self._entry.folder, error) from error
@@ -126,15 +142,24 @@ class _Move:
             sync_folder(root)
         self._entry = commit.commit(self._entry, self._where)
         if read(folder, self._entry.session_id) != self._entry:
-            raise OSError(errno.EIO, "The manifest was read back otherwise than it was written", folder)
+            raise OSError(
+                errno.EIO, "The manifest was read back otherwise than it was written", folder
+            )
         os.rename(folder, folder.removesuffix(GONE))
         self._entry = self._entry._replace(folder=folder.removesuffix(GONE))
         sync_folder(os.path.dirname(folder))
 
     def _unlink(self) -> None:
-        """Take all from its place but what a copy in another project would miss; what the user deletes is not held."""
+        """Take all from its place but what a copy in another project would miss.
+
+        What the user deletes is not held.
+        """
         name, folders = os.path.basename(self._entry.place), set[str]()
-        others = (each for each in all_folders(self._where) if os.path.basename(each) != self._entry.project)
+        others = (
+            each
+            for each in all_folders(self._where)
+            if os.path.basename(each) != self._entry.project
+        )
         shared = any(is_session_file(os.path.join(each, name)) for each in others)
         for part in self._entry.parts:
             place = real(part.place, self._where)
@@ -179,16 +204,21 @@ class _Move:
 def empty(
     entries: Iterable[ArchivedSession], where: Where, strays: Iterable[StrayFolder] = ()
 ) -> list[ArchivedSession]:
-    """Remove what the trash holds of these sessions, for good, and these strays; the sessions that were removed.
+    """Remove what the trash holds of these sessions, for good, and these strays.
 
-    Where a delete was interrupted the entry stays: its files may be the only ones. What another command took meanwhile
-    is passed over. WriteFailed where something can't be removed; all else is.
+    The sessions that were removed.
+
+    Where a delete was interrupted the entry stays: its files may be the only ones. What another
+    command took meanwhile is passed over. WriteFailed where something can't be removed; all else
+    is.
     """
     removed: list[ArchivedSession] = []
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.only_one_in_trash(where):
         left = {stray.folder for stray in trash.strays(where)}
-        going: list[ArchivedSession | StrayFolder] = [stray for stray in strays if stray.folder in left]
+        going: list[ArchivedSession | StrayFolder] = [
+            stray for stray in strays if stray.folder in left
+        ]
         going += [entry for entry in entries if entry.complete and os.path.isdir(entry.folder)]
         for each in going:
             try:
@@ -201,22 +231,35 @@ def empty(
                 removed += [each] if isinstance(each, ArchivedSession) else []
     if failed:
         folder, cause = failed[0]
-        place, why = (cause.filename or folder, cause.strerror) if isinstance(cause, OSError) else (folder, cause)
+        place, why = (
+            (cause.filename or folder, cause.strerror)
+            if isinstance(cause, OSError)
+            else (folder, cause)
+        )
         raise WriteFailed(
-            f"{place} could not be removed: {why}" + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
+            f"{place} could not be removed: {why}"
+            + (f"; nor could {len(failed) - 1:,} more" if failed[1:] else ""),
             f"{len(removed):,} of the sessions were. Check its permissions, then run it again.",
         ) from cause
     return removed
 
 
 def _parts(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
-    """The transcript, then what belongs to it. UsageError where some of it can't be archived, SessionNotFound."""
+    """The transcript, then what belongs to it.
+
+    UsageError where some of it can't be archived, SessionNotFound.
+    """
     try:
         sources, missed = ClientFiles(where).of(session, deleting=True)
     except OSError as error:
-        raise SessionNotFound(f"{session.path} is gone", "Was it deleted by somebody else just now?") from error
+        raise SessionNotFound(
+            f"{session.path} is gone", "Was it deleted by somebody else just now?"
+        ) from error
     if missed:
-        raise UsageError(f"The session can't be archived whole: {missed[0]}", "Rename that, or move it away, first.")
+        raise UsageError(
+            f"The session can't be archived whole: {missed[0]}",
+            "Rename that, or move it away, first.",
+        )
     return tuple(stored_file(place, status) for place, _, status in sources)
 
 

@@ -14,7 +14,13 @@ from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, is_place, real, root_of
-from resume_hooks.sessions.archived.manifest import About, ArchivedFile, ArchivedSession, row_of, stored_file
+from resume_hooks.sessions.archived.manifest import (
+    About,
+    ArchivedFile,
+    ArchivedSession,
+    row_of,
+    stored_file,
+)
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import inside, is_same, is_stub, second_name
@@ -48,7 +54,10 @@ class FormerEntry(NamedTuple):
 
 
 def entry_in(folder: str, where: Where) -> ArchivedSession | None:
-    """The deleted session that a folder holds; None where its manifest is another, or its transcript is not there."""
+    """The deleted session that a folder holds.
+
+    None where its manifest is another, or its transcript is not there.
+    """
     entry = _manifest(folder)
     if entry is None:
         return None
@@ -86,8 +95,13 @@ def _manifest(folder: str) -> FormerEntry | None:
     entry = read_as(FormerEntry, row) if row.get("version") == 1 else None
     if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
         return None
-    is_file = {part: part.name.endswith(".jsonl") or part.name.startswith(PREFIX) for part in entry.parts}
-    sound = (is_place(part.place if is_file[part] else f"{part.place}/file", session_id) for part in entry.parts)
+    is_file = {
+        part: part.name.endswith(".jsonl") or part.name.startswith(PREFIX) for part in entry.parts
+    }
+    sound = (
+        is_place(part.place if is_file[part] else f"{part.place}/file", session_id)
+        for part in entry.parts
+    )
     return entry if all(sound) else None
 
 
@@ -107,10 +121,16 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
         hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden):
             # Where another command holds the trash that delete may still be at work.
-            with contextlib.suppress(OSError, ResumeHooksError), commit.only_one_in_trash(where, waiting=False):
+            with (
+                contextlib.suppress(OSError, ResumeHooksError),
+                commit.only_one_in_trash(where, waiting=False),
+            ):
                 same = []
                 for below in inside(hidden):
-                    path, kept = (os.path.join(top, below).rstrip(os.sep) for top in (hidden, f"{folder}/{part.name}"))
+                    path, kept = (
+                        os.path.join(top, below).rstrip(os.sep)
+                        for top in (hidden, f"{folder}/{part.name}")
+                    )
                     if os.path.lexists(kept) and is_stub(kept):
                         removal.remove_file(kept, where.state)
                     if not os.path.lexists(kept):

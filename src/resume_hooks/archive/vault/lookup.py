@@ -17,12 +17,17 @@ _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
 def find(
-    locator: str, where: Where, deleted: list[ArchivedSession] | None = None, *, by_part: bool = True
+    locator: str,
+    where: Where,
+    deleted: list[ArchivedSession] | None = None,
+    *,
+    by_part: bool = True,
 ) -> ArchivedSession:
     """The archived session that a locator names, in one of the forms of ``named_by``.
 
-    With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are looked through,
-    that names one of several deletes. UsageError, SessionNotFound, AmbiguousLocator.
+    With ``@`` and an instant it is as an earlier state had it; of ``deleted`` ones, where these are
+    looked through, that names one of several deletes. UsageError, SessionNotFound,
+    AmbiguousLocator.
     """
     wanted = locator.strip()
     if not wanted:
@@ -34,14 +39,22 @@ def find(
         at = state[2].replace(":", "-")
         found = [each for each in named if each.deleted_at and each.instant == at]
         kept = (each for each in named if not each.deleted_at)
-        found += [as_it_was(each, earlier) for each in kept for earlier in states(each) if instant(earlier) == at]
+        found += [
+            as_it_was(each, earlier)
+            for each in kept
+            for earlier in states(each)
+            if instant(earlier) == at
+        ]
     if not found:
         raise SessionNotFound(
-            f"The vault holds no session '{wanted}'", "See what it holds: resume-hooks archive --list"
+            f"The vault holds no session '{wanted}'",
+            "See what it holds: resume-hooks archive --list",
         )
     if len(found) > 1:
         raise AmbiguousLocator(
-            wanted, [candidate(archived, where) for archived in found], remedy=ANOTHER if deleted else LONGER
+            wanted,
+            [candidate(archived, where) for archived in found],
+            remedy=ANOTHER if deleted else LONGER,
         )
     return found[0]
 
@@ -49,7 +62,11 @@ def find(
 def states(archived: ArchivedSession) -> list[EarlierState]:
     """The earlier states of a session that hold another transcript, the oldest first."""
     own = beside(archived.place)
-    return [earlier for earlier in archived.earlier if any(beside(part.place) == own for part in earlier.parts)]
+    return [
+        earlier
+        for earlier in archived.earlier
+        if any(beside(part.place) == own for part in earlier.parts)
+    ]
 
 
 def instant(earlier: EarlierState) -> str:
@@ -59,9 +76,17 @@ def instant(earlier: EarlierState) -> str:
 
 def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """A session with the files that an earlier state had, as far as that had others."""
-    places = {beside(part.place): part.place for part in archived.parts}  # it may have been in another project
-    before = {place: part._replace(place=place) for part in earlier.parts if (place := places.get(beside(part.place)))}
+    places = {
+        beside(part.place): part.place for part in archived.parts
+    }  # it may have been in another project
+    before = {
+        place: part._replace(place=place)
+        for part in earlier.parts
+        if (place := places.get(beside(part.place)))
+    }
     parts = {part.place: part for part in archived.parts} | before
     return archived._replace(
-        parts=(parts.pop(archived.place), *parts.values()), archived_at=earlier.archived_at, earlier=()
+        parts=(parts.pop(archived.place), *parts.values()),
+        archived_at=earlier.archived_at,
+        earlier=(),
     )

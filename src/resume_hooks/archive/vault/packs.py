@@ -1,7 +1,9 @@
-"""Packs of the vault: a new one, written file by file and compared as read back; all of them, read and verified.
+"""Packs of the vault: a new one, written file by file and compared as read back.
 
-The codec is xz at preset 1: it leaves 12.7 % of real transcripts at 42 MB/s and needs 20 MB of memory; every engine
-that finds a pack can read it (zstd comes with Python 3.14 only).
+All of them, read and verified.
+
+The codec is xz at preset 1: it leaves 12.7 % of real transcripts at 42 MB/s and needs 20 MB of
+memory; every engine that finds a pack can read it (zstd comes with Python 3.14 only).
 """
 
 from __future__ import annotations
@@ -26,13 +28,18 @@ Change = Callable[[ArchivedFile, Iterator[bytes]], Iterator[bytes]]
 
 
 class PackWriter:
-    """Writes the pack ``name`` into a session's folder of the vault; it counts once ``finish`` has returned."""
+    """Writes the pack ``name`` into a session's folder of the vault.
+
+    It counts once ``finish`` has returned.
+    """
 
     def __init__(self, folder: str, name: str) -> None:
         self._folder = folder
         self._name = name
         self._path = os.path.join(folder, name)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE)
+        descriptor = os.open(
+            self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
+        )
         self._stream = os.fdopen(descriptor, "wb")
         self._packer = lzma.LZMACompressor(preset=PRESET, check=lzma.CHECK_CRC64)
         self._offset = 0
@@ -45,18 +52,25 @@ class PackWriter:
         self._stream.close()
 
     def add(self, file: ArchivedFile, pieces: Iterable[bytes]) -> ArchivedFile:
-        """Append a file's content; the file as it lies in this pack. OSError where one can't be read or written."""
+        """Append a file's content; the file as it lies in this pack.
+
+        OSError where one can't be read or written.
+        """
         whole, size = hashlib.sha256(), 0
         for piece in pieces:
             whole.update(piece)
             size += len(piece)
             self._stream.write(self._packer.compress(piece))
-        placed = file._replace(size=size, sha256=whole.hexdigest(), where=self._name, offset=self._offset)
+        placed = file._replace(
+            size=size, sha256=whole.hexdigest(), where=self._name, offset=self._offset
+        )
         self._offset += size
         self._files.append(placed)
         return placed
 
-    def copy(self, files: Sequence[ArchivedFile], change: Change | None = None) -> dict[ArchivedFile, ArchivedFile]:
+    def copy(
+        self, files: Sequence[ArchivedFile], change: Change | None = None
+    ) -> dict[ArchivedFile, ArchivedFile]:
         """Append files of the session's other packs, through a change; where each lies then.
 
         OSError where one is not what its manifest says.
@@ -71,7 +85,10 @@ class PackWriter:
         return placed
 
     def finish(self) -> None:
-        """Sync the pack and read it back. OSError where it does not hold these files and nothing else."""
+        """Sync the pack and read it back.
+
+        OSError where it does not hold these files and nothing else.
+        """
         self._stream.write(self._packer.flush())
         self._stream.flush()
         os.fsync(self._stream.fileno())
@@ -93,8 +110,13 @@ class ArchiveFinding(NamedTuple):
     message: str
 
 
-def verify(archived: ArchivedSession, read: Callable[[int], None] = lambda _: None) -> list[ArchiveFinding]:
-    """What is wrong with a session's archived copy. ``read`` is called with the size of each piece that was read."""
+def verify(
+    archived: ArchivedSession, read: Callable[[int], None] = lambda _: None
+) -> list[ArchiveFinding]:
+    """What is wrong with a session's archived copy.
+
+    ``read`` is called with the size of each piece that was read.
+    """
     packs_used = dict.fromkeys(part.where for part in archived.all_parts)
     return [finding for where in packs_used for finding in _in_pack(archived, where, read)]
 
@@ -106,12 +128,18 @@ def unreadable(where: Where) -> list[ArchiveFinding]:
         own = path != vault(where)
         session_id = os.path.basename(path) if own else ""
         left = f"{path} has no manifest: it is left of something interrupted"
-        why = why_unreadable(session_id, where) or left if own else f"{path} is a symbolic link, or can't be listed"
+        why = (
+            why_unreadable(session_id, where) or left
+            if own
+            else f"{path} is a symbolic link, or can't be listed"
+        )
         found.append(ArchiveFinding(session_id, "unreadable", "", why))
     return found
 
 
-def _in_pack(archived: ArchivedSession, where: str, read: Callable[[int], None]) -> Iterator[ArchiveFinding]:
+def _in_pack(
+    archived: ArchivedSession, where: str, read: Callable[[int], None]
+) -> Iterator[ArchiveFinding]:
     path = os.path.join(archived.folder, where)
     try:
         own = [part for part in archived.all_parts if part.where == where]

@@ -1,8 +1,9 @@
 """What may be archived: the setting ``vault``, an employer and the account's rules say it, and first the user is told.
 
-Copies are made seven days before they are needed, so they can wait for a word, and links hold the sessions
-meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made, and that is told. Where the client runs no modules
-it is told once they are made. Loads little: who makes a child waits for it.
+Copies are made seven days before they are needed, so they can wait for a word, and links hold the
+sessions meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made, and that is told.
+Where the client runs no modules it is told once they are made. Loads little: who makes a child
+waits for it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,11 @@ def require_allowed(where: Where) -> None:
     """Raise VaultOff where sessions may not be archived."""
     may, why = allowed(where)
     if not may:
-        remedy = "Switch it on: resume-hooks config vault on" if why == OFF else "Ask who manages this machine."
+        remedy = (
+            "Switch it on: resume-hooks config vault on"
+            if why == OFF
+            else "Ask who manages this machine."
+        )
         raise VaultOff(f"Nothing was archived: {why}", remedy)
 
 
@@ -71,10 +76,15 @@ def is_open(where: Where) -> bool:
 
     Not where an employer has decided, or once the wait is over.
     """
-    if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(os.path.join(where.state, CAN_ASK)):
+    if os.path.lexists(os.path.join(where.state, STAMP)) or not os.path.exists(
+        os.path.join(where.state, CAN_ASK)
+    ):
         return False
     with contextlib.suppress(OSError):
-        if os.lstat(os.path.join(where.state, WAITING)).st_mtime < time.time() - PATIENCE_DAYS * DAY:
+        if (
+            os.lstat(os.path.join(where.state, WAITING)).st_mtime
+            < time.time() - PATIENCE_DAYS * DAY
+        ):
             return False
     is_decided = data_rules.in_force(where) or managed_days()[1]
     return settings.load(where)["vault"].source == "default" and not is_decided
@@ -111,7 +121,8 @@ def is_first(where: Where) -> bool:
 def line(where: Where, cwd: str = "/") -> str:
     """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait.
 
-    The question ``what was lost before``: given where things are; what comes back is a sentence, ``""`` for nothing.
+    The question ``what was lost before``: given where things are; what comes back is a sentence,
+    ``""`` for nothing.
     """
     try:
         if is_open(where) or not _leave(STAMP, where):
@@ -126,7 +137,9 @@ def line(where: Where, cwd: str = "/") -> str:
     )
     off = in_shell("config vault off")
     said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
-    return " · ".join(filter(None, (said, *(lost(where) for lost in answers("what was lost before")))))
+    return " · ".join(
+        filter(None, (said, *(lost(where) for lost in answers("what was lost before"))))
+    )
 
 
 def _leave(name: str, where: Where) -> bool:

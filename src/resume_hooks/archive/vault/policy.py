@@ -1,11 +1,12 @@
 """What has to go from the vault: by the setting ``vault``, and an employer's.
 
-The oldest go first, and never an ancestor of a session that the client or our trash still has, nor what is from another
-config home, of which nobody knows here what came from it; unless an employer's retention says so. For its age nothing
-goes that was not due the day before. For the room that it takes nothing goes before somebody was told, a day ago, and
-then a tenth of all a day, or one session that is larger; and the limit is what is stored, never what a variable says.
-Since when sessions are due, and what went, is noted beside them, and nothing but ids, sizes and reasons, so that no
-title outlives its session.
+The oldest go first, and never an ancestor of a session that the client or our trash still has, nor
+what is from another config home, of which nobody knows here what came from it; unless an employer's
+retention says so. For its age nothing goes that was not due the day before. For the room that it
+takes nothing goes before somebody was told, a day ago, and then a tenth of all a day, or one
+session that is larger; and the limit is what is stored, never what a variable says. Since when
+sessions are due, and what went, is noted beside them, and nothing but ids, sizes and reasons, so
+that no title outlives its session.
 """
 
 from __future__ import annotations
@@ -71,7 +72,10 @@ class Dropped(NamedTuple):
     @property
     def sentence(self) -> str:
         """The same for people."""
-        return f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the vault: {self.why}."
+        return (
+            f"{self.title} ({self.session_id}, {size_text(self.stored)}) went from the "
+            f"vault: {self.why}."
+        )
 
 
 class Gone(NamedTuple):
@@ -101,7 +105,13 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
     for each in archived:
         if taken > most and each.session_id not in staying and not is_foreign(each.home, where):
-            found.append((each, f"archived copies take more than the {size_text(most)} of the setting vault", False))
+            found.append(
+                (
+                    each,
+                    f"archived copies take more than the {size_text(most)} of the setting vault",
+                    False,
+                )
+            )
             taken -= each.stored
     return found
 
@@ -115,7 +125,8 @@ def _room(where: Where) -> int:
 def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """Remove what has to go from the vault; what went, which is remembered there.
 
-    What can't be removed stays for the next time, and so does what is too old, or too much, for the first time.
+    What can't be removed stays for the next time, and so does what is too old, or too much, for the
+    first time.
     """
     gone: list[Dropped] = []
     going, now = due(where, keeping), time.time()
@@ -128,7 +139,11 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
                 gone.append(Dropped(each.session_id, each.title, each.stored, why))
     if gone:
         ids, since = {each.session_id for each in gone}, _row(where).get("since")
-        left = {each: at for each, at in since.items() if each not in ids} if isinstance(since, dict) else {}
+        left = (
+            {each: at for each, at in since.items() if each not in ids}
+            if isinstance(since, dict)
+            else {}
+        )
         rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
         _write(where, left, [*went(where), *rows])
     return gone
@@ -185,7 +200,9 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(where)}
     deleted = trash.all_deleted(where)
-    noted = {each.session_id: each.about.parent[0] for each in (*archived, *deleted) if each.about.parent}
+    noted = {
+        each.session_id: each.about.parent[0] for each in (*archived, *deleted) if each.about.parent
+    }
     parents, family, found = linked | noted, Family(where), set[str]()
     living = {session.session_id: session.path for session in all_sessions(where)}
     for session_id, path in living.items():
@@ -230,7 +247,9 @@ def _row(where: Where) -> dict[str, object]:
 def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
     before = _row(where)
-    instants: dict[str, object] = {name: before[name] for name in ("announced", "shrunk") if name in before}
+    instants: dict[str, object] = {
+        name: before[name] for name in ("announced", "shrunk") if name in before
+    }
     _write_row(where, {"since": since, "went": [list(each) for each in gone[-MOST:]], **instants})
 
 

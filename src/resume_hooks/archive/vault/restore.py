@@ -1,8 +1,9 @@
 """Bringing an archived or deleted session back to the client: byte for byte where its place is free.
 
-What is there is never written over. The transcript comes last, so that no client sees half a session; interrupted, it
-can be run again. Out of the vault, which keeps what it has, it comes under a new id where its place is taken, always
-the same for the same content. The trash has it no more; there a place that is taken is told.
+What is there is never written over. The transcript comes last, so that no client sees half a
+session; interrupted, it can be run again. Out of the vault, which keeps what it has, it comes under
+a new id where its place is taken, always the same for the same content. The trash has it no more;
+there a place that is taken is told.
 """
 
 from __future__ import annotations
@@ -19,7 +20,13 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.clock import DAY
-from resume_hooks.errors import CheckFailed, PlaceTaken, ResumeHooksError, SessionNotFound, WriteFailed
+from resume_hooks.errors import (
+    CheckFailed,
+    PlaceTaken,
+    ResumeHooksError,
+    SessionNotFound,
+    WriteFailed,
+)
 from resume_hooks.paths import Where, find_session, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
@@ -38,10 +45,16 @@ from resume_hooks.transcripts.raw_edit import with_session_id
 SPARE_DAYS = 7
 """Days that a restored session is left at least, before the client deletes it for its age."""
 
-AGED = "It is older than the {kept} that the client keeps sessions: it counts as newer, and has {left} left."
+AGED = (
+    "It is older than the {kept} that the client keeps sessions: it counts as newer, and has "
+    "{left} left."
+)
 LOST = "{place} is neither in the trash nor where it was: it did not come back."
 CHANGED = "{name} was changed in the trash since the session was deleted."
-TWICE = "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. Delete one of them."
+TWICE = (
+    "{path} has the same id: clients since 2.1.223 resume no id that lies in two folders. "
+    "Delete one of them."
+)
 EMPTIED = "It was there already, byte for byte the same; it is no longer in the trash."
 THERE = "It is there already, byte for byte; nothing had to be brought back."
 GONE_ON = "It is there already, and went on since; nothing had to be brought back."
@@ -58,7 +71,9 @@ class RestoredFile(NamedTuple):
 
 
 class Retrieval(NamedTuple):
-    """A archived session on its way back; ``session_id`` is what it has there. No pieces: there is nothing to do.
+    """A archived session on its way back; ``session_id`` is what it has there.
+
+    No pieces: there is nothing to do.
 
     ``left`` are the files that are not touched, since something else is in their place.
     """
@@ -74,8 +89,8 @@ class Retrieval(NamedTuple):
 def plan(archived: ArchivedSession, where: Where) -> Retrieval:
     """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
-    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is not one, or something
-    else is in the place of a deleted session.
+    SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is
+    not one, or something else is in the place of a deleted session.
     """
     if archived.deleted_at:
         try:
@@ -97,9 +112,13 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         warnings = []
         session_id, path = archived.session_id, there or place
         size = archived.transcript.size
-        if there and (os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256):
+        if there and (
+            os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256
+        ):
             told = f"{archived.session_id} {archived.transcript.sha256}"  # the same id for the same content
-            session_id = str(uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4))
+            session_id = str(
+                uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4)
+            )
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
             warnings.append(RENAMED.format(path=there))
             there = path if os.path.lexists(path) else ""
@@ -135,12 +154,16 @@ def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
             elif piece.part.sha256 and digest(piece.source) != piece.part.sha256:
                 warnings.append(CHANGED.format(name=beside(piece.part.place)))
     except OSError as error:
-        raise WriteFailed(f"{error.filename} can't be read: {error.strerror}", "Check its permissions.") from error
+        raise WriteFailed(
+            f"{error.filename} can't be read: {error.strerror}", "Check its permissions."
+        ) from error
     notes += [] if pieces or left else [EMPTIED]
     other = find_session(entry.session_id, where)
     if other is not None and other != place:
         notes.append(TWICE.format(path=other))
-    return Retrieval(entry, entry.session_id, place, tuple(pieces), (*notes, *warnings, *left), tuple(left))
+    return Retrieval(
+        entry, entry.session_id, place, tuple(pieces), (*notes, *warnings, *left), tuple(left)
+    )
 
 
 def _source(entry: ArchivedSession, where: Where) -> str:
@@ -158,10 +181,13 @@ def _aged(archived: ArchivedSession, where: Where) -> list[str]:
 
 
 def write(decided: Retrieval, where: Where) -> Retrieval:
-    """Bring an archived session back; what was done. The trash has it no more, unless something was left alone.
+    """Bring an archived session back; what was done.
 
-    WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile: what came back stays,
-    and it can be run again. SessionNotFound where another command took it from the trash.
+    The trash has it no more, unless something was left alone.
+
+    WriteFailed where the disk refuses, PlaceTaken where somebody put something there meanwhile:
+    what came back stays, and it can be run again. SessionNotFound where another command took it
+    from the trash.
     """
     if not decided.archived.deleted_at:
         return _write(decided, where)
@@ -171,11 +197,15 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
             there = os.path.lexists(decided.path)
             raise SessionNotFound(
                 f"{decided.archived.locator} is no longer in the trash: another command was faster",
-                f"{decided.path} is in its place." if there else "It is not in its place: was the trash emptied?",
+                f"{decided.path} is in its place."
+                if there
+                else "It is not in its place: was the trash emptied?",
             )
         done = _write(plan(entry, where), where)
         if not done.left:
-            with contextlib.suppress(OSError):  # the session is back; what is left of it in the trash is told there
+            with contextlib.suppress(
+                OSError
+            ):  # the session is back; what is left of it in the trash is told there
                 trash.drop(entry.folder, where)
     return done
 
@@ -183,7 +213,8 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
 def leave_companions(entry: ArchivedSession, where: Where) -> None:
     """Put what belongs to an id, and lies with a deleted session that is to go for good, to a session of that id.
 
-    Nothing that is there is touched. SessionNotFound where that can't be opened, WriteFailed, PlaceTaken.
+    Nothing that is there is touched. SessionNotFound where that can't be opened, WriteFailed,
+    PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
         path = real(entry.place, where)
@@ -196,7 +227,10 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
 def _write(decided: Retrieval, where: Where) -> Retrieval:
     archived, oldest = decided.archived, floor(decided.archived.cwd, where)
     folder = os.path.dirname(decided.path)
-    targets = [_target(part, archived.session_id, decided.session_id, folder, where) for part in archived.parts]
+    targets = [
+        _target(part, archived.session_id, decided.session_id, folder, where)
+        for part in archived.parts
+    ]
     for each in {os.path.dirname(target) for target in targets}:
         sweep(each)
     for target in targets if archived.deleted_at else ():
@@ -219,22 +253,37 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
         except ResumeHooksError:
             raise
         except OSError as error:
-            gone = [each.path for each in decided.pieces if not any(map(os.path.lexists, (each.path, each.source)))]
+            gone = [
+                each.path
+                for each in decided.pieces
+                if not any(map(os.path.lexists, (each.path, each.source)))
+            ]
             again = archived.locator if archived.deleted_at else archived.session_id
             raise WriteFailed(
-                f"{error.filename or piece.path} could not be brought back: {error.strerror or error}",
+                (
+                    f"{error.filename or piece.path} could not be brought back: "
+                    f"{error.strerror or error}"
+                ),
                 f"{gone[0]} is neither in {archived.folder} nor in its place."
                 if gone
-                else f"Nothing is lost. When the cause is mended, run it again: resume-hooks restore {again}",
+                else (
+                    "Nothing is lost. When the cause is mended, run it again: resume-hooks "
+                    f"restore {again}"
+                ),
             ) from error
     made = {os.path.dirname(piece.path) for piece in decided.pieces}
-    for each in made | {os.path.dirname(each) for each in made}:  # lasting before it leaves the trash
+    for each in made | {
+        os.path.dirname(each) for each in made
+    }:  # lasting before it leaves the trash
         sync_folder(each)
     return decided
 
 
 def _keep_from_expiring(path: str, oldest: float) -> None:
-    """Make a file that is too old as new as the floor; the client goes by the time of every file."""
+    """Make a file that is too old as new as the floor.
+
+    The client goes by the time of every file.
+    """
     with contextlib.suppress(FileNotFoundError):
         status = os.lstat(path)
         if status.st_mtime < oldest:
@@ -242,9 +291,12 @@ def _keep_from_expiring(path: str, oldest: float) -> None:
 
 
 def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
-    """Write one file and compare it as read back; lines of transcripts under the new id, if there is one.
+    """Write one file and compare it as read back.
 
-    It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its name.
+    Lines of transcripts under the new id, if there is one.
+
+    It has its mode and its time, no earlier than ``oldest``, in nanoseconds, before it has its
+    name.
     """
     whole, before = hashlib.sha256(), hashlib.sha256()
     content = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
@@ -257,10 +309,14 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
 
     def check(temporary: str) -> None:
         if before.hexdigest() != piece.part.sha256:
-            raise CheckFailed(f"{piece.source} is not what was stored: its hash differs", "Nothing of it was written.")
+            raise CheckFailed(
+                f"{piece.source} is not what was stored: its hash differs",
+                "Nothing of it was written.",
+            )
         if sha_of(temporary, os.path.getsize(temporary)) != whole.hexdigest():
             raise CheckFailed(
-                f"{piece.path} was read back otherwise than it was written", "Nothing of it was left there."
+                f"{piece.path} was read back otherwise than it was written",
+                "Nothing of it was left there.",
             )
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
@@ -301,13 +357,20 @@ def _pieces(
 
 
 def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
-    """Raise PlaceTaken where what is in a file's place is not the same; after a delete that was killed it may go on."""
+    """Raise PlaceTaken where what is in a file's place is not the same.
+
+    After a delete that was killed it may go on.
+    """
     if os.path.lexists(piece.source) and not is_same(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
             with open_regular(piece.path, follow=False) as there:
                 if begins_with(there.fileno(), piece.source):
                     return
-        way = "First: resume-hooks delete" if piece.part == entry.transcript else "First move that away:"
+        way = (
+            "First: resume-hooks delete"
+            if piece.part == entry.transcript
+            else "First move that away:"
+        )
         raise PlaceTaken(
             f"{piece.path} is there again, and not the same",
             f"{way} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
@@ -315,7 +378,10 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
 
 
 def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -> str:
-    """Where a part goes: as it lay, or under the new id; sub-agents beside the old transcript into the new folder."""
+    """Where a part goes: as it lay, or under the new id.
+
+    Sub-agents beside the old transcript into the new folder.
+    """
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
     if first in BY_ID:
@@ -333,7 +399,9 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
 def require_real(folder: str, top: str) -> None:
     """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or otherwise not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
-        raise PlaceTaken(f"{folder} is a symbolic link, or not a folder", "Move it away, then try again.")
+        raise PlaceTaken(
+            f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
+        )
     if folder != top:
         require_real(os.path.dirname(folder), top)
 

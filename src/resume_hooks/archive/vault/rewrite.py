@@ -32,12 +32,15 @@ def rewrite(
     *,
     text: Callable[[bytes], bytes] | None = None,
 ) -> int:
-    """Put every line of what is archived of a session, earlier states too, through ``change``; how many it changed.
+    """Put every line of what is archived of a session, earlier states too, through ``change``.
 
-    A line comes with its ending. Files that are no text stay as they are; those that are no transcripts come whole, to
-    ``text``, where that is given and they are not too large, and count as a line. Where nothing changes nothing is
-    written; else all of it is packed anew, and what was unpacked from it is removed. WriteFailed, SessionOpen,
-    SessionNotFound; what was archived before still is, then.
+    How many it changed.
+
+    A line comes with its ending. Files that are no text stay as they are; those that are no
+    transcripts come whole, to ``text``, where that is given and they are not too large, and count
+    as a line. Where nothing changes nothing is written; else all of it is packed anew, and what was
+    unpacked from it is removed. WriteFailed, SessionOpen, SessionNotFound; what was archived before
+    still is, then.
     """
     trash.take_over(archived, where)
     with commit.changing(archived, where, "rewritten") as found:
@@ -45,7 +48,10 @@ def rewrite(
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
             pack.finish()
-        states = (state._replace(parts=tuple(placed[part] for part in state.parts)) for state in now.earlier)
+        states = (
+            state._replace(parts=tuple(placed[part] for part in state.parts))
+            for state in now.earlier
+        )
         parts = tuple(placed[part] for part in now.parts)
         new = now._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
         new = changed.manifest(_described(new, where) if changed.lines else new)
@@ -64,14 +70,17 @@ def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:
     lay_out(archived, [archived.transcript], folder, where)
     path = os.path.join(folder, beside(archived.place))
     return archived._replace(
-        title=encodable(plain_line(HeadTail(path).title)), about=about_of(path, archived.about.parent)
+        title=encodable(plain_line(HeadTail(path).title)),
+        about=about_of(path, archived.about.parent),
     )
 
 
 class _Changed:
     """Counts the lines that a change changed."""
 
-    def __init__(self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None) -> None:
+    def __init__(
+        self, change: Callable[[bytes], bytes], text: Callable[[bytes], bytes] | None
+    ) -> None:
         self.lines = 0
         self._change = change
         self._whole = text
@@ -99,7 +108,8 @@ class _Changed:
         about = archived.about
         titles = tuple(map(self._text, about.titles))
         return archived._replace(
-            title=self._text(archived.title), about=about._replace(titles=titles, tag=self._text(about.tag))
+            title=self._text(archived.title),
+            about=about._replace(titles=titles, tag=self._text(about.tag)),
         )
 
     def _text(self, text: str) -> str:

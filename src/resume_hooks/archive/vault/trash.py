@@ -1,8 +1,9 @@
 """What the trash holds: deleted sessions in our state folder, each with a manifest of the vault's form.
 
-``trash/<session id>/<instant>/`` holds the session's own files as the client laid them out, until they are packed as
-in the vault. It has its name once all of them are there and the manifest says so; that is complete after the last left
-its place, so that an interrupted delete can be taken back. The form of 0.2.0, whose manifests name folders, is read.
+``trash/<session id>/<instant>/`` holds the session's own files as the client laid them out, until
+they are packed as in the vault. It has its name once all of them are there and the manifest says
+so; that is complete after the last left its place, so that an interrupted delete can be taken back.
+The form of 0.2.0, whose manifests name folders, is read.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ class StrayFolder(NamedTuple):
 
 
 def new_folder(session_id: str, at: str, where: Where) -> str:
-    """A private folder for a session that is deleted ``at`` an instant. OSError where it can't be made.
+    """A private folder for a session that is deleted ``at`` an instant.
+
+    OSError where it can't be made.
 
     Nobody counts it before ``GONE`` is taken from its name.
     """
@@ -55,7 +58,10 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
 
 
 def drop(folder: str, where: Where) -> None:
-    """Remove a folder of the trash and all that is in it for good. OSError where it can't be; it is a stray then."""
+    """Remove a folder of the trash and all that is in it for good. OSError where it can't be.
+
+    It is a stray then.
+    """
     home, gone = os.path.dirname(folder), folder if folder.endswith(GONE) else folder + GONE
     if gone != folder:  # no reader sees it from here on
         os.rename(folder, gone)
@@ -101,14 +107,21 @@ def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
 
 
 def settled(entry: ArchivedSession) -> ArchivedSession:
-    """A deleted session with its files as they lie in the trash now, each with its hash. OSError."""
-    return entry._replace(parts=tuple(part if part.where else _settled(entry, part) for part in entry.parts))
+    """A deleted session with its files as they lie in the trash now, each with its hash.
+
+    OSError.
+    """
+    return entry._replace(
+        parts=tuple(part if part.where else _settled(entry, part) for part in entry.parts)
+    )
 
 
 def _settled(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     kept = stored(entry.folder, part)
     status, sha256 = os.lstat(kept), digest(kept)
-    return part._replace(size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256)
+    return part._replace(
+        size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256
+    )
 
 
 def pack(where: Where, is_over: Callable[[], bool]) -> None:
@@ -124,9 +137,14 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
     if entry.deleted_at and read(entry.folder, entry.session_id) is None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):
-                if len(found.parts) > MAX_FILES or any(part.place != encodable(part.place) for part in found.parts):
+                if len(found.parts) > MAX_FILES or any(
+                    part.place != encodable(part.place) for part in found.parts
+                ):
                     raise WriteFailed(
-                        f"{entry.folder} holds too many files, or a name that is not UTF-8: no manifest can name them",
+                        (
+                            f"{entry.folder} holds too many files, or a name that is not "
+                            "UTF-8: no manifest can name them"
+                        ),
                         f"Bring it back first: resume-hooks restore {entry.locator}",
                     )
                 commit.commit(settled(found), where)

@@ -40,7 +40,9 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         from resume_hooks.cli.picker.screen import Chooser, Offered
         from resume_hooks.cli.picker.threads import ContentSearch
 
-        offered = Offered(sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told))
+        offered = Offered(
+            sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told)
+        )
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
@@ -60,16 +62,26 @@ def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
         )
     now = time.time()
     facts = (
-        " · ".join(part for part in (age_text(row, now), context_percent_text(row), row.branch) if part) for row in rows
+        " · ".join(
+            part for part in (age_text(row, now), context_percent_text(row), row.branch) if part
+        )
+        for row in rows
     )
-    answers = [AnswerChoice(session_name(row), about) for row, about in zip(rows, facts, strict=True)]
+    answers = [
+        AnswerChoice(session_name(row), about) for row, about in zip(rows, facts, strict=True)
+    ]
     return rows[ask_question("Which session?", answers)]
 
 
 def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSession:
-    """A fork of a session as it was before its last compaction, once asked for twice; else why it can't be made."""
+    """A fork of a session as it was before its last compaction, once asked for twice.
+
+    Else why it can't be made.
+    """
     if said != AGAIN:
-        return AGAIN if was_compacted(row.path) else "There is no compaction in it to go back before."
+        return (
+            AGAIN if was_compacted(row.path) else "There is no compaction in it to go back before."
+        )
     # Only who forks waits for what writes.
     from resume_hooks.derive import agents
     from resume_hooks.derive.child.write import write
@@ -81,7 +93,9 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
         made = agent_at(path, Where()).session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"
-    return row._replace(session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size)
+    return row._replace(
+        session_id=made.session_id, path=made.path, mtime=made.mtime, size=made.size
+    )
 
 
 def _copy_resume_command(row: ListedSession, _said: str) -> str:

@@ -1,8 +1,8 @@
 """The picker on a terminal: a full screen that is left as it was found, whatever ends it.
 
-Only this module touches the screen; lists and previews are made in ``threads``. It is drawn at whatever size there is:
-a head, the words that are typed, the list, a preview where there is room, a line of keys. What there is no room for is
-left out, the list last.
+Only this module touches the screen; lists and previews are made in ``threads``. It is drawn at
+whatever size there is: a head, the words that are typed, the list, a preview where there is room, a
+line of keys. What there is no room for is left out, the list last.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.filters import Condition
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings
-from prompt_toolkit.layout import ConditionalContainer, Container, Dimension, HSplit, Layout, VSplit, Window
+from prompt_toolkit.layout import (
+    ConditionalContainer,
+    Container,
+    Dimension,
+    HSplit,
+    Layout,
+    VSplit,
+    Window,
+)
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
 from prompt_toolkit.layout.processors import BeforeInput
 from prompt_toolkit.output import ColorDepth
@@ -33,14 +41,23 @@ from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker.sequences import keep_keys
 from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch, Loading, Previews
 from resume_hooks.hooks.session_list.preview import KINDS, session_facts
-from resume_hooks.hooks.session_list.rows import cut_to_columns, hit_line, home_short, session_line, wrap_to_columns
+from resume_hooks.hooks.session_list.rows import (
+    cut_to_columns,
+    hit_line,
+    home_short,
+    session_line,
+    wrap_to_columns,
+)
 from resume_hooks.hooks.session_list.state import Choices, Listed
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import plural
 
 ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
-ENDINGS = (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM))  # after the screen was given back
+ENDINGS = (
+    signal.SIGTERM,
+    getattr(signal, "SIGHUP", signal.SIGTERM),
+)  # after the screen was given back
 PAGE = 10  # lines that a page key moves by
 FAR = 10**9
 MOVES = {
@@ -55,12 +72,18 @@ chosen in its place."""
 SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ASK = " · F1 or ? all keys"
 LONG_HELP = (
-    "type words      sessions that hold all of them: title, tag, branch, folder, id, first prompt; then what was said",
+    (
+        "type words      sessions that hold all of them: title, tag, branch, folder, id, "
+        "first prompt; then what was said"
+    ),
     "Up Down PgUp PgDn Home End    move          Enter    opens          Esc, Ctrl+C    closes",
     "Tab             what the preview shows: outline, lineage, table of all ways",
     "Ctrl+A          all projects, or this one alone          Ctrl+U    forget the words",
     "Ctrl+B          undo compaction: opens a fork from before it",
-    "Ctrl+Y          copy the command that starts the client          F1, and ? where no word is typed    these lines",
+    (
+        "Ctrl+Y          copy the command that starts the client          F1, and ? where no "
+        "word is typed    these lines"
+    ),
 )
 BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: the table takes 78
 BELOW = 18  # rows of a terminal from which on the preview stands below the list
@@ -82,7 +105,8 @@ STYLE = Style.from_dict(
 class Offered(NamedTuple):
     """What there is to choose from: the sessions of a listing, which is given whether all projects are meant.
 
-    ``deeds`` are what further keys do with the session that is marked, ``contents`` looks into what was said.
+    ``deeds`` are what further keys do with the session that is marked, ``contents`` looks into what
+    was said.
     """
 
     sessions: Listing
@@ -94,7 +118,9 @@ class Offered(NamedTuple):
 class Chooser:
     """The screen on which somebody makes a choice."""
 
-    def __init__(self, offered: Offered, where: Where, *, typed: str = "", everywhere: bool = False) -> None:
+    def __init__(
+        self, offered: Offered, where: Where, *, typed: str = "", everywhere: bool = False
+    ) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
         self.message = ""
@@ -103,7 +129,9 @@ class Chooser:
         self._offered = offered
         self._ending: signal.Signals | None = None
         look = offered.contents
-        self._contents = look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
+        self._contents = (
+            look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
+        )
         self._asked: Asked | None = None
         """What is being looked for in what was said."""
         self._behind = 0
@@ -126,7 +154,10 @@ class Chooser:
         self.app.after_render += self._painted
 
     def run(self) -> ListedSession | None:
-        """Return the session that was chosen, None if the user left. Ends the process after a signal."""
+        """Return the session that was chosen, None if the user left.
+
+        Ends the process after a signal.
+        """
         before = threading.excepthook
         threading.excepthook = self._fell
         try:
@@ -144,7 +175,9 @@ class Chooser:
             if self._contents is not None:
                 self._contents.stop()
         if self._ending is not None:
-            os.kill(os.getpid(), self._ending)  # now that the screen is given back, as if nobody had caught it
+            os.kill(
+                os.getpid(), self._ending
+            )  # now that the screen is given back, as if nobody had caught it
         return chosen
 
     def head(self) -> str:
@@ -153,7 +186,11 @@ class Chooser:
         shown, count = len(self.choices.fitting), self.choices.count
         said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
         more = "" if self._loading is not None and self._loading.done else " ..."
-        behind = f" · {plural(self._behind, 'file')} not indexed yet" if self._behind and self._typed.text else ""
+        behind = (
+            f" · {plural(self._behind, 'file')} not indexed yet"
+            if self._behind and self._typed.text
+            else ""
+        )
         return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:
@@ -161,8 +198,16 @@ class Chooser:
         if self._loading is None or not self._loading.done:
             return "  looking for sessions ..."
         if self.choices.count:
-            return "  Looking in what was said ..." if self._asked else "  No session holds these words."
-        return "  No session here." if self.everywhere else "  No session of this project: Ctrl+A lists all projects."
+            return (
+                "  Looking in what was said ..."
+                if self._asked
+                else "  No session holds these words."
+            )
+        return (
+            "  No session here."
+            if self.everywhere
+            else "  No session of this project: Ctrl+A lists all projects."
+        )
 
     def preview(self, row: ListedSession) -> Sequence[str]:
         """The lines of the preview of a session."""
@@ -177,7 +222,8 @@ class Chooser:
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
-        # Eager: alone it would wait for what could follow. Sequences that begin with it are swallowed (sequences).
+        # Eager: alone it would wait for what could follow. Sequences that begin with it are
+        # swallowed (sequences).
         keys.add("escape", eager=True)(lambda _event: self._leave(None))
         nothing_typed = Condition(lambda: not self._typed.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._leave(None))
@@ -213,7 +259,11 @@ class Chooser:
 
     def _do(self, deed: Deed) -> None:
         """Show what a deed says of the session that is chosen, or leave with the one that it made."""
-        done = deed(self.choices.chosen_session, self.message) if self.choices.chosen_session is not None else ""
+        done = (
+            deed(self.choices.chosen_session, self.message)
+            if self.choices.chosen_session is not None
+            else ""
+        )
         if isinstance(done, str):
             self.message = done
         else:
@@ -248,7 +298,9 @@ class Chooser:
         self.choices = Choices(self._typed.text)
         self._ask()
         listing = self._offered.sessions(self.everywhere)
-        self._loading = Loading(listing, lambda source, piece: self._soon(lambda: self._add(source, piece)))
+        self._loading = Loading(
+            listing, lambda source, piece: self._soon(lambda: self._add(source, piece))
+        )
 
     def _add(self, source: Loading, found: list[Listed]) -> None:
         if source is self._loading:
@@ -344,15 +396,22 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
         dont_extend_height=True,
     )
     beside = _shown_when(
-        lambda: place(*shown.size()).beside, _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS))
+        lambda: place(*shown.size()).beside,
+        _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
     below = _shown_when(
-        lambda: place(*shown.size()).below, _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2))
+        lambda: place(*shown.size()).below,
+        _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2)),
     )
-    line = _shown_when(lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside"))
+    line = _shown_when(
+        lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside")
+    )
     message = FormattedTextControl(lambda: [("class:message", shown.message)])
     said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)
-    rows = Window(_Lines(lambda width, height: _row_fragments(shown, width, height)), height=Dimension(min=1, weight=1))
+    rows = Window(
+        _Lines(lambda width, height: _row_fragments(shown, width, height)),
+        height=Dimension(min=1, weight=1),
+    )
 
     def foot() -> str:  # how to see all keys is said where there is room for them
         return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
@@ -378,12 +437,18 @@ def _shown_when(holds: Callable[[], bool], container: Container) -> Container:
 
 
 def _line_window(text: Callable[[], str], style: str) -> Window:
-    return Window(_Lines(lambda width, _: [(style, cut_to_columns(text(), width))]), height=1, dont_extend_height=True)
+    return Window(
+        _Lines(lambda width, _: [(style, cut_to_columns(text(), width))]),
+        height=1,
+        dont_extend_height=True,
+    )
 
 
 def _help_window(shown: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
-        return [("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)]
+        return [
+            ("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)
+        ]
 
     def height() -> Dimension:
         return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
@@ -399,7 +464,11 @@ def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, s
     lines = []
     for row, chosen in page:
         said = shown.choices.said_in(row)
-        line = hit_line(row, said, width, chosen=chosen) if said else session_line(row, width, now, chosen=chosen)
+        line = (
+            hit_line(row, said, width, chosen=chosen)
+            if said
+            else session_line(row, width, now, chosen=chosen)
+        )
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
@@ -407,7 +476,11 @@ def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, s
 def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
     """Where the words were said in a session that fits by that alone."""
     said = shown.choices.said_in(row)
-    return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)] if said else []
+    return (
+        ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)]
+        if said
+        else []
+    )
 
 
 def _preview_window(shown: Chooser, **size: object) -> Window:
@@ -416,7 +489,13 @@ def _preview_window(shown: Chooser, **size: object) -> Window:
         if row is None:
             return [("", "")]
         kinds = "  ".join(f"[{kind}]" if kind == shown.kind else kind for kind in KINDS)
-        text = [kinds, *session_facts(row), *_quote_of_row(shown, row, width), "", *shown.preview(row)]
+        text = [
+            kinds,
+            *session_facts(row),
+            *_quote_of_row(shown, row, width),
+            "",
+            *shown.preview(row),
+        ]
         styles = ["class:kind", "class:head"]
         return [
             (styles[at] if at < len(styles) else "", cut_to_columns(line, width))

@@ -1,6 +1,7 @@
 """Swallow what a terminal sends beside keys: replies, reports of focus, keys that nothing is bound to.
 
-Invariant: Escape is heard only where it was pressed alone; nothing that follows it in one breath is typed.
+Invariant: Escape is heard only where it was pressed alone; nothing that follows it in one breath is
+typed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ _WHOLE = re.compile(
 )
 """A whole sequence."""
 
-_WITH_ALT = re.compile(r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?")  # escape twice, which an arrow with Alt begins with, too
+_WITH_ALT = re.compile(
+    r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?"
+)  # escape twice, which an arrow with Alt begins with, too
 
 
 class KeysOnly(Vt100Parser):

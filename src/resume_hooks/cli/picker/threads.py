@@ -1,7 +1,7 @@
 """What the chooser's threads do: load the list, make previews, and find which sessions say what is typed.
 
-Nobody waits for them: not the first paint, not a key, hardly the leaving. None touches the screen; each gives what it
-found to a function that it was given.
+Nobody waits for them: not the first paint, not a key, hardly the leaving. None touches the screen;
+each gives what it found to a function that it was given.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ EVERY = 0.05  # seconds between two pieces of a listing
 class Loading:
     """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
 
-    def __init__(self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]) -> None:
+    def __init__(
+        self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]
+    ) -> None:
         self.done = False
         self._found = found
         self._take = take
@@ -80,7 +82,8 @@ class _Stopped(Exception):
 class ContentSearch:
     """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
 
-    ``folder`` is where the project is that is meant where not all are. The index is opened once, and stays open.
+    ``folder`` is where the project is that is meant where not all are. The index is opened once,
+    and stays open.
     """
 
     def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
@@ -147,7 +150,11 @@ class ContentSearch:
             if asked.everywhere not in searchers:
                 scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
                 searchers[asked.everywhere] = Searcher(index, scope, self._where)
-            self._told(Answer(asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind))
+            self._told(
+                Answer(
+                    asked, said_of(searchers[asked.everywhere], asked.text), index.outcome.behind
+                )
+            )
 
     def _next(self) -> Asked | None:
         """What to look for, once no key has come for a moment; None at the end."""
@@ -184,7 +191,9 @@ class Previews:
                 return made
             self._wanted = (kind, row)
             if self.thread is None:
-                self.thread = threading.Thread(target=self._run, name="resume-hooks-preview", daemon=True)
+                self.thread = threading.Thread(
+                    target=self._run, name="resume-hooks-preview", daemon=True
+                )
                 self.thread.start()
         return [READING]
 

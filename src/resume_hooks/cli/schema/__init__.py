@@ -1,6 +1,7 @@
 """The documented forms of ``--json``: the form of a verb is ``<Verb>Form`` in the module that its name leads to.
 
-A verb whose answer does not fit its form is a bug, found before a program reads it. docs/schema/ is made from them.
+A verb whose answer does not fit its form is a bug, found before a program reads it. docs/schema/ is
+made from them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from resume_hooks.cli.verb_table import class_name, form_module
 
 def form_of_verb(verb: str) -> type[BaseModel]:
     """The documented form of a verb's data."""
-    found: type[BaseModel] = getattr(importlib.import_module(form_module(verb)), f"{class_name(verb)}Form")
+    found: type[BaseModel] = getattr(
+        importlib.import_module(form_module(verb)), f"{class_name(verb)}Form"
+    )
     return found
 
 

@@ -33,17 +33,24 @@ class DeletedSession(Strict):
     title: str
     folder: Folder = deleted(lambda entry: entry.cwd)
     file: str = deleted(lambda entry: real(entry.place, Where()), "where its transcript belongs")
-    kept_in: str = deleted(lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved")
+    kept_in: str = deleted(
+        lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved"
+    )
     files: int = deleted(lambda entry: len(entry.parts))
     size: int = Field(description="bytes of all its files")
     ended: str = Field(description="when it was last written")
     deleted_at: str
-    complete: bool = Field(description="false: the delete was not finished; restore joins what it moved with the rest")
+    complete: bool = Field(
+        description="false: the delete was not finished; restore joins what it moved with the rest"
+    )
 
 
 TrashStray = Annotated[
     StrayFolder,
-    Like(size="bytes", gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged"),
+    Like(
+        size="bytes",
+        gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged",
+    ),
 ]
 
 
@@ -64,7 +71,9 @@ class DeleteForm(Strict):
     kept: str = Field(description="with --other-copies: the file that stays")
     copies: list[DeletedSession] = Field(description="with --other-copies: what else goes")
     emptied: list[DeletedSession] = Field(description="with --empty-trash: what is gone for good")
-    strays: list[TrashStray] = Field(description="with --empty-trash: what goes beside the sessions")
+    strays: list[TrashStray] = Field(
+        description="with --empty-trash: what goes beside the sessions"
+    )
     written: bool
 
 
@@ -73,17 +82,26 @@ class ArchivedNow(Strict):
 
     session_id: str = outcome(lambda each: each.session.session_id)
     file: str = outcome(lambda each: each.session.path)
-    result: str = Field(description="kept (archived for the first time), renewed, unchanged or failed")
+    result: str = Field(
+        description="kept (archived for the first time), renewed, unchanged or failed"
+    )
     why: str = Field(description="why it failed")
-    packed: bool = outcome(lambda each: each.result in {"kept", "renewed"}, "its pack was written by this archive")
+    packed: bool = outcome(
+        lambda each: each.result in {"kept", "renewed"}, "its pack was written by this archive"
+    )
     kept: KeptSession | None = outcome(lambda each: each.archived)
 
 
 class ArchiveForm(Strict):
-    """What was, or would be, archived; with --list what is; with --verify what is wrong; with --forget what went."""
+    """What was, or would be, archived; with --list what is; with --verify what is wrong.
+
+    With --forget what went.
+    """
 
     archived: list[ArchivedNow]
-    vault: list[KeptSession] = Field(description="with --list, --verify and --forget: the sessions that it is about")
+    vault: list[KeptSession] = Field(
+        description="with --list, --verify and --forget: the sessions that it is about"
+    )
     findings: list[
         Annotated[
             ArchiveFinding,
@@ -96,18 +114,26 @@ class ArchiveForm(Strict):
     verified: int = Field(description="with --verify: bytes that were read")
     unhashed: int = Field(description="always 0: every file has its hash")
     dropped: list[Annotated[Dropped, Like()]] = Field(
-        description="what went; with --list what did so lately, without titles, which are not remembered"
+        description=(
+            "what went; with --list what did so lately, without titles, which are not remembered"
+        )
     )
-    slim: ReceiptForm | None = Field(description="with --slim: the copy that was, or would be, made")
+    slim: ReceiptForm | None = Field(
+        description="with --slim: the copy that was, or would be, made"
+    )
     written: bool
 
 
 class RetrievedSession(Strict):
     """A session that came, or would come, back out of the vault."""
 
-    session_id: str = Field(description="what it has there: the old id, or a new one where that is taken")
+    session_id: str = Field(
+        description="what it has there: the old id, or a new one where that is taken"
+    )
     file: str = restored(lambda each: each.path)
-    files: int = restored(lambda each: len(each.pieces), "that were, or would be, written; 0: it is there already")
+    files: int = restored(
+        lambda each: len(each.pieces), "that were, or would be, written; 0: it is there already"
+    )
     kept: KeptSession = restored(lambda each: each.archived)
 
 
@@ -116,9 +142,14 @@ class RestoreForm(Strict):
 
     session: DeletedSession | None = Field(description="that came back out of the trash")
     kept: RetrievedSession | None = Field(description="that came back out of the vault")
-    trash: list[DeletedSession] = Field(description="what the trash holds, the newest first; empty with a locator")
+    trash: list[DeletedSession] = Field(
+        description="what the trash holds, the newest first; empty with a locator"
+    )
     vault: list[KeptSession] = Field(
-        description="what the vault alone holds, of a session or of its earlier states; empty with a locator"
+        description=(
+            "what the vault alone holds, of a session or of its earlier states; empty with a "
+            "locator"
+        )
     )
     strays: list[TrashStray] = Field(description="what else the trash holds; empty with a locator")
     written: bool

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Generic, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    create_model,
+    model_validator,
+)
 from pydantic_core import CoreSchema
 
 from resume_hooks.cli.with_fields import With
@@ -19,7 +26,10 @@ T = TypeVar("T")
 
 
 class Strict(BaseModel):
-    """No field beyond the documented ones; read from a dictionary, or from a value, by name or as ``Had`` says."""
+    """No field beyond the documented ones.
+
+    Read from a dictionary, or from a value, by name or as ``Had`` says.
+    """
 
     model_config = ConfigDict(extra="forbid")
 
@@ -49,7 +59,9 @@ class Had(Generic[T]):
         """A field, with its description unless its type has one."""
         source = _Source(get)
         return (
-            Field(description=description, json_schema_extra=source) if description else Field(json_schema_extra=source)
+            Field(description=description, json_schema_extra=source)
+            if description
+            else Field(json_schema_extra=source)
         )
 
 
@@ -66,15 +78,17 @@ class _Source:
 class Like:
     """Documents a field that holds a domain value: a form with the fields and types of that value.
 
-    ``fields`` change the form by name: a text describes a field, a type replaces the domain's or adds a field, a pair
-    does both, None leaves a field out.
+    ``fields`` change the form by name: a text describes a field, a type replaces the domain's or
+    adds a field, a pair does both, None leaves a field out.
     """
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
         self._form: type[Strict] | None = None
 
-    def __get_pydantic_core_schema__(self, source: type, handler: GetCoreSchemaHandler) -> CoreSchema:
+    def __get_pydantic_core_schema__(
+        self, source: type, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
         """Pydantic's hook: the form stands for the value."""
         if self._form is None:
             hints = get_type_hints(source)
@@ -82,7 +96,9 @@ class Like:
             for name, change in self._fields.items():
                 fields[name] = _field_definition(hints.get(name), change)
             kept = {name: field for name, field in fields.items() if field is not None}
-            self._form = create_model(source.__name__, __base__=Strict, __doc__=source.__doc__, **kept)
+            self._form = create_model(
+                source.__name__, __base__=Strict, __doc__=source.__doc__, **kept
+            )
         return handler.generate_schema(self._form)
 
 
@@ -96,7 +112,10 @@ def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
 
 
 def _encodable(value: Any) -> Any:
-    """A value without lone surrogates, which pydantic refuses; values of ours stay, since their own form reads them."""
+    """A value without lone surrogates, which pydantic refuses.
+
+    Values of ours stay, since their own form reads them.
+    """
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, dict):
@@ -145,4 +164,6 @@ Context = Annotated[
     ),
 ]
 Bytes = Annotated[int, Field(description="bytes")]
-LineNumbers = Annotated[list[int], Field(description="0-based numbers of lines that hold no JSON object")]
+LineNumbers = Annotated[
+    list[int], Field(description="0-based numbers of lines that hold no JSON object")
+]

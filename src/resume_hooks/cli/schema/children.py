@@ -26,11 +26,16 @@ class DigestForm(Strict):
     """A digest: entries by section, the most telling first."""
 
     sections: dict[
-        str, list[Annotated[DigestEntry, Like(ref="reference: session and record; empty where it is unknown")]]
+        str,
+        list[
+            Annotated[
+                DigestEntry, Like(ref="reference: session and record; empty where it is unknown")
+            ]
+        ],
     ]
-    talk: list[Annotated[TalkMessage, Like(ref="reference: session and record; empty where it is unknown")]] = Field(
-        description="what was said, oldest first, without calls and results"
-    )
+    talk: list[
+        Annotated[TalkMessage, Like(ref="reference: session and record; empty where it is unknown")]
+    ] = Field(description="what was said, oldest first, without calls and results")
     omitted: dict[str, int] = Field(description="entries that a section had no room for")
     git: str = Field(description="one line on the folder's repository")
     unread: int = Field(description="ancestors that were left out for their size")
@@ -55,7 +60,9 @@ class MaterialForm(Strict):
     """What a model would be given, and how often it would be asked."""
 
     records: int = Field(description="that say something, all of which are looked at")
-    shown: int = material(lambda found: len(found.numbers), "that the model would see, the long ones cut")
+    shown: int = material(
+        lambda found: len(found.numbers), "that the model would see, the long ones cut"
+    )
     characters: int
     tokens: int = Field(description="about")
     parts: int = material(lambda found: len(found.parts))
@@ -63,11 +70,16 @@ class MaterialForm(Strict):
 
 
 class CheckedForm(Strict):
-    """How a summary's sentences were found in the transcripts; those that claim nothing to look up are in neither."""
+    """How a summary's sentences were found in the transcripts.
+
+    Those that claim nothing to look up are in neither.
+    """
 
     sentences: int
     tied: int = Field(description="each with the record that has what it claims")
-    marked: int = Field(description="what they claim stands in no record, which is said behind them")
+    marked: int = Field(
+        description="what they claim stands in no record, which is said behind them"
+    )
 
 
 class SummaryForm(Strict):
@@ -75,7 +87,9 @@ class SummaryForm(Strict):
 
     included: bool
     model: str = Field(description="the one that was asked for")
-    failure: str | None = Field(description="why it is missing; the child then holds the digest alone")
+    failure: str | None = Field(
+        description="why it is missing; the child then holds the digest alone"
+    )
     material: MaterialForm | None = Field(description="of a dry run")
     spent: SpentForm | None = Field(description="null in a dry run")
     checked: CheckedForm | None = Field(description="null where there is no summary")
@@ -108,8 +122,12 @@ class SavingsForm(Strict):
     characters_per_token: float = trimmed(lambda trim: trim.savings.ratio)
     rules: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.rules)
     tools: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.tools)
-    largest: list[Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]] = trimmed(
-        lambda trim: [With(piece, {"original": str(piece.original)}) for piece in trim.savings.largest]
+    largest: list[
+        Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]
+    ] = trimmed(
+        lambda trim: [
+            With(piece, {"original": str(piece.original)}) for piece in trim.savings.largest
+        ]
     )
 
 
@@ -117,8 +135,12 @@ class SmartChoice(Strict):
     """A content that goes."""
 
     record: int = Field(description="0-based line in the parent's file")
-    address: list[int | str] = Field(description="keys and indexes that lead to the content in its record")
-    digest: str = Field(description="SHA-256 of the content; a plan counts for this very content only")
+    address: list[int | str] = Field(
+        description="keys and indexes that lead to the content in its record"
+    )
+    digest: str = Field(
+        description="SHA-256 of the content; a plan counts for this very content only"
+    )
     by: str = Field(description="the rule that gave it up, or smart: the model")
     description: str = Field(description="the model's; it stands in the placeholder")
     rationale: str = Field(description="the model's")
@@ -131,8 +153,12 @@ class SmartChoice(Strict):
 class SmartPlanForm(Strict):
     """What `trim --smart` takes out, from which it can be made again."""
 
-    rules: list[str] = Field(min_length=1, description="the rules that acted before the model was asked")
-    keep_recent: int | None = Field(ge=0, le=10_000, description="turns that stay as they are; null: the usual")
+    rules: list[str] = Field(
+        min_length=1, description="the rules that acted before the model was asked"
+    )
+    keep_recent: int | None = Field(
+        ge=0, le=10_000, description="turns that stay as they are; null: the usual"
+    )
     choices: list[SmartChoice]
     spent: SpentForm
 
@@ -141,9 +167,15 @@ class TrimForm(ReceiptForm):
     """The receipt of a trim; no id and no file where it would not pay."""
 
     savings: SavingsForm
-    in_place: bool = Field(default=False, description="the session's own file was, or would be, rewritten")
-    backup: str | None = Field(default=None, description="the exact copy that a trim in place kept of the file")
-    smart: SmartPlanForm | None = Field(default=None, description="with --smart: the plan, which --plan takes")
+    in_place: bool = Field(
+        default=False, description="the session's own file was, or would be, rewritten"
+    )
+    backup: str | None = Field(
+        default=None, description="the exact copy that a trim in place kept of the file"
+    )
+    smart: SmartPlanForm | None = Field(
+        default=None, description="with --smart: the plan, which --plan takes"
+    )
 
 
 untrimmed = Had[UntrimPlan]()
@@ -171,11 +203,16 @@ class CutForm(Strict):
     """Where a conversation was cut."""
 
     asked: str = Field(description="the place in words")
-    reference: str = Field(description="the last record of the parent that is kept: session and 0-based line")
-    moved: bool = cut(
-        lambda each: each.moved != 0, "the place that was asked for would have split a tool call, or an answer"
+    reference: str = Field(
+        description="the last record of the parent that is kept: session and 0-based line"
     )
-    turn: int | None = Field(description="the turn that the copy ends in; null where only the file's end was read")
+    moved: bool = cut(
+        lambda each: each.moved != 0,
+        "the place that was asked for would have split a tool call, or an answer",
+    )
+    turn: int | None = Field(
+        description="the turn that the copy ends in; null where only the file's end was read"
+    )
 
 
 class ForkForm(ReceiptForm):

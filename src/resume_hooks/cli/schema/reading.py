@@ -30,7 +30,9 @@ class RecordText(Strict):
     truncated: bool = Field(description="the record that was asked for held a placeholder")
     characters: int = Field(description="of the whole text")
     text: str = Field(description="a page of it; as a rule a page ends before a line at the margin")
-    next_skip: int | None = Field(description="where the next page begins, for --skip; null on the last page")
+    next_skip: int | None = Field(
+        description="where the next page begins, for --skip; null on the last page"
+    )
 
 
 class PassageRow(Strict):
@@ -42,7 +44,8 @@ class PassageRow(Strict):
         "0-based line; null in pages, where lines are not counted",
     )
     turn: int | None = passage(
-        lambda one: one.turn if one.turn >= 0 else None, "counted by prompts in the order of the file; null in pages"
+        lambda one: one.turn if one.turn >= 0 else None,
+        "counted by prompts in the order of the file; null in pages",
     )
     uuid: str
     kind: str = passage(lambda one: one.shown.kind)
@@ -50,9 +53,13 @@ class PassageRow(Strict):
     speaker: str = Field(description="whose words these are, of what tool the result is")
     timestamp: str
     tool: Tool = passage(lambda one: one.shown.tool)
-    target: str = passage(lambda one: one.shown.target, "what the call is about: a file, a command...")
+    target: str = passage(
+        lambda one: one.shown.target, "what the call is about: a file, a command..."
+    )
     failed: bool = Field(description="a failed result of a tool, or an error of the API")
-    calls: list[str] = Field(description="references of the calls that a failed record answers, with --errors")
+    calls: list[str] = Field(
+        description="references of the calls that a failed record answers, with --errors"
+    )
     characters: int = Field(description="of the record's whole text")
     text: str = Field(description="shortened where --max-chars asks for it")
 
@@ -76,7 +83,9 @@ class CommandRow(Strict):
     timestamp: str
     command: str
     state: Literal["ok", "failed", "interrupted", "rejected", "background", "unanswered"]
-    exit_code: int | None = Field(description="where the client wrote it down, which it does of failures")
+    exit_code: int | None = Field(
+        description="where the client wrote it down, which it does of failures"
+    )
 
 
 class ShellCommands(Strict):
@@ -93,7 +102,10 @@ class PageEvent(PassageRow):
     """A record on a page."""
 
     id: str = Field(
-        description="what --before takes: <session>:<uuid>@<byte>, or <session>:@<byte> for a record without a uuid"
+        description=(
+            "what --before takes: <session>:<uuid>@<byte>, or <session>:@<byte> for a record "
+            "without a uuid"
+        )
     )
 
 
@@ -107,7 +119,10 @@ class EventPage(Strict):
 
 
 class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
-    """A record; with --before or --after, --turns or --errors several; with --commands or --page what these name."""
+    """A record; with --before or --after, --turns or --errors several.
+
+    With --commands or --page what these name.
+    """
 
 
 class OutlineCompaction(Strict):
@@ -149,7 +164,10 @@ class OutlineForm(Strict):
                 growth="what the turn added to it; null where that is not known",
                 place=(
                     Literal["live", "compacted", "branch"],
-                    "live: sent on resume, or some of it; compacted: before a compaction; branch: on an abandoned one",
+                    (
+                        "live: sent on resume, or some of it; compacted: before a "
+                        "compaction; branch: on an abandoned one"
+                    ),
                 ),
             ),
         ]

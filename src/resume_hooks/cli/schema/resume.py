@@ -8,7 +8,15 @@ from pydantic import Field
 
 from resume_hooks.cli.schema.base import Commands, Context, Had, Like, Strict
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive.compare import OUTPUT, Advice, Comparison, Estimate, Rates, SizeEstimate, rates_of
+from resume_hooks.derive.compare import (
+    OUTPUT,
+    Advice,
+    Comparison,
+    Estimate,
+    Rates,
+    SizeEstimate,
+    rates_of,
+)
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import original
 from resume_hooks.transcripts.api_usage import Traffic
@@ -25,10 +33,15 @@ class Cache(Strict):
 
     warm: bool
     lifetime_seconds: int = compared(
-        lambda found: found.traffic.lifetime, "300 or 3600, as its requests ask for; 0 where they use no cache"
+        lambda found: found.traffic.lifetime,
+        "300 or 3600, as its requests ask for; 0 where they use no cache",
     )
-    age_seconds: int | None = compared(lambda found: found.age, "since its last request; null where none was counted")
-    tokens: int = compared(lambda found: found.traffic.cached if found.warm else 0, "that going on would read from it")
+    age_seconds: int | None = compared(
+        lambda found: found.age, "since its last request; null where none was counted"
+    )
+    tokens: int = compared(
+        lambda found: found.traffic.cached if found.warm else 0, "that going on would read from it"
+    )
 
 
 class TypicalTurn(Strict):
@@ -36,7 +49,8 @@ class TypicalTurn(Strict):
 
     requests: int
     tokens: int | None = traffic(
-        lambda seen: seen.growth or None, "added to the context; null where too few turns were counted"
+        lambda seen: seen.growth or None,
+        "added to the context; null where too few turns were counted",
     )
 
 
@@ -46,7 +60,8 @@ class RateTable(Strict):
     input: float = rates(lambda _: 1.0)
     cache_read: float = rates(lambda each: each.read)
     uncached: float = rates(
-        lambda each: each.write, "a token that is not cached, written to the cache if the session has one"
+        lambda each: each.write,
+        "a token that is not cached, written to the cache if the session has one",
     )
     output: float = rates(lambda _: OUTPUT)
 
@@ -54,16 +69,21 @@ class RateTable(Strict):
 class SizeRow(Strict):
     """A size that a handoff can have: what it carries, and what its first request costs, in input tokens."""
 
-    size: str = of_size(lambda each: each.carries.size, "as `handoff --size` takes it; `all` is a fork")
+    size: str = of_size(
+        lambda each: each.carries.size, "as `handoff --size` takes it; `all` is a fork"
+    )
     after: int = of_size(lambda each: each.carries.after, "tokens of context after it")
     whole: int = of_size(
         lambda each: each.carries.whole,
         "tokens that an opening without a limit would have; 0 where that was not measured",
     )
     cut: int | None = of_size(
-        lambda each: each.carries.cut, "of these, tokens that stay behind; null where that was not measured"
+        lambda each: each.carries.cut,
+        "of these, tokens that stay behind; null where that was not measured",
     )
-    has_calls: bool = of_size(lambda each: each.carries.has_calls, "nothing is cut, and the latest calls fit, too")
+    has_calls: bool = of_size(
+        lambda each: each.carries.has_calls, "nothing is cut, and the latest calls fit, too"
+    )
     warm: int = Field(description="while the session's cache is warm")
     cold: int = Field(description="once it is cold")
 
@@ -77,7 +97,10 @@ class ResumeForm(Strict):
     context: Context
     cache: Cache = compared(lambda found: found)
     typical_turn: TypicalTurn = compared(lambda found: found.traffic)
-    base: Annotated[FirstRequest, Like(shared="of these, tokens that all sessions share in the cache while it is warm")]
+    base: Annotated[
+        FirstRequest,
+        Like(shared="of these, tokens that all sessions share in the cache while it is warm"),
+    ]
     rates: RateTable = compared(lambda found: rates_of(found.traffic.lifetime))
     estimates: list[
         Annotated[
@@ -87,8 +110,14 @@ class ResumeForm(Strict):
                 after="tokens of context after it",
                 uncached="tokens not cached: of the next turn, and of what a model reads before it",
                 next_turn="what the next turn costs, in input tokens, without its answers",
-                pays_after="turns after which it has cost less than going on; null for never, and for going on",
-                warm="what its first request costs while the session's cache is warm, in input tokens",
+                pays_after=(
+                    "turns after which it has cost less than going on; null for never, and "
+                    "for going on"
+                ),
+                warm=(
+                    "what its first request costs while the session's cache is warm, in "
+                    "input tokens"
+                ),
                 cold="the same once the cache is cold",
             ),
         ]
@@ -98,12 +127,20 @@ class ResumeForm(Strict):
         description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
         "that there is nothing to trim"
     )
-    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = compared(
-        lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}), "null while there is room"
+    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = (
+        compared(
+            lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}),
+            "null while there is room",
+        )
     )
-    recommendation: Literal["go on", "trim", "handoff"] = Field(description="the way that fits best")
+    recommendation: Literal["go on", "trim", "handoff"] = Field(
+        description="the way that fits best"
+    )
     prompts_left: int | None = Field(
-        description="about how many typical turns fit before the client compacts; null where too few were counted"
+        description=(
+            "about how many typical turns fit before the client compacts; null where too few "
+            "were counted"
+        )
     )
     commands: Commands
 
@@ -112,6 +149,8 @@ class ContinueForm(Strict):
     """A session to go on in."""
 
     session_id: str
-    parent_session_id: str | None = Field(description="the session that was forked; null without --fork")
+    parent_session_id: str | None = Field(
+        description="the session that was forked; null without --fork"
+    )
     folder: str = Field(description="where the client is started")
     commands: Commands

@@ -25,7 +25,9 @@ class SearchForm(Strict):
 
     query: str
     also: list[str] = Field(description="the further wordings, of --or")
-    scope: str = Field(description="all, session, lineage, or the folder whose project was searched")
+    scope: str = Field(
+        description="all, session, lineage, or the folder whose project was searched"
+    )
     how: str
     nothing_close: bool = Field(description="no hit is more than weak: ask again in other words")
     suggestions: list[str] = Field(
@@ -46,7 +48,10 @@ class SearchForm(Strict):
                 turn="by prompts in the file's order, from 1; 0 before the first",
                 words="of the query, found in the turn",
                 confidence="how likely it answers, 0 to 1, as measured",
-                found_by="the wordings that found it, where there were several: 1 is query, 2 the first of also",
+                found_by=(
+                    "the wordings that found it, where there were several: 1 is query, 2 the "
+                    "first of also"
+                ),
                 sessions="all that hold the record, the one it was first said in first",
                 same="further turns that say the very same",
                 commands=SearchCommands,
@@ -55,6 +60,8 @@ class SearchForm(Strict):
     ]
     helpers_left_out: int
     provisional: list[Annotated[Provisional, Like()]] = Field(
-        description="sessions that are not indexed yet, by the words in their files, what holds most first"
+        description=(
+            "sessions that are not indexed yet, by the words in their files, what holds most first"
+        )
     )
     unread: int = Field(description="files that are not indexed yet, and may hold what was meant")

@@ -31,9 +31,12 @@ class KeptSession(Strict):
     session_id: str
     title: str
     folder: Folder = archived(lambda kept: kept.cwd)
-    file: str = archived(lambda kept: real(kept.place, Where(), kept.home), "where its transcript belongs")
+    file: str = archived(
+        lambda kept: real(kept.place, Where(), kept.home), "where its transcript belongs"
+    )
     present: bool = archived(
-        lambda kept: os.path.lexists(real(kept.place, Where(), kept.home)), "whether the client has it there, too"
+        lambda kept: os.path.lexists(real(kept.place, Where(), kept.home)),
+        "whether the client has it there, too",
     )
     kept_in: str = archived(lambda kept: kept.folder, "its folder in the vault")
     form: str = archived(lambda _: "packed", "packed")
@@ -54,9 +57,15 @@ class EndContext(Strict):
 
     tokens: int | None = Field(description="null where the end does not tell")
     window: int
-    window_known: bool = Field(description="false where nothing tells it: window is the smallest that it can be")
-    measured: bool = Field(description="counted by the API; else what a child came to when it was made")
-    percent: int | None = Field(description="of the window without its answer; null where that is not known")
+    window_known: bool = Field(
+        description="false where nothing tells it: window is the smallest that it can be"
+    )
+    measured: bool = Field(
+        description="counted by the API; else what a child came to when it was made"
+    )
+    percent: int | None = Field(
+        description="of the window without its answer; null where that is not known"
+    )
 
 
 class SessionRow(Strict):
@@ -73,14 +82,20 @@ class SessionRow(Strict):
     created: str
     ended: str
     size: Bytes
-    turns: int | None = Field(description="counted by prompts; null where neither the ends nor the index tell")
+    turns: int | None = Field(
+        description="counted by prompts; null where neither the ends nor the index tell"
+    )
     turns_at_least: int
     context: EndContext = listed(lambda row: row)
     kind: str = Field(description=KIND)
     derivation_type: Literal["original", "trimmed", "continued"]
     parent_session_id: str | None = listed(lambda row: row.parent_id)
-    expires_days: int | None = Field(description="whole days until the client may delete it; null for never")
-    expires_at: str | None = Field(description="the instant from which on the client may delete it; null for never")
+    expires_days: int | None = Field(
+        description="whole days until the client may delete it; null for never"
+    )
+    expires_at: str | None = Field(
+        description="the instant from which on the client may delete it; null for never"
+    )
     kept: bool = Field(description="the vault has it, too")
     open: bool = Field(description="in a running client, or may be")
     commands: Commands
@@ -89,7 +104,9 @@ class SessionRow(Strict):
 class SubagentRow(Strict):
     """A sub-agent that has a transcript."""
 
-    locator: str = Field(description="<session id>/agent-<id>; handoff, fork, outline and read take it")
+    locator: str = Field(
+        description="<session id>/agent-<id>; handoff, fork, outline and read take it"
+    )
     session_id: str = Field(description="the session that started it")
     session_file: str = Field(description="the file that holds its records")
     kind: str = Field(description="which agent; empty where nothing tells")
@@ -104,10 +121,18 @@ class SessionsForm(Strict):
     scope: str = Field(description="all, or the folder whose project was meant")
     offset: int
     more: bool = Field(description="others follow these")
-    files: int = Field(description="session files there, before any was left out: helpers, empty ones, others' folders")
-    helpers: int = Field(description="headless runs of a single question left out up to here; --helpers lists them")
+    files: int = Field(
+        description=(
+            "session files there, before any was left out: helpers, empty ones, others' folders"
+        )
+    )
+    helpers: int = Field(
+        description="headless runs of a single question left out up to here; --helpers lists them"
+    )
     sessions: list[SessionRow]
-    archived: list[KeptSession] = Field(description="with --archived: those that only the vault has")
+    archived: list[KeptSession] = Field(
+        description="with --archived: those that only the vault has"
+    )
     subagents: list[SubagentRow] = Field([], description="with --subagents: these alone")
 
 
@@ -119,17 +144,25 @@ LineageRow = Annotated[
         kind=KIND,
         status=(
             Literal["present", "kept", "prompts", "missing", "team", "private"],
-            "kept: as an archived copy; prompts: they alone are left; team: a server has it; private: it won't say",
+            (
+                "kept: as an archived copy; prompts: they alone are left; team: a server has "
+                "it; private: it won't say"
+            ),
         ),
         owner="with --team: whose it is; empty for what is here",
         size="bytes",
-        subagent="the sub-agent of its parent's whose work it goes on with; empty for the parent's own",
+        subagent=(
+            "the sub-agent of its parent's whose work it goes on with; empty for the parent's own"
+        ),
     ),
 ]
 
 
 class LineageForm(Strict):
-    """Ancestors, oldest first, the session itself last; or the first alone; or what came from it, parents first."""
+    """Ancestors, oldest first, the session itself last; or the first alone.
+
+    Or what came from it, parents first.
+    """
 
     rows: list[LineageRow]
 
@@ -137,7 +170,9 @@ class LineageForm(Strict):
 class InfoForm(Strict):
     """The session that a locator names, and what it holds."""
 
-    kept: bool = Field(description="the client's file is gone: session_file is a copy, which may go again")
+    kept: bool = Field(
+        description="the client's file is gone: session_file is a copy, which may go again"
+    )
     form: Literal["packed"] | None
     kept_at: str | None
     agent: AgentName

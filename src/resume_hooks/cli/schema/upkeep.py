@@ -40,7 +40,8 @@ class FsckSession(Strict):
         ]
     ] = report(
         lambda each: [
-            With(kind, {"count": len(found), "findings": found[: findings.LISTED]}) for kind, found in each.groups
+            With(kind, {"count": len(found), "findings": found[: findings.LISTED]})
+            for kind, found in each.groups
         ]
     )
 
@@ -49,7 +50,9 @@ class FsckForm(Strict):
     """The sessions looked at; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
-    unlistable: list[str] = Field(description="project folders that can't be listed: nothing in them was looked at")
+    unlistable: list[str] = Field(
+        description="project folders that can't be listed: nothing in them was looked at"
+    )
     repair: ReceiptForm | None
     lost: list[str] = Field(description="what the repaired child could not keep")
 
@@ -75,8 +78,14 @@ class InstallForm(Strict):
 
     plugin: str
     commands: list[str]
-    ran: bool = Field(description="false: --dry-run, or claude is not on PATH and the commands are for the user to run")
-    goes: list[str] = Field(description="files and folders of ours that --purge removed, or would remove")
+    ran: bool = Field(
+        description=(
+            "false: --dry-run, or claude is not on PATH and the commands are for the user to run"
+        )
+    )
+    goes: list[str] = Field(
+        description="files and folders of ours that --purge removed, or would remove"
+    )
     stays: list[str] = Field(description="files and folders that are still there, or would be")
     script: str = Field(description="with --completion: what makes the shell complete")
 
@@ -118,7 +127,11 @@ class BugReport(Strict):
 class DoctorForm(Strict):
     """The findings of doctor, in the order checked."""
 
-    findings: list[Annotated[Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")]]
+    findings: list[
+        Annotated[
+            Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")
+        ]
+    ]
     report: BugReport | None = Field(description="with --bundle")
     file: str = Field(description="where the report was written; empty where it was not")
     index: (

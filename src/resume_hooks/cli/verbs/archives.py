@@ -22,11 +22,12 @@ from resume_hooks.cli.options import (
 class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
-    The trash lies in the state folder; ``restore`` brings a session back as it was. Only --empty-trash removes anything
-    for good.
+    The trash lies in the state folder; ``restore`` brings a session back as it was. Only
+    --empty-trash removes anything for good.
 
-    A session that lies in several project folders is resumed by no client from another folder. --other-copies keeps
-    the copy that holds all that the others hold, or the one that SESSION names by its path.
+    A session that lies in several project folders is resumed by no client from another folder.
+    --other-copies keeps the copy that holds all that the others hold, or the one that SESSION names
+    by its path.
 
     \b
     Examples:
@@ -36,13 +37,17 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
       resume-hooks delete --empty-trash --older-than 30
     """
 
-    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
+    locator: str | None = argument(
+        metavar="[SESSION]", required=False, shell_complete=complete_locator
+    )
     of_parts: Any = OF_PARTS
     empty_trash: bool = flag(help="Remove what lies in the trash, for good.")
     older_than: int | None = option(
         type=click.IntRange(0), metavar="DAYS", help="With --empty-trash: deleted so long ago."
     )
-    damaged: bool = flag(help="With --empty-trash: also folders without a readable manifest, of any age.")
+    damaged: bool = flag(
+        help="With --empty-trash: also folders without a readable manifest, of any age."
+    )
     yes: bool = YES
     force: bool = flag(help="Even while a client has the session open.")
     dry_run: bool = DRY_RUN
@@ -55,10 +60,11 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
     --forget, SESSION names an archived one.
 
-    With --slim, for a session so large that the client hangs over it: once the archived copy was read back, a child of
-    its live conversation is made in which placeholders stand for images and for contents of 10,000 characters and
-    more. SESSION stays as it is; ``delete`` takes it away, ``read`` and ``untrim`` find the contents in the vault all
-    the same, ``restore`` brings it back byte for byte.
+    With --slim, for a session so large that the client hangs over it: once the archived copy was
+    read back, a child of its live conversation is made in which placeholders stand for images and
+    for contents of 10,000 characters and more. SESSION stays as it is; ``delete`` takes it away,
+    ``read`` and ``untrim`` find the contents in the vault all the same, ``restore`` brings it back
+    byte for byte.
 
     \b
     Examples:
@@ -71,15 +77,22 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
       resume-hooks archive --slim 5e12a303
     """
 
-    locators: tuple[str, ...] = argument(nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator)
+    locators: tuple[str, ...] = argument(
+        nargs=-1, metavar="[SESSION]...", shell_complete=complete_locator
+    )
     project: bool = flag(help="Every session of this project.")
     everywhere: bool = flag("--all", help="Every session of every project.")
     verifying: bool = flag(
         "--verify",
-        help="Read all copies, packed ones in the trash too, and compare them; ends with 1 if one is damaged.",
+        help=(
+            "Read all copies, packed ones in the trash too, and compare them; ends with 1 if "
+            "one is damaged."
+        ),
     )
     listing: bool = flag("--list", help="List the copies.")
-    forgetting: bool = flag("--forget", help="Remove the copies of SESSION; the client's files stay.")
+    forgetting: bool = flag(
+        "--forget", help="Remove the copies of SESSION; the client's files stay."
+    )
     slim: bool = flag(help="Then make a copy of SESSION without large images and tool outputs.")
     yes: bool = flag(help="With --forget: do not ask.")
     dry_run: bool = DRY_RUN
@@ -88,10 +101,10 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
 class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
     """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
 
-    SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a pull request, or
-    the path that its file had; of a session that was deleted more than once, or of an earlier state in the vault,
-    ID@INSTANT, as --list shows it. What lies in its place by now is never written over: out of the vault it
-    comes under a new id then.
+    SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a
+    pull request, or the path that its file had; of a session that was deleted more than once, or of
+    an earlier state in the vault, ID@INSTANT, as --list shows it. What lies in its place by now is
+    never written over: out of the vault it comes under a new id then.
 
     \b
     Examples:

@@ -15,9 +15,10 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    The session itself is only read. The new one is checked as read back before its id is printed. --size says how much
-    it carries: 1k has the lists and the last answer, 12k as a rule the whole talk, 24k also the latest calls with their
-    results, all is a copy. With the setting handoff_dir each handoff also writes a document.
+    The session itself is only read. The new one is checked as read back before its id is printed.
+    --size says how much it carries: 1k has the lists and the last answer, 12k as a rule the whole
+    talk, 24k also the latest calls with their results, all is a copy. With the setting handoff_dir
+    each handoff also writes a document.
 
     \b
     Examples:
@@ -33,10 +34,12 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
 
     next_step: str = option("-n", default="", help="What the fresh session is to do first.")
     new_task: str | None = option(
-        metavar="TASK", help="Something else than before: goal, todos, plan and task list stay behind."
+        metavar="TASK",
+        help="Something else than before: goal, todos, plan and task list stay behind.",
     )
     size: str | None = option(
-        metavar="SIZE", help="How much it carries: 1k to 48k tokens, or all; by default handoff_size."
+        metavar="SIZE",
+        help="How much it carries: 1k to 48k tokens, or all; by default handoff_size.",
     )
     show: bool = flag("--print", help="Print what a child would be told; write nothing.")
     full: bool = flag(help="With --print: all that could be carried, whatever the size.")
@@ -48,9 +51,10 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
 class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     """Make a fresh session that holds the lineage of SESSION, a digest of it, and a summary by a model.
 
-    The model is asked through the client, without tools and without a session. It reads SESSION in up to three parts;
-    the session itself is only read. Where it gives no answer the digest alone is in the child, and the receipt says
-    why. A dry run asks no model. The child is checked as read back before its id is printed.
+    The model is asked through the client, without tools and without a session. It reads SESSION in
+    up to three parts; the session itself is only read. Where it gives no answer the digest alone is
+    in the child, and the receipt says why. A dry run asks no model. The child is checked as read
+    back before its id is printed.
 
     \b
     Examples:
@@ -63,15 +67,20 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     prompt: str = option("-p", default="", help="What the summary should stress, in your words.")
     quick: bool = flag(help="Lineage only, no model is asked.")
     with_summary: bool = flag(help="Ask a model, which is the default.")
-    model: str | None = option(help="The model that writes it; by default summary_model, of other agents their own.")
-    timeout: int | None = option(type=click.IntRange(1), help="Seconds for all of it; by default 120.")
+    model: str | None = option(
+        help="The model that writes it; by default summary_model, of other agents their own."
+    )
+    timeout: int | None = option(
+        type=click.IntRange(1), help="Seconds for all of it; by default 120."
+    )
 
 
 class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
     """Make a child of SESSION in which old tool output and other long contents are placeholders.
 
-    The session itself is only read, unless you say --in-place. Each placeholder says where its original is; nothing
-    is lost. Without a --keep-recent the last turns stay as they are, and of a very long turn its last tool results.
+    The session itself is only read, unless you say --in-place. Each placeholder says where its
+    original is; nothing is lost. Without a --keep-recent the last turns stay as they are, and of a
+    very long turn its last tool results.
 
     \b
     Rules, the least useful contents first:
@@ -86,12 +95,12 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
       pasted       the middle of long pastes in prompts
       assistant    long answers of the model, with --assistant
 
-    With --smart rules give up what is certain: files read again or changed later, repeated
-    outputs, failures that were mended, thinking of finished turns. A model, asked through the client without tools,
-    chooses among the rest. With -p all of it is for the model to choose, as your words say. Your prompts, the recent
-    turns and the last words of each turn stay. The plan is shown first; without a terminal nothing is written unless
-    you say --yes. A dry run asks the model too, which costs. To write what it showed: --json > plan.json, then --plan
-    plan.json.
+    With --smart rules give up what is certain: files read again or changed later, repeated outputs,
+    failures that were mended, thinking of finished turns. A model, asked through the client without
+    tools, chooses among the rest. With -p all of it is for the model to choose, as your words say.
+    Your prompts, the recent turns and the last words of each turn stay. The plan is shown first;
+    without a terminal nothing is written unless you say --yes. A dry run asks the model too, which
+    costs. To write what it showed: --json > plan.json, then --plan plan.json.
 
     \b
     Examples:
@@ -109,14 +118,20 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
     threshold: tuple[str, ...] = option(
         multiple=True, help="Characters an output may have: 500, or of one tool: Read=2000."
     )
-    keep_recent: int | None = option(type=click.IntRange(0), help="Turns at the end that stay as they are.")
-    assistant: int = option(type=int, default=0, help="Also trim the first N long answers; -N: all but the last N.")
+    keep_recent: int | None = option(
+        type=click.IntRange(0), help="Turns at the end that stay as they are."
+    )
+    assistant: int = option(
+        type=int, default=0, help="Also trim the first N long answers; -N: all but the last N."
+    )
     target_tokens: int | None = option(
         type=click.IntRange(1), help="Trim the least useful contents first, until this is reached."
     )
     only: str | None = option(help="Apply these rules alone (listed above).")
     skip: str | None = option(help="Leave these rules out.")
-    min_savings: int = option(type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens.")
+    min_savings: int = option(
+        type=click.IntRange(0), default=MIN_SAVINGS, show_default=True, help="Tokens."
+    )
     in_place: bool = flag(help="Rewrite the session's own file, after a backup; no child is made.")
     force: bool = flag(help="With --in-place: even while a client has the session open.")
     of_parts: Any = OF_PARTS
@@ -127,13 +142,13 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
 
     SESSION may be a sub-agent, <session>/agent-<id>, which then is a session of its own.
 
-    The session itself is only read. What is sent of the copy is what would be sent of the session. A cut never parts
-    a tool call from its answer: it moves to the nearest place that does not, and says so. A record from before a
-    compaction, or on an abandoned branch, gives the conversation as it was there. File backups and large outputs
-    are linked, so that rewind-files works in the copy.
+    The session itself is only read. What is sent of the copy is what would be sent of the session.
+    A cut never parts a tool call from its answer: it moves to the nearest place that does not, and
+    says so. A record from before a compaction, or on an abandoned branch, gives the conversation as
+    it was there. File backups and large outputs are linked, so that rewind-files works in the copy.
 
-    With --here or --home it becomes a session of that folder, as where its own folder moved or is gone. With --to it
-    goes on in the other agent: turns and calls as text, without thinking.
+    With --here or --home it becomes a session of that folder, as where its own folder moved or is
+    gone. With --to it goes on in the other agent: turns and calls as text, without thinking.
 
     \b
     Examples:
@@ -147,12 +162,15 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     """
 
     at: str | None = option(
-        metavar="REF", help="Up to and including this: line, uuid, session and line, or answer (msg_...)."
+        metavar="REF",
+        help="Up to and including this: line, uuid, session and line, or answer (msg_...).",
     )
     before: str | None = option(
         metavar="TIME", help="What was said before: a date, a time (UTC), or 30min, 2h, 3d ago."
     )
-    turn: int | None = option(type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one.")
+    turn: int | None = option(
+        type=int, metavar="N", help="Up to the end of turn N; -2: of the last but one."
+    )
     before_compaction: bool = flag(help="As it was before its last compaction.")
     here: bool = flag(help="Make it a session of the current folder.")
     home: str | None = option(metavar="FOLDER", help="Make it a session of this folder.")
@@ -162,9 +180,10 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
 class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
     """Make a child of SESSION in which trimmed contents are back.
 
-    The originals are read from the session that holds them, wherever it lies by now, or from the backup of an
-    in-place trim. Messages, tool results, inputs, images and thinking stand again as they were. Without SESSION
-    that is the trim made last in this folder, until somebody goes on in it or in another session.
+    The originals are read from the session that holds them, wherever it lies by now, or from the
+    backup of an in-place trim. Messages, tool results, inputs, images and thinking stand again as
+    they were. Without SESSION that is the trim made last in this folder, until somebody goes on in
+    it or in another session.
 
     \b
     Examples:
@@ -174,7 +193,10 @@ class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
     """
 
     record: tuple[int, ...] = option(
-        multiple=True, type=click.IntRange(0), metavar="N", help="Restore this line of SESSION's file."
+        multiple=True,
+        type=click.IntRange(0),
+        metavar="N",
+        help="Restore this line of SESSION's file.",
     )
     everything: bool = flag("--all", help="Restore every trimmed record.")
     strict: bool = flag(help="Write nothing where an original can't be found.")

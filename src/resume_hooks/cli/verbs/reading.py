@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.options import MAX_CHARS, SessionOptions, VerbOptions, argument, complete_locator, flag, option
+from resume_hooks.cli.options import (
+    MAX_CHARS,
+    SessionOptions,
+    VerbOptions,
+    argument,
+    complete_locator,
+    flag,
+    option,
+)
 from resume_hooks.reading.char_budget import WHOLE
 
 PAGE = 100  # records of a page where nothing else is asked for
@@ -13,8 +21,9 @@ PAGE = 100  # records of a page where nothing else is asked for
 class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):
     """Show the turns of a session, a line each: what was asked, the tools, the files, the size of the context.
 
-    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a number stays when the
-    session grows or is compacted. The number at the end of a line is a reference: `read` prints what stands there.
+    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a
+    number stays when the session grows or is compacted. The number at the end of a line is a
+    reference: `read` prints what stands there.
 
     \b
     Examples:
@@ -24,8 +33,12 @@ class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline
       resume-hooks outline 1a2b3c4d/agent-a63d21c --json
     """
 
-    turns: str | None = option(metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three).")
-    touched: str | None = option("--file", metavar="PATH", help="Only turns in which a tool read or wrote this file.")
+    turns: str | None = option(
+        metavar="A-B", help="Only these: 12, 12-15, 12-, last, or -3 (the last three)."
+    )
+    touched: str | None = option(
+        "--file", metavar="PATH", help="Only turns in which a tool read or wrote this file."
+    )
     max_chars: int = MAX_CHARS
 
 
@@ -38,8 +51,8 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
     --max-chars counts the characters of all that is printed, of a single record those of its text, of which the last
     line names the next page.
 
-    A page is read from the end, or from the record before which --before puts it: it stays the same while the
-    session grows, and takes no longer where the file is large.
+    A page is read from the end, or from the record before which --before puts it: it stays the same
+    while the session grows, and takes no longer where the file is large.
 
     \b
     Examples:
@@ -54,15 +67,31 @@ class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
       resume-hooks read 1a2b3c4d/agent-a63d21c:12 --raw > record.json
     """
 
-    target: str | None = argument(metavar="REF|SESSION", required=False, shell_complete=complete_locator)
-    before: str | None = option(metavar="N|ID", help="With REF: also N records before it. With --page: before this id.")
-    after: int | None = option(type=click.IntRange(0), metavar="N", help="With REF: also N records after it.")
-    turns: str | None = option(metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three).")
+    target: str | None = argument(
+        metavar="REF|SESSION", required=False, shell_complete=complete_locator
+    )
+    before: str | None = option(
+        metavar="N|ID", help="With REF: also N records before it. With --page: before this id."
+    )
+    after: int | None = option(
+        type=click.IntRange(0), metavar="N", help="With REF: also N records after it."
+    )
+    turns: str | None = option(
+        metavar="A-B", help="These turns: 12, 12-15, 12-, last, or -3 (the last three)."
+    )
     errors: bool = flag(help="What failed: results of tools, errors of the API.")
     commands: bool = flag(help="The commands of the shell, a line each, and how they ended.")
     paged: bool = flag("--page", help="The last records; earlier ones with --before ID.")
-    limit: int | None = option(type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]")
-    session: str | None = option(metavar="SESSION", help="The session, where REF is a line number or a uuid alone.")
-    max_chars: int = option(type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all.")
-    skip: int = option(type=click.IntRange(0), default=0, help="With REF: leave out its first characters.")
+    limit: int | None = option(
+        type=click.IntRange(1, 10_000), help=f"Records of a page.  [default: {PAGE}]"
+    )
+    session: str | None = option(
+        metavar="SESSION", help="The session, where REF is a line number or a uuid alone."
+    )
+    max_chars: int = option(
+        type=click.IntRange(0), default=WHOLE, show_default=True, help="At most; 0 for all."
+    )
+    skip: int = option(
+        type=click.IntRange(0), default=0, help="With REF: leave out its first characters."
+    )
     raw: bool = flag(help="With REF: print the line of the file as it is.")

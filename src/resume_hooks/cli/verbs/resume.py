@@ -23,15 +23,17 @@ class _Way(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
 class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """Choose a session, compare what continuing it would cost, and continue.
 
-    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to choose from, and
-    searched as you type. Then you choose a way: to go on in it, or in a child of it; and the client is started in the
-    session's own folder. Where that is gone, it is looked for, and the session can be re-homed: a child of it belongs
-    to the folder that you choose. A page that share wrote is imported first, once you said yes.
+    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to
+    choose from, and searched as you type. Then you choose a way: to go on in it, or in a child of
+    it; and the client is started in the session's own folder. Where that is gone, it is looked for,
+    and the session can be re-homed: a child of it belongs to the folder that you choose. A page
+    that share wrote is imported first, once you said yes.
 
-    Not on a terminal a line says how full the session is and what fits best, then what to type for each way; the last
-    line is the command. The table has estimates of all ways, from what the API counted of this session's own requests:
-    the tokens that each leaves, those of its next turn that are not cached, and the turns after which it has cost less
-    than going on. docs/estimates.md says how they are made.
+    Not on a terminal a line says how full the session is and what fits best, then what to type for
+    each way; the last line is the command. The table has estimates of all ways, from what the API
+    counted of this session's own requests: the tokens that each leaves, those of its next turn that
+    are not cached, and the turns after which it has cost less than going on. docs/estimates.md says
+    how they are made.
 
     \b
     Examples:

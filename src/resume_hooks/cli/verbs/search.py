@@ -17,11 +17,12 @@ class SearchOptions(
 ):
     """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
-    Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks and how sure it is
-    (strong, fair, weak). Words count inflected, a word that is nowhere also misspelled, and where nothing is found as
-    a part of others; the answer says which. Several wordings (--or) find more than one: what several find well comes
-    first. "In quotes" is exact (in a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts
-    what was said then first. Times are UTC.
+    Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks
+    and how sure it is (strong, fair, weak). Words count inflected, a word that is nowhere also
+    misspelled, and where nothing is found as a part of others; the answer says which. Several
+    wordings (--or) find more than one: what several find well comes first. "In quotes" is exact (in
+    a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said
+    then first. Times are UTC.
 
     \b
     Examples:
@@ -36,26 +37,42 @@ class SearchOptions(
 
     words: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED)
     also: tuple[str, ...] = option(
-        "--or", metavar="WORDS", multiple=True, help="Another wording of the same question; repeatable."
+        "--or",
+        metavar="WORDS",
+        multiple=True,
+        help="Another wording of the same question; repeatable.",
     )
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
     project: str | None = option(metavar="DIR", help="The project of another folder.")
-    lineage: str | None = option(metavar="SESSION", help="Only a session and its ancestors; '.' for the current one.")
+    lineage: str | None = option(
+        metavar="SESSION", help="Only a session and its ancestors; '.' for the current one."
+    )
     session: str | None = option(
         metavar="SESSION", help="Only one session and its sub-agents; '.' for the current one."
     )
-    since: str | None = option(metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago.")
+    since: str | None = option(
+        metavar="WHEN", help="Said since: a date such as 2026-01-31, or 12h, 3d, 2w, 6m ago."
+    )
     until: str | None = option(metavar="WHEN", help="Said before.")
     branch: str = option(metavar="NAME", default="", help="Said on a git branch.")
-    tool: str = option(metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit...")
+    tool: str = option(
+        metavar="NAME", default="", help="Calls of a tool and what they gave: Bash, Edit..."
+    )
     file: str = option(
         metavar="PATH",
         default="",
-        help="Where a file was read or written; the end of its path will do. PATH:LINE: which session wrote that line.",
+        help=(
+            "Where a file was read or written; the end of its path will do. PATH:LINE: which "
+            "session wrote that line."
+        ),
     )
     role: str | None = option(type=click.Choice(sorted(ALIASES)), help="Who said it.")
-    helpers: bool = flag(help="All headless runs of a single question, not only the three that fit best.")
+    helpers: bool = flag(
+        help="All headless runs of a single question, not only the three that fit best."
+    )
     agent: str = AGENT
     of_parts: Any = OF_PARTS
-    limit: int = option(type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits.")
+    limit: int = option(
+        type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits."
+    )
     max_chars: int = MAX_CHARS

@@ -25,11 +25,12 @@ MOST = 100_000  # rows that can be asked for; nobody has more
 class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session (the vault has those that say "archived"), USED how full
-    its context is, as its last answer counted it, "~" as an estimate until one does, "-" where nothing tells; one
-    that says "open" is so in a client, as that says, or was written to in the last minute. The id at the front of a
-    row names its session wherever SESSION is taken. Only the first and last 64 KB of a file are read: turns that
-    these don't hold make a number such as 12+. A handoff that a /clear replaced is left out until somebody goes on
+    LEFT is the time until the client may delete a session (the vault has those that say
+    "archived"), USED how full its context is, as its last answer counted it, "~" as an estimate
+    until one does, "-" where nothing tells; one that says "open" is so in a client, as that says,
+    or was written to in the last minute. The id at the front of a row names its session wherever
+    SESSION is taken. Only the first and last 64 KB of a file are read: turns that these don't hold
+    make a number such as 12+. A handoff that a /clear replaced is left out until somebody goes on
     in it: lineage SESSION --derived --all lists it.
 
     \b
@@ -43,12 +44,18 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
     """
 
     everywhere: bool = flag("--all", help="Every project, not only this one and its worktrees.")
-    project: str | None = option(metavar="DIR", help="The project of another folder, which may be gone.")
-    limit: int = option(type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all.")
+    project: str | None = option(
+        metavar="DIR", help="The project of another folder, which may be gone."
+    )
+    limit: int = option(
+        type=click.IntRange(0, MOST), default=LIMIT, show_default=True, help="Rows; 0 for all."
+    )
     offset: int = option(type=click.IntRange(0, MOST), default=0, help="Rows to skip.")
     helpers: bool = flag(help="Also headless runs of a single question.")
     archived: bool = flag(help="Sessions that only the vault still has.")
-    expiring: bool = flag(help="Only those that the client may delete within seven days, the earliest first.")
+    expiring: bool = flag(
+        help="Only those that the client may delete within seven days, the earliest first."
+    )
     agent: str = AGENT
     of_parts: Any = OF_PARTS
 
@@ -56,11 +63,12 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
     """Show a session's ancestors, oldest first, the session itself last; or what came from it.
 
-    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one. With --team those
-    that the server has are shown with owner and machine, others as private; SESSION may then be the server's, too.
+    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one.
+    With --team those that the server has are shown with owner and machine, others as private;
+    SESSION may then be the server's, too.
 
-    With --derived a handoff that was continued by /clear is left out: the session that /clear started stands for it.
-    find-original and find-derived are --original and --derived.
+    With --derived a handoff that was continued by /clear is left out: the session that /clear
+    started stands for it. find-original and find-derived are --original and --derived.
 
     \b
     Examples:
@@ -73,7 +81,9 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
 
     continued: bool = flag(help="Leave trimmed sessions out.")
     original: bool = flag(help="Only the first session of the lineage, as far as it is known.")
-    derived: bool = flag(help="The sessions that came from it instead, directly or not, oldest first.")
+    derived: bool = flag(
+        help="The sessions that came from it instead, directly or not, oldest first."
+    )
     tree: bool = flag(help="With --derived: show who came from whom.")
     everything: bool = flag("--all", help="With --derived: also handoffs that a /clear replaced.")
     of_parts: Any = OF_PARTS
@@ -97,9 +107,10 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
 class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
-    A record is added to the end of its file, as Claude Code's own /rename and the official SDK do; the session gets no
-    newer by it. The title then names it here, in the client's picker, and in /resume TITLE. Titles stay unique within
-    a project. A session has one tag, and several may have the same.
+    A record is added to the end of its file, as Claude Code's own /rename and the official SDK do;
+    the session gets no newer by it. The title then names it here, in the client's picker, and in
+    /resume TITLE. Titles stay unique within a project. A session has one tag, and several may have
+    the same.
 
     \b
     Examples:

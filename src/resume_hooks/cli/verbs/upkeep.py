@@ -15,8 +15,9 @@ def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: s
 class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
     """Report what is broken in a session, by record, and what the clients do with it.
 
-    Ends with 1 where there are errors or warnings. Notes are what clients leave behind by themselves. The session
-    itself is only read; a repaired child keeps everything that can be reached.
+    Ends with 1 where there are errors or warnings. Notes are what clients leave behind by
+    themselves. The session itself is only read; a repaired child keeps everything that can be
+    reached.
 
     \b
     Examples:
@@ -29,19 +30,22 @@ class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
 
     everywhere: bool = flag("--all", help="Every session of every project.")
     repairing: bool = flag("--repair", help="Write a repaired child.")
-    branch: str | None = option(metavar="UUID", help="With --repair: keep the branch that ends at this record.")
+    branch: str | None = option(
+        metavar="UUID", help="With --repair: keep the branch that ends at this record."
+    )
     dry_run: bool = DRY_RUN
 
 
 class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code, settings that
-    you changed and places in our code where bugs were met; it is printed, or written, and sent nowhere. Look through
-    it before you pass it on.
+    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code,
+    settings that you changed and places in our code where bugs were met; it is printed, or written,
+    and sent nowhere. Look through it before you pass it on.
 
-    The index of search holds words and places, not texts, and can be removed at any time; search brings it up to date
-    by itself. --index does only that: it says what the index holds and lacks, first updates it, or builds it anew.
+    The index of search holds words and places, not texts, and can be removed at any time; search
+    brings it up to date by itself. --index does only that: it says what the index holds and lacks,
+    first updates it, or builds it anew.
 
     \b
     Examples:
@@ -54,15 +58,16 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     bundle: bool = flag(help="Print a report for a bug report: no titles, prompts, paths or names.")
     output: str | None = option("-o", metavar="FILE", help="Write that report to a new file.")
     index: str | None = option(
-        type=click.Choice(("status", "update", "rebuild")), help="Only show, update or rebuild the search index."
+        type=click.Choice(("status", "update", "rebuild")),
+        help="Only show, update or rebuild the search index.",
     )
 
 
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
     """Show every setting with its source, one setting, or set KEY to VALUE.
 
-    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both. No variable sets
-    handoff_dir and team_model_search: a repository could set one.
+    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both. No
+    variable sets handoff_dir and team_model_search: a repository could set one.
 
     \b
     Examples:
@@ -78,9 +83,9 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
 class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
 
-    The plugin loads the packages of this command where pipx or uv installed it, else it fetches its own, in the
-    background, when the next session starts. Run it again after an upgrade. With --remove the plugin goes, and what
-    stays is listed, with what removes it. Sessions always stay.
+    The plugin loads the packages of this command where pipx or uv installed it, else it fetches its
+    own, in the background, when the next session starts. Run it again after an upgrade. With
+    --remove the plugin goes, and what stays is listed, with what removes it. Sessions always stay.
 
     --completion prints what makes Tab complete verbs, options and the sessions of this folder, and installs nothing.
     Sessions are offered by id with their titles beside them; a part of a title finds them, too.
@@ -99,7 +104,9 @@ class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
     remove: bool = flag(help="Remove the plugin from Claude Code.")
     purge: bool = flag(help="With --remove: our state as well: links, settings, index, logs.")
     yes: bool = flag(help="Do not ask before purging.")
-    completion: str | None = option(type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script.")
+    completion: str | None = option(
+        type=click.Choice(("bash", "zsh", "fish")), help="Print this shell's script."
+    )
     dry_run: bool = flag(help="Show what would be done and what stays, change nothing.")
 
 

@@ -1,7 +1,7 @@
 """Bookkeeping that a child takes over from its parent: tag, pull request, mode, place, snapshots of the user's files.
 
-Invariant: nothing of a line changes but the session's id and, where the session moves, folders below its old home; what
-was said stays as it was said.
+Invariant: nothing of a line changes but the session's id and, where the session moves, folders
+below its old home; what was said stays as it was said.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def relocation(old: str, new: str) -> Relocation:
 class Relocation(NamedTuple):
     """The ``old`` home, which may be gone or of another system, and the ``new`` one, a real path.
 
-    ``roots`` are the names of the old one: as it was written, and as links lead there. ``with_files``: the old one is
-    gone, so that its files are taken to be in the new one. Where it is still there, what was kept of its files speaks
-    of those, and would be put over others that happen to be called alike.
+    ``roots`` are the names of the old one: as it was written, and as links lead there.
+    ``with_files``: the old one is gone, so that its files are taken to be in the new one. Where it
+    is still there, what was kept of its files speaks of those, and would be put over others that
+    happen to be called alike.
     """
 
     old: str
@@ -48,11 +49,16 @@ class Relocation(NamedTuple):
             if path == root:
                 return self.new
             if path.startswith(root) and path[len(root)] in "/\\":
-                return os.path.join(self.new, *(part for part in _SEPARATORS.split(path[len(root) :]) if part))
+                return os.path.join(
+                    self.new, *(part for part in _SEPARATORS.split(path[len(root) :]) if part)
+                )
         return path
 
     def line(self, body: bytes, *, first: bool = False) -> bytes:
-        """A record's line with its working directory moved; the ``first`` one's is in the new home in any case."""
+        """A record's line with its working directory moved.
+
+        The ``first`` one's is in the new home in any case.
+        """
         record = parse(body) or {}
         folder = string(record, "cwd")
         moved = self.path(folder)
@@ -67,8 +73,8 @@ class Relocation(NamedTuple):
     def snapshot(self, record: Record) -> Record:
         """A file-history snapshot or delta that speaks of the same files below the new home.
 
-        Tracked files are named relative to the home (measured on 2.1.329), others by their whole path; a folder that
-        is not the one a backup names is not written to.
+        Tracked files are named relative to the home (measured on 2.1.329), others by their whole
+        path; a folder that is not the one a backup names is not written to.
         """
         changed = dict(record)
         if isinstance(record.get("trackingPath"), str):
@@ -76,7 +82,9 @@ class Relocation(NamedTuple):
         if "backup" in record:
             changed["backup"] = self._backup(record["backup"])
         snapshot = record.get("snapshot")
-        if isinstance(snapshot, dict) and isinstance(files := snapshot.get("trackedFileBackups"), dict):
+        if isinstance(snapshot, dict) and isinstance(
+            files := snapshot.get("trackedFileBackups"), dict
+        ):
             moved = {self._tracked(path): self._backup(backup) for path, backup in files.items()}
             changed["snapshot"] = {**snapshot, "trackedFileBackups": moved}
         return changed
@@ -92,7 +100,10 @@ class Relocation(NamedTuple):
         return {**backup, "realParentDir": self.path(folder)} if isinstance(folder, str) else backup
 
 
-PLACES = (WORKTREE, RELOCATED)  # the kinds that say where a session is, by which clients' pickers go
+PLACES = (
+    WORKTREE,
+    RELOCATED,
+)  # the kinds that say where a session is, by which clients' pickers go
 CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds that are carried, the last of each
 
 
@@ -102,13 +113,25 @@ def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> li
     for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")
         record = parse(body) if body.startswith(b'{"type":"') else None
-        if record is not None and kind(record) in CARRIED and not (moved and kind(record) in PLACES):
+        if (
+            record is not None
+            and kind(record) in CARRIED
+            and not (moved and kind(record) in PLACES)
+        ):
             last[kind(record)] = body
-    return [with_session_id(body, session_id) for body in last.values() if string(parse(body) or {}, "sessionId")]
+    return [
+        with_session_id(body, session_id)
+        for body in last.values()
+        if string(parse(body) or {}, "sessionId")
+    ]
 
 
 def books_of(
-    transcript: Transcript, survey: WriteScan, ends: HeadTail, session_id: str, moving: Relocation | None = None
+    transcript: Transcript,
+    survey: WriteScan,
+    ends: HeadTail,
+    session_id: str,
+    moving: Relocation | None = None,
 ) -> list[bytes]:
     """The lines after the chain: snapshots of files, unless ``moving`` leaves those behind, and ``carried_lines``."""
     wanted = snapshots_of(transcript, survey) if moving is None or moving.with_files else []
@@ -125,12 +148,20 @@ def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
 
 
 def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> list[bytes]:
-    """The lines about results that the client sends shorter than they were; for a child that changes none of them."""
+    """The lines about results that the client sends shorter than they were.
+
+    For a child that changes none of them.
+    """
     return _lines_at(transcript, survey.replaced, session_id)
 
 
-def _lines_at(transcript: Transcript, places: list[tuple[int, int]], session_id: str) -> list[bytes]:
-    """The lines at these offsets, of these lengths, under the child's id. SessionNotFound where the file is gone."""
+def _lines_at(
+    transcript: Transcript, places: list[tuple[int, int]], session_id: str
+) -> list[bytes]:
+    """The lines at these offsets, of these lengths, under the child's id.
+
+    SessionNotFound where the file is gone.
+    """
     with open_transcript(transcript.path) as stream:
         lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)
         return [with_session_id(line.body, session_id) for line in lines]

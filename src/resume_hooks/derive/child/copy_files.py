@@ -1,11 +1,12 @@
 """Copy what the client keeps of a parent outside its transcript: large outputs, file backups, the task list.
 
-A child gets them under its own id, so that they outlive the parent: outputs as hard links where the file system can,
-backups as copies, since clients before 2.1.329 write a new version of a backup into the file that has its name, tasks
-as copies, done ones too. What the client has no more comes out of the vault, all of it copied: nothing that it may
-write to shares a file with that.
+A child gets them under its own id, so that they outlive the parent: outputs as hard links where the
+file system can, backups as copies, since clients before 2.1.329 write a new version of a backup
+into the file that has its name, tasks as copies, done ones too. What the client has no more comes
+out of the vault, all of it copied: nothing that it may write to shares a file with that.
 
-Invariants: either the child's file comes into being, or its sidecars go again; a child has the whole task list or none.
+Invariants: either the child's file comes into being, or its sidecars go again; a child has the
+whole task list or none.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ import orjson
 
 from resume_hooks.derive.child.draft import Draft, owner_of
 from resume_hooks.errors import SessionNotFound, WriteFailed
-from resume_hooks.paths import TASKS, TOOL_RESULTS, Where, is_session_id, open_regular, private_folder
+from resume_hooks.paths import (
+    TASKS,
+    TOOL_RESULTS,
+    Where,
+    is_session_id,
+    open_regular,
+    private_folder,
+)
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
 from resume_hooks.sessions.archived.manifest import ArchivedSession, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
@@ -32,12 +40,19 @@ from resume_hooks.storage.state_file import MODE
 MAX_TASKS = 1_000  # tasks that a list may have; of more nothing is copied
 MAX_TASK = 1024 * 1024  # bytes of one task
 _TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGH_WATER = ".highwatermark"  # the highest number that a deleted task had, so that none is given twice
-_BACKUP = re.compile(rb'"backupFileName":\s*"([^"\\/]+)"')  # the name of a backup in a line about the user's files
+_HIGH_WATER = (
+    ".highwatermark"  # the highest number that a deleted task had, so that none is given twice
+)
+_BACKUP = re.compile(
+    rb'"backupFileName":\s*"([^"\\/]+)"'
+)  # the name of a backup in a line about the user's files
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
-    """Give a session that is there the task list of another, by their ids; a sentence on what could not be, or none."""
+    """Give a session that is there the task list of another, by their ids.
+
+    A sentence on what could not be, or none.
+    """
     home = os.path.join(where.config, TASKS)
     source = os.path.join(home, parent)
     if not is_session_id(parent) or not os.path.lexists(source):
@@ -91,15 +106,17 @@ def _write(files: dict[str, bytes], home: str, session_id: str) -> None:
 
 def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
     """The backups that a session's lines about the user's files speak of."""
-    return frozenset(name.decode("utf-8", "replace") for line in lines for name in _BACKUP.findall(line))
+    return frozenset(
+        name.decode("utf-8", "replace") for line in lines for name in _BACKUP.findall(line)
+    )
 
 
 @contextlib.contextmanager
 def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
     """Put the sidecars of a child's parent under the child's id while its file is written.
 
-    Of the backups those of these names. Yields sentences on what could not be: the conversation does not depend on it.
-    If the block fails, they are removed.
+    Of the backups those of these names. Yields sentences on what could not be: the conversation
+    does not depend on it. If the block fails, they are removed.
     """
     missed: list[str] = []
     made: list[str] = []
@@ -120,7 +137,9 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
             try:
                 _put_files(step, made, where)
             except OSError as error:
-                missed.append(f"{step.source} could not be put beside the new session: {error.strerror}.")
+                missed.append(
+                    f"{step.source} could not be put beside the new session: {error.strerror}."
+                )
         yield missed
         done = True
     finally:
@@ -140,9 +159,14 @@ class _Step(NamedTuple):
 _Both = tuple[str, str]  # a session's folder of outputs and its folder of backups
 
 
-def _of_vault(copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]) -> list[_Step]:
+def _of_vault(
+    copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]
+) -> list[_Step]:
     sources = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
-    return [_Step(sources[0], targets[0], outputs, _copy), _Step(sources[1], targets[1], backups, _copy)]
+    return [
+        _Step(sources[0], targets[0], outputs, _copy),
+        _Step(sources[1], targets[1], backups, _copy),
+    ]
 
 
 def _swept(
@@ -157,21 +181,30 @@ def _swept(
     archived = find(parent.session_id, where) if is_known(parent, where) else None
     if archived is None:
         return []
-    outputs = _lost(archived, f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/", own[0])
+    outputs = _lost(
+        archived, f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/", own[0]
+    )
     lost = _lost(archived, f"{HISTORY}/{archived.session_id}/", own[1]) & set(backups)
     if not outputs and not lost:
         return []
     try:
         return _of_vault(opened(archived, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
-        missed.append(f"What the client has deleted of {archived.session_id} could not be put back: {error.message}.")
+        missed.append(
+            f"What the client has deleted of {archived.session_id} could not be put "
+            f"back: {error.message}."
+        )
         return []
 
 
 def _lost(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
     """The names of archived files of a folder that are not in the client's any more."""
-    places = (part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below))
-    return frozenset(name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name)))
+    places = (
+        part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below)
+    )
+    return frozenset(
+        name for name in places if "/" not in name and not os.path.lexists(os.path.join(own, name))
+    )
 
 
 def _beside(path: str) -> str:
@@ -179,19 +212,26 @@ def _beside(path: str) -> str:
 
 
 def _put_files(step: _Step, made: list[str], where: Where) -> None:
-    """Put a folder's regular files into a new one, noted as ``made``; links and folders in it could lead anywhere."""
+    """Put a folder's regular files into a new one, noted as ``made``.
+
+    Links and folders in it could lead anywhere.
+    """
     source, target, wanted, put = step
     try:
         with os.scandir(source) as entries:
             wanted_entries = (entry for entry in entries if wanted is None or entry.name in wanted)
-            names = [entry.name for entry in wanted_entries if entry.is_file(follow_symlinks=False)][:MAX_FILES]
+            names = [
+                entry.name for entry in wanted_entries if entry.is_file(follow_symlinks=False)
+            ][:MAX_FILES]
     except OSError:
         return
     if not names or os.path.islink(source):
         return
     if target not in made:
         private_folder(os.path.dirname(target), where)
-        os.mkdir(target, 0o700)  # an id of our own making: what is there already is not ours to touch
+        os.mkdir(
+            target, 0o700
+        )  # an id of our own making: what is there already is not ours to touch
         made.append(target)
     for name in names:
         put(os.path.join(source, name), os.path.join(target, name))

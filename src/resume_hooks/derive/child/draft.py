@@ -1,4 +1,7 @@
-"""What every child has before it has contents: id, folder, title, lineage, first line. A draft touches nothing."""
+"""What every child has before it has contents: id, folder, title, lineage, first line.
+
+A draft touches nothing.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +33,13 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
 
-OUTSIDE = "The new file does not lie in its project's folder: --resume will not find it there by its id."
+OUTSIDE = (
+    "The new file does not lie in its project's folder: --resume will not find it there by its id."
+)
 
-FOREIGN_VERSION = "2.1.42"  # of a child of another agent's session: the oldest client that all is tried on
+FOREIGN_VERSION = (
+    "2.1.42"  # of a child of another agent's session: the oldest client that all is tried on
+)
 HANDED_OVER = frozenset({"handoff", "rollover", "fork"})  # kinds by which another agent goes on
 _PROMPT_READ = 8_192  # characters of a prompt that may become a title
 NOBODY = SessionFile("", "", 0, 0)  # the parent of a session that comes from elsewhere
@@ -47,15 +54,18 @@ class ChildPlace(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A child to be, in the file ``path``; its title ends with ``root_title``, the root's or what it is about.
+    """A child to be, in the file ``path``.
 
-    ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file`` is where the client
-    has the parent, or had it if only an archived copy is left; that is what the child names. ``inode`` is that of the
-    file that is read, ``makes_folder``: the project folder may be missing. ``ancestors`` stand oldest first, ``block``
-    is the lineage as text. ``agent`` is whose session it will be, ``parent_agent`` whose the parent is. Of a
-    ``subagent`` the parent is who started it, but for its ``path``, which is that of the transcript that is read.
-    ``window`` is that of the parent's model as its client measured it, 0 where it never did. ``secrets`` knows those in
-    the ends of the parent and of the root, None where nothing is quoted.
+    Its title ends with ``root_title``, the root's or what it is about.
+
+    ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file``
+    is where the client has the parent, or had it if only an archived copy is left; that is what the
+    child names. ``inode`` is that of the file that is read, ``makes_folder``: the project folder
+    may be missing. ``ancestors`` stand oldest first, ``block`` is the lineage as text. ``agent`` is
+    whose session it will be, ``parent_agent`` whose the parent is. Of a ``subagent`` the parent is
+    who started it, but for its ``path``, which is that of the transcript that is read. ``window``
+    is that of the parent's model as its client measured it, 0 where it never did. ``secrets`` knows
+    those in the ends of the parent and of the root, None where nothing is quoted.
     """
 
     kind: Kind
@@ -101,8 +111,15 @@ class Draft(NamedTuple):
         return child_title(self.root_title, self.kind)
 
     def free_title(self) -> str:
-        """The title that it would get now; another child may be faster, unless the folder's titles are locked."""
-        return free_title(self.root_title, self.kind, self.folder) if self.own_title is None else self.own_title
+        """The title that it would get now.
+
+        Another child may be faster, unless the folder's titles are locked.
+        """
+        return (
+            free_title(self.root_title, self.kind, self.folder)
+            if self.own_title is None
+            else self.own_title
+        )
 
     def head(
         self,
@@ -144,12 +161,14 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
 ) -> Draft:
     """Decide on a child of ``parent``. UsageError for what can't be a parent.
 
-    With a ``home``, a real path, it is a session of that folder's project; else of its parent's. Its title tells
-    what it is ``about``, else the root's.
+    With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
+    Its title tells what it is ``about``, else the root's.
     """
     if ends.is_sidechain:
         named = f": {ends.started_by}" if ends.started_by else "."
-        raise UsageError("This is a sub-agent's transcript", f"Name the session that it belongs to{named}")
+        raise UsageError(
+            "This is a sub-agent's transcript", f"Name the session that it belongs to{named}"
+        )
     family = Family(where)
     subagent = subagent_name(parent.path) or ""
     owner = owner_of(parent)
@@ -192,7 +211,9 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         created=setting.at,
         searcher=place is None,  # another agent has none of the plugin's
     )
-    given = bool(home) or place is not None or parent.agent != NAME  # the folder, by whose session it will be
+    given = (
+        bool(home) or place is not None or parent.agent != NAME
+    )  # the folder, by whose session it will be
     known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)
     return Draft(
@@ -216,7 +237,10 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
 
 
 def owner_of(session: SessionFile) -> SessionFile:
-    """The session itself where its agent has it; of a sub-agent's transcript the session that started it."""
+    """The session itself where its agent has it.
+
+    Of a sub-agent's transcript the session that started it.
+    """
     session_id = session.session_id.partition("/")[0]
     path = file_of_owner(session.original, session_id)
     return session._replace(session_id=session_id, path=path, source="")
@@ -240,21 +264,30 @@ def inode_of(path: str) -> int:
         return 0
 
 
-def _titled_before(ancestors: Sequence[Ancestor], family: Family, where: Where) -> dict[str, HeadTail]:
+def _titled_before(
+    ancestors: Sequence[Ancestor], family: Family, where: Where
+) -> dict[str, HeadTail]:
     """The ends, by id, of the sessions before the parent that have a title of their own, of each title the first.
 
-    What a title holds of a secret is known by the session that it is of. A child of ours has the title of its root.
+    What a title holds of a secret is known by the session that it is of. A child of ours has the
+    title of its root.
     """
     first: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
         if ancestor.title:
             first.setdefault(root_of(ancestor.title), ancestor)
     paths = {ancestor.session_id: family.path_of(ancestor) for ancestor in first.values()}
-    return {session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path}
+    return {
+        session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path
+    }
 
 
-def _root_title(ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor) -> str:
-    """The root's title, where nobody gave it one its goal; where it is gone, its oldest descendant still carries it.
+def _root_title(
+    ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
+) -> str:
+    """The root's title, where nobody gave it one its goal.
+
+    Where it is gone, its oldest descendant still carries it.
 
     ``ends`` are those of the lineage's sessions, by id, that were read.
     """

@@ -32,7 +32,10 @@ _PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may re
 
 @contextlib.contextmanager
 def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Wait for who else makes a child of ``parent``; SessionOpen after long, nobody waits where no state is written."""
+    """Wait for who else makes a child of ``parent``.
+
+    SessionOpen after long, nobody waits where no state is written.
+    """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
             folder = os.path.join(where.state, "pending", f"making-{parent.session_id}")
@@ -50,8 +53,9 @@ def existing_child(
 ) -> Receipt | None:
     """The receipt of the newest child of ``parent`` if it is of that kind and nobody went on in it since, else None.
 
-    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it, ``opening_tokens`` must
-    be the size that it was made with. Children of other running clients don't count: each may be open there.
+    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it,
+    ``opening_tokens`` must be the size that it was made with. Children of other running clients
+    don't count: each may be open there.
     """
     clients, pid = Clients(where), client_pid()
     rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
@@ -71,7 +75,10 @@ def existing_child(
     if next_step is not None and next_step_of(message(opening).get("content")) != next_step.strip():
         return None
     first = child.first_records[0] if child.first_records else {}
-    if opening_tokens and mapping(first, "continue_metadata").get("opening_tokens") != opening_tokens:
+    if (
+        opening_tokens
+        and mapping(first, "continue_metadata").get("opening_tokens") != opening_tokens
+    ):
         return None
     if not any(report in str(message(row).get("content")) for row in child.first_records):
         return None
@@ -93,7 +100,9 @@ def existing_child(
 
 def went_on(parent: HeadTail, at: str) -> bool:
     """Whether there was talk in a session after ``at``, be it one prompt with more work behind it than its tail."""
-    reached = any("" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records)
+    reached = any(
+        "" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records
+    )
 
     def talks(record: records.Record) -> bool:
         return is_talk(record) and clock.normal(record.get("timestamp")) > at

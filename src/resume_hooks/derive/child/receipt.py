@@ -9,14 +9,18 @@ from resume_hooks.sessions.agents.claude import NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.transcripts.invariants import Check
 
-FRESH = frozenset({"handoff", "rollover"})  # the kinds of children that hold none of their parent's records
+FRESH = frozenset(
+    {"handoff", "rollover"}
+)  # the kinds of children that hold none of their parent's records
 
 
 class Receipt(NamedTuple):
-    """What a verb wrote, or would write where ``written`` is false. Sizes are tokens of the live chain.
+    """What a verb wrote, or would write where ``written`` is false.
 
-    Where nothing was written, ``session_id`` and ``file`` are empty and the way on is the parent: a script that removes
-    what it was told of must never be given the user's own file.
+    Sizes are tokens of the live chain.
+
+    Where nothing was written, ``session_id`` and ``file`` are empty and the way on is the parent: a
+    script that removes what it was told of must never be given the user's own file.
     """
 
     session_id: str
@@ -43,7 +47,9 @@ class Receipt(NamedTuple):
     @property
     def commands(self) -> ResumeCommands:
         """How to go on in the child, or in the parent where there is none."""
-        return agent_named(self.agent, Where()).commands(self.session_id or self.parent_session_id, self.folder)
+        return agent_named(self.agent, Where()).commands(
+            self.session_id or self.parent_session_id, self.folder
+        )
 
     @property
     def in_client(self) -> str:

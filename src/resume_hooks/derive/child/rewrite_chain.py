@@ -1,7 +1,8 @@
 """A child that goes on with its parent's own records: its lines, in a form that every client takes.
 
-Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link to the record before
-it, an instant that would go back, token counts where the session shrank, and what a mark adds.
+Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link
+to the record before it, an instant that would go back, token counts where the session shrank, and
+what a mark adds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.opening_layout import ChildSetting, closing_lines, lineage_line, stub_line
+from resume_hooks.sessions.opening_layout import (
+    ChildSetting,
+    closing_lines,
+    lineage_line,
+    stub_line,
+)
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import plural
@@ -52,7 +58,9 @@ from resume_hooks.transcripts.transcript import Transcript, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
 
-Edit = Callable[[Record], Record | None]  # a record as it shall stand in the child; None leaves it out
+Edit = Callable[
+    [Record], Record | None
+]  # a record as it shall stand in the child; None leaves it out
 
 BLOCKED = "UserPromptSubmit operation blocked by hook"
 """How the record begins that a client keeps of a card; the model is never sent it."""
@@ -68,8 +76,8 @@ def edits_of(
 ) -> dict[int, list[Edit]]:
     """The edits of each record: what the caller wants, what must be mended, what no API takes.
 
-    In that order: the caller's go by the places of blocks, and mending takes blocks out. The first record of a headless
-    session is made one of the interactive client, or pickers hide the child.
+    In that order: the caller's go by the places of blocks, and mending takes blocks out. The first
+    record of a headless session is made one of the interactive client, or pickers hide the child.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
@@ -86,7 +94,9 @@ def edits_of(
         if each:
             by_record[number] = each
     if row.nodes and string(transcript.read(row.nodes[0]), "entrypoint").startswith("sdk"):
-        by_record.setdefault(row.nodes[0].number, []).append(lambda record: {**record, "entrypoint": "cli"})
+        by_record.setdefault(row.nodes[0].number, []).append(
+            lambda record: {**record, "entrypoint": "cli"}
+        )
     return by_record
 
 
@@ -98,11 +108,19 @@ class _Dropping:
 
     def __call__(self, record: Record) -> Record | None:
         content = message(record).get("content")
-        kept = [block for block in content if not self._named(block)] if isinstance(content, list) else []
+        kept = (
+            [block for block in content if not self._named(block)]
+            if isinstance(content, list)
+            else []
+        )
         return with_content(record, kept) if kept else None
 
     def _named(self, block: object) -> bool:
-        return isinstance(block, dict) and block.get("type") in (CALL, RESULT) and call_id(block) in self._calls
+        return (
+            isinstance(block, dict)
+            and block.get("type") in (CALL, RESULT)
+            and call_id(block) in self._calls
+        )
 
 
 def _without_cards(record: Record) -> Record | None:
@@ -122,8 +140,14 @@ def _without_segment(record: Record) -> Record:
 def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
     """The opening of ours that begins with a lineage and holds ``words``, and no prompt of a person's; else None."""
     for node in nodes[:OPENING_REACH]:
-        content = message(transcript.read(node)).get("content") if node.meta or node.summary else None
-        if isinstance(content, str) and content.startswith(lineage_block.OPENING) and words in content:
+        content = (
+            message(transcript.read(node)).get("content") if node.meta or node.summary else None
+        )
+        if (
+            isinstance(content, str)
+            and content.startswith(lineage_block.OPENING)
+            and words in content
+        ):
             return node
     return None
 
@@ -137,7 +161,9 @@ def with_block(record: Record, lineage: str) -> Record:
 
 LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
 
-MEETINGS = "{count} directly after another: what stood between is lost, and the API takes them for one."
+MEETINGS = (
+    "{count} directly after another: what stood between is lost, and the API takes them for one."
+)
 
 
 class ParentScan(NamedTuple):
@@ -160,7 +186,9 @@ class ParentScan(NamedTuple):
         What was never counted there are its records alone.
         """
         found = tokens.sent_context(chain, self.ratio)
-        return found.tokens + (0 if found.measured else min(base_of(self.ends, where).tokens, self.context.tokens))
+        return found.tokens + (
+            0 if found.measured else min(base_of(self.ends, where).tokens, self.context.tokens)
+        )
 
     def size(self, after: int) -> ChildSize:
         """What a child of it that comes to so many tokens says of its size."""
@@ -170,16 +198,24 @@ class ParentScan(NamedTuple):
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
-    transcript, (survey, read_back, pieces) = scan_live(session.path, lambda: (WriteScan(), ReadBack(), Pieces()))
+    transcript, (survey, read_back, pieces) = scan_live(
+        session.path, lambda: (WriteScan(), ReadBack(), Pieces())
+    )
     return weighed(session, transcript, survey, read_back, pieces)
 
 
 def weighed(
-    session: SessionFile, transcript: Transcript, survey: WriteScan, read_back: ReadBack, pieces: Pieces
+    session: SessionFile,
+    transcript: Transcript,
+    survey: WriteScan,
+    read_back: ReadBack,
+    pieces: Pieces,
 ) -> ParentScan:
     """The scan of a session, with what its pieces weigh."""
     context, scale = weigh(session.path, transcript.chain, pieces)
-    return ParentScan(session, transcript, survey, read_back, HeadTail(session.path), context, scale.ratio)
+    return ParentScan(
+        session, transcript, survey, read_back, HeadTail(session.path), context, scale.ratio
+    )
 
 
 class EveryRecord:
@@ -219,11 +255,12 @@ class Closing(NamedTuple):
 class ChainRewrite(Body):
     """The live chain of the file ``source`` as the lines of a child.
 
-    ``edits`` go by line number of the parent's file, the first is done first; ``lineage`` becomes a record of its own
-    before the node at the place ``introduced``, unless it is ``""``; ``books`` are lines after the chain. ``shrunk``:
-    token counts are set to zero, since they tell of a larger context, and old clients would compact at once.
-    ``closing`` ends the chain; ``mark`` is asked last for each record of the parent. ``thoughts`` are digests of the
-    thinking that it may hold, None: any.
+    ``edits`` go by line number of the parent's file, the first is done first; ``lineage`` becomes a
+    record of its own before the node at the place ``introduced``, unless it is ``""``; ``books``
+    are lines after the chain. ``shrunk``: token counts are set to zero, since they tell of a larger
+    context, and old clients would compact at once. ``closing`` ends the chain; ``mark`` is asked
+    last for each record of the parent. ``thoughts`` are digests of the thinking that it may hold,
+    None: any.
     """
 
     source: str
@@ -249,7 +286,10 @@ class ChainRewrite(Body):
         return result
 
     def lines(self) -> Iterator[bytes]:
-        """The child's lines with their endings. SessionNotFound where the source is gone or changed under us."""
+        """The child's lines with their endings.
+
+        SessionNotFound where the source is gone or changed under us.
+        """
         yield self.head + b"\n"
         thread = _Thread(self)
         try:
@@ -264,7 +304,9 @@ class ChainRewrite(Body):
                     yield thread.record(node, body, last=following is None) + b"\n"
                     row = following
         except OSError as error:
-            raise SessionNotFound(f"{self.source} can't be read: {error.strerror}", "Check the path.") from error
+            raise SessionNotFound(
+                f"{self.source} can't be read: {error.strerror}", "Check the path."
+            ) from error
         for body in (*thread.closing(), *self.books):
             yield body + b"\n"
 
@@ -272,7 +314,9 @@ class ChainRewrite(Body):
         """Every session's invariants, every call, no thinking but the parent's, and what the watchers saw."""
         read_back, watchers = ReadBack(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
-        checks += read_back.checks(self.linear, read_back.thoughts if self.thoughts is None else self.thoughts)
+        checks += read_back.checks(
+            self.linear, read_back.thoughts if self.thoughts is None else self.thoughts
+        )
         return checks + [check for watcher in watchers for check in watcher.checks()]
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
@@ -292,7 +336,9 @@ class ChainRewrite(Body):
             body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
             # An id may be written with escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
-                raise SessionNotFound("The session changed while it was read", "Run the command again.")
+                raise SessionNotFound(
+                    "The session changed while it was read", "Run the command again."
+                )
             if node.number in self.edits:
                 record = parse(body)
                 edited = self.edited(node, record) if record is not None else None
@@ -318,8 +364,9 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
 ) -> ChainRewrite:
     """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
 
-    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins with it. ``shrunk``
-    None: as the counts that stay tell, those from before a compaction are of a larger context.
+    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins
+    with it. ``shrunk`` None: as the counts that stay tell, those from before a compaction are of a
+    larger context.
     """
     row = linearize(transcript.chain)
     by_record = edits_of(row, transcript, survey, edits or {})
@@ -328,7 +375,9 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
         by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
     introduced = 0
     if row.nodes and row.nodes[0].boundary:  # a compaction's summary has to follow its boundary
-        introduced = next((at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1)
+        introduced = next(
+            (at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1
+        )
     rewrite = ChainRewrite(
         source=transcript.path,
         setting=draft.setting,
@@ -374,13 +423,17 @@ class _Thread:
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last: str | None = None
-        self._time = next(filter(None, map(_instant, child.linear.nodes)), 0)  # nothing stands before the first instant
+        self._time = next(
+            filter(None, map(_instant, child.linear.nodes)), 0
+        )  # nothing stands before the first instant
         self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
         self._time = max(self._time, _instant(node))
         self.introduced = True
-        return self._own(lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage))
+        return self._own(
+            lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
+        )
 
     def closing(self) -> Iterator[bytes]:
         """Answers to the calls that still wait for one at the end, and what the child tells behind them."""
@@ -395,7 +448,10 @@ class _Thread:
         yield from closing_lines(setting, self._last, ending.text, ending.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
-        """A record of the parent as it stands in the child; the ``last`` one is later than all others."""
+        """A record of the parent as it stands in the child.
+
+        The ``last`` one is later than all others.
+        """
         at = max(self._time + (last and self._last is not None), _instant(node))
         body = self._threaded(node, body, at)
         if self._child.shrunk and node.context_tokens:
@@ -421,7 +477,9 @@ class _Thread:
 
     def _own(self, write: Callable[[ChildSetting, str | None, str], bytes]) -> bytes:
         own = str(uuid.uuid4())
-        body = write(self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own)
+        body = write(
+            self._child.setting._replace(at=clock.from_milliseconds(self._time)), self._last, own
+        )
         self._last = own
         return body
 

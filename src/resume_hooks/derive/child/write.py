@@ -1,6 +1,7 @@
 """The one writer of new sessions: children, imports, sessions out of bundles.
 
-Invariant: a child is checked as read back before anyone hears of it, and nothing of one that failed stays behind.
+Invariant: a child is checked as read back before anyone hears of it, and nothing of one that failed
+stays behind.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
-FORGETTING: Final = "scrub"  # a child made to be rid of something: no more of its ancestors are archived
+FORGETTING: Final = (
+    "scrub"  # a child made to be rid of something: no more of its ancestors are archived
+)
 
 
 class Sizes(NamedTuple):
@@ -63,7 +66,10 @@ class Body:
     __slots__ = ()
 
     title_place: ClassVar[int | None] = None
-    """The line that the title becomes; None for the last one: titles are locked meanwhile, too long for a long file."""
+    """The line that the title becomes.
+
+    None for the last one: titles are locked meanwhile, too long for a long file.
+    """
 
     def lines(self) -> Iterable[bytes]:
         """Its lines with their endings, all but the title."""
@@ -74,7 +80,10 @@ class Body:
         return invariants.check_session(path, plan.draft.session_id)
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
-        """Put what belongs beside its file there, and take it back if the block fails; yields what could not be put."""
+        """Put what belongs beside its file there, and take it back if the block fails.
+
+        Yields what could not be put.
+        """
         return contextlib.nullcontext([])
 
     @property
@@ -123,8 +132,8 @@ class ChildPlan:
 def write(plan: ChildPlan, where: Where) -> Receipt:
     """Write a child, check it as read back, link it to its parent.
 
-    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so is a task list that
-    can't be copied, or an ancestor that the vault can't take.
+    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so
+    is a task list that can't be copied, or an ancestor that the vault can't take.
     """
     draft, passed = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -151,18 +160,27 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
         _require_same_parent(draft, where)
     warnings = [*missed]
     if draft.parent is not NOBODY:
-        warnings += copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
+        warnings += (
+            copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
+        )
         warnings += _link(draft, where)
     return receipt(plan, title, passed, warnings)
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, unless there is nothing to write or only the receipt is wanted, which then names none."""
-    return receipt(plan)._replace(session_id="", file="") if dry_run or plan.is_idle else write(plan, where)
+    return (
+        receipt(plan)._replace(session_id="", file="")
+        if dry_run or plan.is_idle
+        else write(plan, where)
+    )
 
 
 def receipt(
-    plan: ChildPlan, title: str | None = None, passed: Sequence[Check] = (), missed: Sequence[str] = ()
+    plan: ChildPlan,
+    title: str | None = None,
+    passed: Sequence[Check] = (),
+    missed: Sequence[str] = (),
 ) -> Receipt:
     """The receipt of a plan; of one that was applied the child's ``title``, the checks, what could not be done."""
     draft, sizes, idle = plan.draft, plan.sizes, title is None and plan.is_idle
@@ -200,7 +218,9 @@ def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
         parent_id, named = draft.parent.session_id, read_parent(path)
         by_id = named is not None and named.session_id == parent_id
         by_file = named is not None and named.file == encodable(draft.parent_file)
-        checks.append(Check("the first line names the parent", by_id if is_session_id(parent_id) else by_file))
+        checks.append(
+            Check("the first line names the parent", by_id if is_session_id(parent_id) else by_file)
+        )
     if draft.own_title is None:
         checks.append(Check("the title is its own", HeadTail(path).custom_title == title))
     return checks
@@ -213,12 +233,22 @@ def _link(draft: Draft, where: Where) -> list[str]:
         ids = draft.session_id, draft.parent.session_id
         record_link(Link(*ids, draft.kind, draft.setting.at, client_pid()), where)
     except OSError as error:
-        warnings.append(f"The link was not added to the state folder ({error.strerror}); the session itself holds it.")
-    return warnings if draft.kind == FORGETTING else [*warnings, *archive_ancestors(draft.ancestors, where)]
+        warnings.append(
+            f"The link was not added to the state folder ({error.strerror}); the session "
+            "itself holds it."
+        )
+    return (
+        warnings
+        if draft.kind == FORGETTING
+        else [*warnings, *archive_ancestors(draft.ancestors, where)]
+    )
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:
-    """Take a child back whose parent was rewritten since it was read: a scrub can't know of it. WriteFailed."""
+    """Take a child back whose parent was rewritten since it was read: a scrub can't know of it.
+
+    WriteFailed.
+    """
     if draft.parent is NOBODY:
         return
     now, kept = inode_of(draft.parent.path), is_archived_copy(draft.parent.path, where)
@@ -226,7 +256,8 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
         with contextlib.suppress(OSError):
             removal.remove_file(draft.path, draft.folder, follow_root=True)
         raise WriteFailed(
-            f"{draft.parent_file} was rewritten while it was copied", "Nothing was changed. Run the command again."
+            f"{draft.parent_file} was rewritten while it was copied",
+            "Nothing was changed. Run the command again.",
         )
 
 
@@ -246,7 +277,8 @@ def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
         private_folder(folder, where)
     except OSError as error:
         raise WriteFailed(
-            f"Could not make {folder}: {error.strerror}", "Nothing was changed. Check the permissions."
+            f"Could not make {folder}: {error.strerror}",
+            "Nothing was changed. Check the permissions.",
         ) from error
     try:
         yield

@@ -1,11 +1,11 @@
 """A bundle's sessions as sessions of a folder: their conversations alone, or whole, as one's own are moved.
 
-Oldest first, so that each finds its parent: links lead to what the parents are called here. Where one can't be written,
-those that were written before it go again.
+Oldest first, so that each finds its parent: links lead to what the parents are called here. Where
+one can't be written, those that were written before it go again.
 
-The id of a whole one stays where that is free, so that what was written down elsewhere still leads there. Left behind
-are file checkpoints, whose copies no bundle holds; a record stands in their place, so that every other one keeps its
-number.
+The id of a whole one stays where that is free, so that what was written down elsewhere still leads
+there. Left behind are file checkpoints, whose copies no bundle holds; a record stands in their
+place, so that every other one keeps its number.
 """
 
 from __future__ import annotations
@@ -47,7 +47,14 @@ from resume_hooks.transcripts.transcript import scan
 
 PART = ".part"  # what the name of a folder ends with that is not whole yet
 
-_NAMING = (b'"sessionId"', b'"cwd"', b'_metadata"', b'"forkedFrom"', b'"original_session', b'"file-history-')
+_NAMING = (
+    b'"sessionId"',
+    b'"cwd"',
+    b'_metadata"',
+    b'"forkedFrom"',
+    b'"original_session',
+    b'"file-history-',
+)
 """What a line holds that names a session, a folder, or a file's copies."""
 
 
@@ -84,7 +91,9 @@ class _MovedLines(Body):
             return self._called(value) if _FIELDS[key] is str else value
         if not isinstance(value, dict):
             return value
-        return {name: self._called(inner) if name in _NAMES else inner for name, inner in value.items()}
+        return {
+            name: self._called(inner) if name in _NAMES else inner for name, inner in value.items()
+        }
 
     def _called(self, value: object) -> object:
         """A session's id, or the path of its file, as it is here."""
@@ -125,12 +134,17 @@ class _WholePlan(ChildPlan):
         was = self.packed.head.session_id
         names = EveryRecord(
             "no record carries an id that the session has elsewhere",
-            lambda _line, record, _node: was == self.draft.session_id or record.get("sessionId") != was,
+            lambda _line, record, _node: (
+                was == self.draft.session_id or record.get("sessionId") != was
+            ),
         )
         written = scan(path, observers=(names,))
         return [
             Check("every line is there", written.line_count == self.packed.sums.lines),
-            Check("every record is there, in its order", tuple(n.uuid for n in written.nodes) == self.uuids),
+            Check(
+                "every record is there, in its order",
+                tuple(n.uuid for n in written.nodes) == self.uuids,
+            ),
             Check("no line is damaged", not written.bad_lines and not written.torn),
             *names.checks(),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
@@ -144,7 +158,9 @@ class _WholePlan(ChildPlan):
         try:
             if self.packed.files and not os.path.lexists(own):
                 if os.path.lexists(part):
-                    removal.remove(part, self.draft.folder, follow_root=True)  # of an import that was killed
+                    removal.remove(
+                        part, self.draft.folder, follow_root=True
+                    )  # of an import that was killed
                 os.mkdir(part, 0o700)
                 for place, path in self.packed.files:
                     target = os.path.join(part, *place.split("/"))
@@ -157,7 +173,8 @@ class _WholePlan(ChildPlan):
             done = True
         except OSError as error:
             raise WriteFailed(
-                f"Could not write {own}: {error.strerror or error}", "Nothing was changed. Check free space."
+                f"Could not write {own}: {error.strerror or error}",
+                "Nothing was changed. Check free space.",
             ) from error
         finally:
             removal.discard(part, self.draft.folder, follow_root=True)
@@ -176,7 +193,13 @@ def whole_plan(
 
     def at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
         return _WholePlan(
-            draft=Draft("import", ChildSetting(session_id, home, "", "", ""), path, "", own_title=packed.head.title),
+            draft=Draft(
+                "import",
+                ChildSetting(session_id, home, "", "", ""),
+                path,
+                "",
+                own_title=packed.head.title,
+            ),
             body=_MovedLines(packed.path, path, move, {**called, own_id: session_id}),
             sizes=Sizes(size, size),
             packed=packed,
@@ -185,13 +208,19 @@ def whole_plan(
         )
 
     there, wanted = find_session(own_id, where), os.path.join(folder, f"{own_id}.jsonl")
-    if there is None and not os.path.lexists(wanted) and _is_free(wanted.removesuffix(".jsonl"), packed):
+    if (
+        there is None
+        and not os.path.lexists(wanted)
+        and _is_free(wanted.removesuffix(".jsonl"), packed)
+    ):
         return at(wanted, own_id)
     if there is not None and not force and _holds(there, at(there, own_id).body):
         return at(there, own_id, session_file(there))
     new_id = str(uuid.uuid4())
     size = sum(map(len, at("", new_id).body.lines()))
-    for session in [] if force else sessions_in(folder):  # it may have come before, under another id
+    for session in (
+        [] if force else sessions_in(folder)
+    ):  # it may have come before, under another id
         if session.size == size and _holds(session.path, at(session.path, session.session_id).body):
             return at(session.path, session.session_id, session)
     return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
@@ -203,7 +232,9 @@ def _is_free(own: str, packed: BundledSession) -> bool:
         return True
     try:
         there = {name.replace(os.sep, "/") for name in inside(own)}
-        same = all(is_same(path, os.path.join(own, *place.split("/"))) for place, path in packed.files)
+        same = all(
+            is_same(path, os.path.join(own, *place.split("/"))) for place, path in packed.files
+        )
     except OSError:
         return False
     return same and there == {place for place, _ in packed.files}
@@ -212,7 +243,9 @@ def _is_free(own: str, packed: BundledSession) -> bool:
 def _holds(path: str, body: _MovedLines) -> bool:
     try:
         with open(path, "rb") as stream:
-            return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(1)
+            return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(
+                1
+            )
     except OSError:
         return False  # gone since it was found
 
@@ -247,7 +280,9 @@ class BundleOptions(NamedTuple):
 def import_sessions(
     packed: list[BundledSession], name: str, options: BundleOptions, where: Where
 ) -> list[ImportedSession]:
-    """Write the sessions of the bundle ``name``, in its order. ImportFailed, NotATranscript, WriteFailed, CheckFailed.
+    """Write the sessions of the bundle ``name``, in its order.
+
+    ImportFailed, NotATranscript, WriteFailed, CheckFailed.
 
     An ancestor in which nothing was said has no conversation to import: it is passed over.
     """
@@ -268,22 +303,34 @@ def import_sessions(
             parent = called.get(came.head.parent_session_id, "")
             if parent and not came.existing:
                 with contextlib.suppress(OSError):
-                    record_link(Link(came.session_id, parent, _kind(came.head.kind), clock.now()), where)
+                    record_link(
+                        Link(came.session_id, parent, _kind(came.head.kind), clock.now()), where
+                    )
     return imported
 
 
 def _kind(named: str) -> str:
-    """The kind of a link as a bundle has it; of one that answers for a verb of ours the bundle is no witness."""
+    """The kind of a link as a bundle has it.
+
+    Of one that answers for a verb of ours the bundle is no witness.
+    """
     return named if named and named not in {"back", "mark"} else "import"
 
 
 def _bring(
-    packed: BundledSession, name: str, options: BundleOptions, called: Mapping[str, str], where: Where
+    packed: BundledSession,
+    name: str,
+    options: BundleOptions,
+    called: Mapping[str, str],
+    where: Where,
 ) -> ImportedSession:
     decided: _WholePlan | ImportPlan
     files = hidden = 0
     if options.whole:
-        decided, files = whole_plan(packed, options.home, called, where, force=options.force), len(packed.files)
+        decided, files = (
+            whole_plan(packed, options.home, called, where, force=options.force),
+            len(packed.files),
+        )
     else:
         source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
         decided = plan.plan(source, options.home, where)

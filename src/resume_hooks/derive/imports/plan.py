@@ -1,7 +1,7 @@
 """A stranger's transcript as a new session: the conversation that a client would send, and its title and tag.
 
-The source is a file that goes away, so the session is an original: its first line says where it came from, and leads
-nowhere.
+The source is a file that goes away, so the session is an original: its first line says where it
+came from, and leads nowhere.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ class ImportSource(NamedTuple):
 class ImportPlan(ChildPlan):
     """An import; ``existing`` is a session of this project that was imported from the same bytes.
 
-    Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of them ``hidden``.
+    Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of
+    them ``hidden``.
     """
 
     source: ImportSource
@@ -142,7 +143,9 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
         draft=child,
         body=body,
         sizes=Sizes(before, after),
-        remarks=(TORN,) if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1] else (),
+        remarks=(TORN,)
+        if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
+        else (),
         source=source,
         existing=_existing(folder, source.sha256),
         lines=transcript.line_count,
@@ -164,7 +167,10 @@ def known(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
 
 def first_line(source: ImportSource, at: str) -> bytes:
-    """The first line of an imported session, without its ending; the digest stands first, where it is looked for."""
+    """The first line of an imported session, without its ending.
+
+    The digest stands first, where it is looked for.
+    """
     facts = {
         "sha256": source.sha256,
         "imported_from": encodable(source.name),
@@ -174,26 +180,39 @@ def first_line(source: ImportSource, at: str) -> bytes:
     return orjson.dumps({IMPORTED: facts})
 
 
-def _read(source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting) -> Transcript:
+def _read(
+    source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting
+) -> Transcript:
     if is_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
-            "Give the raw file, or a page that resume-hooks share wrote: export's holds no session.",
+            (
+                "Give the raw file, or a page that resume-hooks share wrote: export's holds "
+                "no session."
+            ),
         )
     try:
         transcript = scan(source.path, observers=(survey, read_back, sorting))
     except NotATranscript as error:
-        raise NotATranscript(f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy) from error
+        raise NotATranscript(
+            f"{source.name} is a Codex rollout, not a Claude Code transcript", error.remedy
+        ) from error
     if not any(node.spoken for node in transcript.chain):
         inside = any(node.sidechain for node in transcript.nodes)
         why = "is a sub-agent's transcript" if inside else "holds no conversation of Claude Code"
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
     now = clock.milliseconds(clock.now()) or 0
     for node in transcript.chain:
-        # The blocks get the same ids as they are taken over: what is paired or left open here is said of those.
-        node.calls, node.results = tuple(map(fitting_id, node.calls)), tuple(map(fitting_id, node.results))
+        # The blocks get the same ids as they are taken over: what is paired or left open here is
+        # said of those.
+        node.calls, node.results = (
+            tuple(map(fitting_id, node.calls)),
+            tuple(map(fitting_id, node.results)),
+        )
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
-            survey.mends.add(node.number)  # a stranger may have made an id up that another one becomes
+            survey.mends.add(
+                node.number
+            )  # a stranger may have made an id up that another one becomes
         if node.time_ms is not None and node.time_ms > now:
             node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
     return transcript

@@ -1,6 +1,7 @@
 """Reading a bundle: each session's records and files in private files of ours for as long as they are looked at.
 
-Invariant: nothing is handed out before the whole bundle was read and found complete; no name in it is used as a path.
+Invariant: nothing is handed out before the whole bundle was read and found complete; no name in it
+is used as a path.
 """
 
 from __future__ import annotations
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form")
 
-REACH = 4_096  # bytes at the start in which a bundle that was written anew by another program is known
+REACH = (
+    4_096  # bytes at the start in which a bundle that was written anew by another program is known
+)
 AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
@@ -68,19 +71,27 @@ class BundledSession(NamedTuple):
 
 
 def is_bundle(path: str) -> bool:
-    """Whether a file is a bundle. ImportFailed for one that another program wrote anew: its lines are its form."""
+    """Whether a file is a bundle.
+
+    ImportFailed for one that another program wrote anew: its lines are its form.
+    """
     with open(path, "rb") as stream:
         head = stream.read(REACH).removeprefix(BOM).lstrip()
     if head.startswith(OPENING):
         return True
     if b'"%s"' % KEY.encode() in head and not head.startswith(b'{"type"'):
-        raise ImportFailed("This bundle was written anew by another program, which lost its lines", AGAIN)
+        raise ImportFailed(
+            "This bundle was written anew by another program, which lost its lines", AGAIN
+        )
     return False
 
 
 @contextlib.contextmanager
 def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer; WriteFailed."""
+    """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer.
+
+    WriteFailed.
+    """
     made: list[str] = []
     try:
         try:
@@ -113,12 +124,16 @@ class _Reader:
         version = facts.get(KEY)
         if version != VERSION:
             raise ImportFailed(
-                f"This bundle has the form {version!r}, which this resume-hooks does not know", "Update resume-hooks."
+                f"This bundle has the form {version!r}, which this resume-hooks does not know",
+                "Update resume-hooks.",
             )
         bundled: list[BundledSession] = []
         while (line := self._line()) != END:
             if len(bundled) == MAX_SESSIONS:
-                raise ImportFailed(f"The bundle holds more than {MAX_SESSIONS:,} sessions", "Export fewer at a time.")
+                raise ImportFailed(
+                    f"The bundle holds more than {MAX_SESSIONS:,} sessions",
+                    "Export fewer at a time.",
+                )
             bundled.append(self._session(line))
         ids = {packed.head.session_id for packed in bundled}
         if not bundled or len(ids) < len(bundled) or self._stream.readline():
@@ -178,7 +193,10 @@ class _Reader:
             yield path, stream
 
     def _line(self) -> bytes:
-        """The next line without its ending. ImportFailed at the end of the file: there is always one more."""
+        """The next line without its ending.
+
+        ImportFailed at the end of the file: there is always one more.
+        """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
             raise ImportFailed("The bundle ends too early", AGAIN)
@@ -208,7 +226,10 @@ def _checked(form: TypeAdapter[Form], row: object, part: str) -> Form:
 
 @functools.cache
 def _forms() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
-    """What checks the head of a session, and its sums; a bundle has one of each for every session."""
+    """What checks the head of a session, and its sums.
+
+    A bundle has one of each for every session.
+    """
     from pydantic import TypeAdapter  # as above
 
     return TypeAdapter(Head), TypeAdapter(Sums)
@@ -227,7 +248,9 @@ def _object(raw: bytes) -> dict[str, object]:
 def _content(row: dict[str, object]) -> bytes:
     text, coded = row.get("text"), row.get("base64")
     try:
-        content = text.encode() if isinstance(text, str) else base64.b64decode(str(coded), validate=True)
+        content = (
+            text.encode() if isinstance(text, str) else base64.b64decode(str(coded), validate=True)
+        )
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
         raise _damaged("files") from error
     if len(content) > MAX_FILE:

@@ -1,10 +1,11 @@
 """What of a stranger's record is taken over: what was said, and nothing that changes how a client goes on.
 
-Invariant: of a record's fields only those that are named here are in what comes out; a field that clients learn to
-obey tomorrow is left out today. Left out so far: permission modes, system prompts, rights of commands, plans and their
-files, what hooks and tools told the model to do, links to other sessions, what the tokens cost; and ``toolUseResult``,
-which is for the screen alone: one that is malformed ends client 2.1.42. The tags of a client's reminders become plain
-words. A block that can't be sent has a note in its place, so that no message becomes empty and no call loses its
+Invariant: of a record's fields only those that are named here are in what comes out; a field that
+clients learn to obey tomorrow is left out today. Left out so far: permission modes, system prompts,
+rights of commands, plans and their files, what hooks and tools told the model to do, links to other
+sessions, what the tokens cost; and ``toolUseResult``, which is for the screen alone: one that is
+malformed ends client 2.1.42. The tags of a client's reminders become plain words. A block that
+can't be sent has a note in its place, so that no message becomes empty and no call loses its
 answer; done once more, nothing changes any more.
 """
 
@@ -57,7 +58,10 @@ _HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
 
 def taken_over(content: object, role: str) -> str | list[Record]:
-    """The content of a message of ``role`` (user, assistant), or ``queued`` words; a string stays one."""
+    """The content of a message of ``role`` (user, assistant), or ``queued`` words.
+
+    A string stays one.
+    """
     if isinstance(content, str):
         return without_reminder_tags(content)
     if not isinstance(content, list):
@@ -107,7 +111,10 @@ def _text(block: Record) -> Record:
 def _thought(block: Record) -> Record:
     """As signed. One without its signature stays so, and is mended away."""
     fields = _THOUGHT[block["type"]]
-    return {"type": block["type"], **{key: block[key] for key in fields if isinstance(block.get(key), str)}}
+    return {
+        "type": block["type"],
+        **{key: block[key] for key in fields if isinstance(block.get(key), str)},
+    }
 
 
 def _call(block: Record) -> Record:
@@ -123,7 +130,9 @@ def _result(block: Record) -> Record:
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
         inner = _taken(content, _ALLOWED["result"])
-        content = [part for part in inner if part["type"] != TEXT or part["text"].strip()]  # blank text is refused
+        content = [
+            part for part in inner if part["type"] != TEXT or part["text"].strip()
+        ]  # blank text is refused
         if any(part["type"] != TEXT for part in content):
             error = None  # which the API takes with text alone
     elif isinstance(content, str):
@@ -140,14 +149,21 @@ def _image(block: Record) -> Record:
     if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
         content = _decoded(data)
         size = image_size(content)
-        if _image_type(content) == media_type and size is not None and 0 < min(size) <= max(size) <= MAX_SIDE:
+        if (
+            _image_type(content) == media_type
+            and size is not None
+            and 0 < min(size) <= max(size) <= MAX_SIDE
+        ):
             return {"type": IMAGE, "source": _ordered(_within("base64", media_type, data), source)}
     return _note(f"An image {_where(source)}")
 
 
 def _document(block: Record) -> Record:
     source = mapping(block, "source")
-    form, data = (string(source, "type"), string(source, "media_type")), without_reminder_tags(string(source, "data"))
+    form, data = (
+        (string(source, "type"), string(source, "media_type")),
+        without_reminder_tags(string(source, "data")),
+    )
     written = form == ("text", "text/plain") and data.strip()
     printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
     if (written or printed) and len(data) <= MAX_DOCUMENT:
@@ -182,9 +198,13 @@ def _note(what: str) -> Record:
     return {"type": TEXT, "text": without_reminder_tags(f"[{what} was left out]")}
 
 
-_MARKS = MappingProxyType({b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"})
+_MARKS = MappingProxyType(
+    {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
+)
 _THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
-_DIRECT = {"type": "direct"}  # who called, as 2.1.329 writes it down; other callers name what ran elsewhere
+_DIRECT = {
+    "type": "direct"
+}  # who called, as 2.1.329 writes it down; other callers name what ran elsewhere
 _SHOWN = MEDIA | {TEXT}
 _ALLOWED = MappingProxyType(
     {
@@ -208,17 +228,26 @@ _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     }
 )
 
-PROMPT = "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
+PROMPT = (
+    "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
+)
 
 SYSTEM = frozenset({"compact_boundary", "local_command"})
-"""System records that are part of a conversation; the others tell of the client that it was held in."""
+"""System records that are part of a conversation.
 
-WARNING = "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
+The others tell of the client that it was held in.
+"""
+
+WARNING = (
+    "[The summary below was written elsewhere, in a session that was imported. Nobody verified it.]"
+)
 _WARNING_BLOCK: Record = {"type": "text", "text": WARNING}
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
 """Marks of a message that say how it is shown, and whether it is sent."""
 
-HIDING = frozenset({"isMeta", "isVisibleInTranscriptOnly"})  # the model reads it, no screen shows it
+HIDING = frozenset(
+    {"isMeta", "isVisibleInTranscriptOnly"}
+)  # the model reads it, no screen shows it
 NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no person wrote
 
 FIELDS = frozenset(
@@ -230,16 +259,26 @@ FIELDS = frozenset(
 )  # fmt: skip
 """Every field that a record may have in an imported session."""
 
-_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
+_COUNTS = (
+    "input_tokens",
+    "cache_creation_input_tokens",
+    "cache_read_input_tokens",
+    "output_tokens",
+)
 
 
 def is_said(record: Record) -> bool:
     """Whether a chain record is part of the conversation."""
     its_kind = kind(record)
     if its_kind == "attachment":
-        # What any other attachment holds client 2.1.329 sends in the role of the system, which no stranger is given.
-        return kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
-    return its_kind in {"user", "assistant"} or (its_kind == "system" and string(record, "subtype") in SYSTEM)
+        # What any other attachment holds client 2.1.329 sends in the role of the system, which no
+        # stranger is given.
+        return (
+            kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
+        )
+    return its_kind in {"user", "assistant"} or (
+        its_kind == "system" and string(record, "subtype") in SYSTEM
+    )
 
 
 def is_hidden(record: Record) -> bool:
@@ -258,7 +297,9 @@ class ConversationOnly:
         if not is_said(record):
             return None
         flags = {flag: True for flag in FLAGS if record.get(flag) is True}
-        instant = min(clock.normal(record.get("timestamp")), self._setting.at)  # what is later is the user's own
+        instant = min(
+            clock.normal(record.get("timestamp")), self._setting.at
+        )  # what is later is the user's own
         return {  # the writer sets its links, and an instant that can't be
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,

@@ -1,6 +1,7 @@
 """A session's own model, asked by the client that runs it: its last request once more, with its answer and our prompt.
 
-Invariant: the client denies it every tool; what it says is taken as any model's answer, in its form or not at all.
+Invariant: the client denies it every tool; what it says is taken as any model's answer, in its form
+or not at all.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ FORKING = "asking this session's model ({cached:,} tokens cached): up to two min
 
 UNAIDED = "No tool is allowed here: answer at once, in text."
 
-_COUNTED = ("cache_read_input_tokens", "cache_creation_input_tokens", "input_tokens", "output_tokens")
+_COUNTED = (
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+    "input_tokens",
+    "output_tokens",
+)
 
 
 def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
@@ -65,14 +71,21 @@ class ForkedModel(NamedTuple):
         seen = traffic_of(path)
         same = self.name == seen.model  # another one, chosen since, has no cache
         warm = same and seen.is_warm(clock.milliseconds(clock.now()) or 0)
-        return seen.cached if self.name and warm and settings.load()["summary_model"].source == "default" else 0
+        return (
+            seen.cached
+            if self.name and warm and settings.load()["summary_model"].source == "default"
+            else 0
+        )
 
     @property
     def words(self) -> str:
         """What it took, as the client counts it; ``""`` for nothing."""
         usage = mapping(self.told, "usage")
         cached, written, new, answered = counts = [port.count(usage.get(key)) for key in _COUNTED]
-        told = f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, {answered:,} answered"
+        told = (
+            f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, "
+            f"{answered:,} answered"
+        )
         return told if any(counts) else ""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
@@ -81,9 +94,13 @@ class ForkedModel(NamedTuple):
         if self.late:
             raise HeadlessFailed(f"{self.name} did not answer within {LIMIT} s")
         if self.told.get("isAnswered") is not True:
-            why = " ".join(str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key))
+            why = " ".join(
+                str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key)
+            )
             why = REASONS.get(why, why)
             raise HeadlessFailed(f"{self.name} gave no answer: {port.line(why)}")
-        said = string(self.told, "text")  # a tool that it was denied may have words of its own before the answer
+        said = string(
+            self.told, "text"
+        )  # a tool that it was denied may have words of its own before the answer
         found = port.strictly(said[said.find("{") : said.rfind("}") + 1])
         return Reply(port.fitted(found, form, self.name), None, 0, 0, 0.0, self.name)

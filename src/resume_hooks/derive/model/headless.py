@@ -1,9 +1,11 @@
 """Which client's model is asked, and how Claude Code is: ``claude -p``, by the user's own account.
 
-Each client has a function that makes its model of ``where`` and a name; those of parts stand in the table of agents.
+Each client has a function that makes its model of ``where`` and a name; those of parts stand in the
+table of agents.
 
-Invariant: foreign text goes in on stdin alone, fenced as data, and nothing in it makes the client act: no tool, no
-slash command, no file that it mentions. The answer fits the form that was asked for, or there is none.
+Invariant: foreign text goes in on stdin alone, fenced as data, and nothing in it makes the client
+act: no tool, no slash command, no file that it mentions. The answer fits the form that was asked
+for, or there is none.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.records import string
 
 _AT, _INERT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
-"""Clients add files that a prompt mentions (``@path``) to the request, tools or not; this sign mentions nothing."""
+"""Clients add files that a prompt mentions (``@path``) to the request, tools or not.
+
+This sign mentions nothing.
+"""
 
 _PASSED = frozenset(
     {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TERM", "TZ", "IS_SANDBOX", "CLOUD_ML_REGION"}
@@ -46,7 +51,10 @@ _PASSED_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
-"""What the client needs to reach its provider. Its own variables of the running session stay out of it."""
+"""What the client needs to reach its provider.
+
+Its own variables of the running session stay out of it.
+"""
 
 _QUIET = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
@@ -80,7 +88,9 @@ class ClaudeHeadless:
         port.refuse_nested(self.where)
         client = self._client()
         if not client:
-            raise HeadlessFailed("claude is not installed, or not on PATH", "Install the client, or set PATH.")
+            raise HeadlessFailed(
+                "claude is not installed, or not on PATH", "Install the client, or set PATH."
+            )
         started = time.monotonic()
         prompt = port.fenced(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
         command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
@@ -100,14 +110,20 @@ class ClaudeHeadless:
         """Run it in a temporary folder: no project's files are near, and what clients leave there is removed."""
         try:
             top = programs.temporary_folders(self.where.environ)
-            with tempfile.TemporaryDirectory(prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
+            ) as folder:
                 empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
                 os.mkdir(empty)
                 os.mkdir(scratch)
                 environ = {**passed(self.where), **_QUIET, port.CHILD: "1", "TMPDIR": scratch}
-                return capture.run_captured(command, prompt, environ=environ, folder=empty, limit=limit)
+                return capture.run_captured(
+                    command, prompt, environ=environ, folder=empty, limit=limit
+                )
         except OSError as error:
-            raise HeadlessFailed(f"claude could not be started: {error.strerror or error}") from error
+            raise HeadlessFailed(
+                f"claude could not be started: {error.strerror or error}"
+            ) from error
 
 
 def model(where: Where, name: str) -> ClaudeHeadless:
@@ -125,10 +141,29 @@ def passed(where: Where) -> dict[str, str]:
 
 
 def _options(name: str, schema: str) -> list[str]:
-    """All known to clients 2.1.42 to 2.1.329. Of settings the user's are read: they may hold the way to sign in."""
+    """All known to clients 2.1.42 to 2.1.329.
+
+    Of settings the user's are read: they may hold the way to sign in.
+    """
     return [
-        *("-p", "--output-format", "json", "--no-session-persistence", "--model", name, "--effort", "medium"),
-        *("--tools", "", "--strict-mcp-config", "--disable-slash-commands", "--permission-mode", "dontAsk"),
+        *(
+            "-p",
+            "--output-format",
+            "json",
+            "--no-session-persistence",
+            "--model",
+            name,
+            "--effort",
+            "medium",
+        ),
+        *(
+            "--tools",
+            "",
+            "--strict-mcp-config",
+            "--disable-slash-commands",
+            "--permission-mode",
+            "dontAsk",
+        ),
         *("--setting-sources", "user", "--settings", _SETTINGS),
         *("--system-prompt", port.SYSTEM, "--json-schema", schema),
     ]
@@ -141,7 +176,9 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
         raise HeadlessFailed(f"{name} gave no answer: {_reason(result)}", cost_usd=cost)
     structured = result.get("structured_output")
     answer = structured if isinstance(structured, dict) else port.strictly(string(result, "result"))
-    data = port.fitted(answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode()))
+    data = port.fitted(
+        answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode())
+    )
     usage = result.get("usage")
     counts: dict[str, Any] = usage if isinstance(usage, dict) else {}
     return Reply(
@@ -155,7 +192,10 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
 
 
 def _result(ran: Captured, name: str) -> dict[str, Any]:
-    """The client's record of the run; a verbose client prints it last in a list of everything that happened."""
+    """The client's record of the run.
+
+    A verbose client prints it last in a list of everything that happened.
+    """
     if ran.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     try:
@@ -163,32 +203,50 @@ def _result(ran: Captured, name: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         output = None
     rows = output if isinstance(output, list) else [output]
-    account = next((row for row in reversed(rows) if isinstance(row, dict) and row.get("type") == "result"), None)
+    account = next(
+        (row for row in reversed(rows) if isinstance(row, dict) and row.get("type") == "result"),
+        None,
+    )
     if account is not None:
         return account
-    reason = port.line(next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""))
+    reason = port.line(
+        next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
+    )
     if ran.status < 0:
         raise HeadlessFailed(f"claude was ended by signal {-ran.status}")
     if ran.status:
-        raise HeadlessFailed(f"claude ended with status {ran.status}{f': {reason}' if reason else ''}")
+        raise HeadlessFailed(
+            f"claude ended with status {ran.status}{f': {reason}' if reason else ''}"
+        )
     raise HeadlessFailed("claude answered no JSON")
 
 
 def _reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
-    return port.line(first if isinstance(first, str) else string(result, "result")) or "no reason given"
+    return (
+        port.line(first if isinstance(first, str) else string(result, "result"))
+        or "no reason given"
+    )
 
 
 def _answering(result: dict[str, Any]) -> str:
     used = result.get("modelUsage")
-    rows = {name: row for name, row in used.items() if isinstance(row, dict)} if isinstance(used, dict) else {}
+    rows = (
+        {name: row for name, row in used.items() if isinstance(row, dict)}
+        if isinstance(used, dict)
+        else {}
+    )
     most = max(rows, key=lambda name: port.count(rows[name].get("outputTokens")), default="")
     return one_line(plain_line(most), 80)
 
 
 def _amount(value: object) -> float | None:
-    return float(value) if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0 else None
+    return (
+        float(value)
+        if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0
+        else None
+    )
 
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
@@ -196,5 +254,8 @@ def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessMod
     others = [known for known in registry.OTHERS.values() if known.model]
     makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
     makers |= {each.name: function_of(each.part, each.model) for each in others}
-    found = [makers[agent](where, name) for agent in sorted(makers, key=lambda agent: agent != session.agent)]
+    found = [
+        makers[agent](where, name)
+        for agent in sorted(makers, key=lambda agent: agent != session.agent)
+    ]
     return next((one for one in found if one.is_here), found[0])

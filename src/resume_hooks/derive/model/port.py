@@ -1,6 +1,9 @@
-"""The port to a model: what is asked of it, how its answer is taken; the caller chooses who answers.
+"""The port to a model: what is asked of it, how its answer is taken.
 
-Invariant: ``text`` is data for the model whatever it says, and an answer that does not fit its form counts as none.
+The caller chooses who answers.
+
+Invariant: ``text`` is data for the model whatever it says, and an answer that does not fit its form
+counts as none.
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ class Model(Protocol):
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """Follow ``instructions`` (trusted) on ``text`` (foreign), within ``limit`` seconds.
 
-        ``form`` is a pydantic model; its JSON schema is what the answer must fit. HeadlessFailed if none does.
+        ``form`` is a pydantic model; its JSON schema is what the answer must fit. HeadlessFailed if
+        none does.
         """
         ...
 
@@ -104,13 +108,21 @@ class ModelCalls:
         self._limit, self._deadline = limit, time.monotonic() + limit
         self._progress = progress
 
-    def ask_all(self, calls: Iterable[tuple[str, str]], count: int, form: type[Form]) -> Iterator[Form]:
-        """The answers to ``count`` calls (instructions, text). HeadlessFailed if one fails or the time is over."""
+    def ask_all(
+        self, calls: Iterable[tuple[str, str]], count: int, form: type[Form]
+    ) -> Iterator[Form]:
+        """The answers to ``count`` calls (instructions, text).
+
+        HeadlessFailed if one fails or the time is over.
+        """
         for number, (instructions, text) in enumerate(calls, 1):
             self._progress(number, count)
             left = self._deadline - time.monotonic()
             if left <= 0:
-                message = f"it took over {self._limit:g} s: {number - 1} of {plural(count, 'call')} answered"
+                message = (
+                    f"it took over {self._limit:g} s: {number - 1} of "
+                    f"{plural(count, 'call')} answered"
+                )
                 raise HeadlessFailed(message, "Give it more time (--timeout).")
             try:
                 reply = self._model.ask(instructions, text, form, limit=left)
@@ -121,7 +133,9 @@ class ModelCalls:
             yield reply.data
 
 
-CHILD = "RESUME_HOOKS_CHILD"  # the variable by which our hooks recognise a run of ours, and do nothing
+CHILD = (
+    "RESUME_HOOKS_CHILD"  # the variable by which our hooks recognise a run of ours, and do nothing
+)
 
 SYSTEM = (
     "You read material from working sessions of a coding assistant and answer in the form that is asked for. The "
@@ -156,7 +170,10 @@ def fenced(instructions: str, text: str) -> str:
 
 
 def strictly(text: str) -> dict[str, Any] | None:
-    """An answer that is one JSON object and nothing else, bare or in one fenced block; None for any other."""
+    """An answer that is one JSON object and nothing else, bare or in one fenced block.
+
+    None for any other.
+    """
     body = text.strip()
     if body.startswith("```") and body.endswith("```"):
         body = body.removesuffix("```").partition("\n")[2]
@@ -175,7 +192,10 @@ def fitted(
     *,
     undone: Callable[[bytes], bytes] = bytes,
 ) -> Form:
-    """An answer in its form; ``undone`` takes back what was done to the text. HeadlessFailed where it does not fit."""
+    """An answer in its form; ``undone`` takes back what was done to the text.
+
+    HeadlessFailed where it does not fit.
+    """
     from pydantic import ValidationError  # for which only an answer waits
 
     if answer is None:
@@ -183,7 +203,9 @@ def fitted(
     try:
         return form.model_validate_json(undone(orjson.dumps(answer)))
     except orjson.JSONEncodeError as error:  # nested deeper than can be written
-        raise HeadlessFailed(f"the answer of {name} does not fit: it is nested too deep", cost_usd=cost) from error
+        raise HeadlessFailed(
+            f"the answer of {name} does not fit: it is nested too deep", cost_usd=cost
+        ) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         why = line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")

@@ -1,8 +1,9 @@
 """A trim of the conversation that a running client holds: what it is to hold instead, message by message.
 
-The rule is measured: an answer or a tool's result that stays as it stands is right in the next request, but after a
-resume the client reads what it was before as well. So every one of them is built anew, consecutive ones as one, and
-only what a person said stays as it stands. A built message holds texts and calls alone, no thinking and no pictures.
+The rule is measured: an answer or a tool's result that stays as it stands is right in the next
+request, but after a resume the client reads what it was before as well. So every one of them is
+built anew, consecutive ones as one, and only what a person said stays as it stands. A built message
+holds texts and calls alone, no thinking and no pictures.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ class Reach(NamedTuple):
 class InClient(NamedTuple):
     """What the client is to hold: ``messages`` are places in what it showed, one that stays or several that become one.
 
-    ``texts`` are what answers say instead, by handle; ``results`` and ``inputs`` by call; ``gone`` are calls without
-    a result, or the other way round.
+    ``texts`` are what answers say instead, by handle; ``results`` and ``inputs`` by call; ``gone``
+    are calls without a result, or the other way round.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
@@ -68,16 +69,25 @@ class InClient(NamedTuple):
 
 
 def plan(
-    scanned: SessionScan, shown: Sequence[ShownMessage], options: Options, where: Where, reach: Reach | None = None
+    scanned: SessionScan,
+    shown: Sequence[ShownMessage],
+    options: Options,
+    where: Where,
+    reach: Reach | None = None,
 ) -> InClient:
-    """Decide what the client is to hold, of all messages or within ``reach``. PlanOutdated, UsageError."""
+    """Decide what the client is to hold, of all messages or within ``reach``.
+
+    PlanOutdated, UsageError.
+    """
     nodes = {node.uuid: node for node in scanned.transcript.chain}
     start, end = reach or Reach(0, len(shown))
     rebuilt = shown[start:end]
     for message in rebuilt:
         node = nodes.get(message.handle)
         if node is None or (node.kind, node.calls, node.results) != message[1:]:
-            raise PlanOutdated("What Claude Code holds is not what its file holds", "Nothing was changed.")
+            raise PlanOutdated(
+                "What Claude Code holds is not what its file holds", "Nothing was changed."
+            )
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _decision(scanned, options, where, numbers)
     edits = edits_of(decision.choices, decision.origins)
@@ -98,10 +108,15 @@ def plan(
                 silent.add(message.handle)
             elif edit and text:
                 texts[message.handle] = text
-            inputs |= {string(call, "id"): call.get("input") for call in records.calls(edited) if edit}
+            inputs |= {
+                string(call, "id"): call.get("input") for call in records.calls(edited) if edit
+            }
         else:
             reference = decision.origins.of(node.number).reference
-            results |= {string(block, "tool_use_id"): _as_text(block, reference) for block in records.results(edited)}
+            results |= {
+                string(block, "tool_use_id"): _as_text(block, reference)
+                for block in records.results(edited)
+            }
     called = {call for message in shown[start:] for call in message.calls}
     answered = {call for message in shown[start:] for call in message.results}
     return InClient(
@@ -112,13 +127,18 @@ def plan(
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=tuple(sorted(called ^ answered)),  # calls that nobody answered, answers that nobody asked for
+        gone=tuple(
+            sorted(called ^ answered)
+        ),  # calls that nobody answered, answers that nobody asked for
         decision=decision,
     )
 
 
 def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
-    """What goes of all messages, as ``plan`` decides it for a client that holds what its file does. UsageError."""
+    """What goes of all messages, as ``plan`` decides it for a client that holds what its file does.
+
+    UsageError.
+    """
     rebuilt = {
         node.number
         for node in scanned.transcript.chain
@@ -128,7 +148,10 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
 
 
 def pays(decision: Decision, options: Options) -> bool:
-    """Whether a trim in place frees enough: the whole conversation leaves the cache for it. Less can be asked for."""
+    """Whether a trim in place frees enough: the whole conversation leaves the cache for it.
+
+    Less can be asked for.
+    """
     least = WORTH if options.min_savings == MIN_SAVINGS else options.min_savings
     return decision.savings.tokens >= least
 
@@ -175,7 +198,9 @@ def _grouped(
     def stays(message: ShownMessage) -> bool:
         return message.stays or (thinks and message.role == records.ASSISTANT)
 
-    for (as_it_is, _), group in groupby(rows, key=lambda place: (stays(shown[place]), shown[place].role)):
+    for (as_it_is, _), group in groupby(
+        rows, key=lambda place: (stays(shown[place]), shown[place].role)
+    ):
         if as_it_is:
             yield from group
         else:
@@ -183,7 +208,10 @@ def _grouped(
 
 
 def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
-    """Whether answers of a running turn hold thinking, which the API wants to see again there; also if unknown."""
+    """Whether answers of a running turn hold thinking, which the API wants to see again there.
+
+    Also if unknown.
+    """
     known = scanned.transcript.by_uuid
     answers = [known.get(message.handle) for message in turn if message.role == records.ASSISTANT]
     return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)

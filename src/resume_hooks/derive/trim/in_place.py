@@ -1,7 +1,8 @@
 """Trim a session in place: only the chosen contents of its own file are replaced, and a backup holds the originals.
 
-Every line stays in its place, and all but the trimmed ones byte for byte: dead branches, bookkeeping, unreadable
-lines. The plan is made on the backup, which nobody writes to, so that exactly what it names is replaced.
+Every line stays in its place, and all but the trimmed ones byte for byte: dead branches,
+bookkeeping, unreadable lines. The plan is made on the backup, which nobody writes to, so that
+exactly what it names is replaced.
 """
 
 from __future__ import annotations
@@ -40,10 +41,19 @@ from resume_hooks.transcripts.records import parse
 from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
 
-OTHER_MEMORY = "A client that has this session open keeps its own memory of it until you type in it: /resume {id}"
-OLD_COUNTS = "The token counts in the file stay as they were paid: until the next answer the old size is shown."
+OTHER_MEMORY = (
+    "A client that has this session open keeps its own memory of it until you type in it: "
+    "/resume {id}"
+)
+OLD_COUNTS = (
+    "The token counts in the file stay as they were paid: until the next answer the old size "
+    "is shown."
+)
 COMPACTS = "Clients up to 2.1.112 go by those counts: they may compact this session at once."
-STILL_OPEN = "A program still holds the old file open: what it writes from now on is not in the session. End it."
+STILL_OPEN = (
+    "A program still holds the old file open: what it writes from now on is not in the "
+    "session. End it."
+)
 IS_OPEN = "The session may be open, so --force will be needed: {why}."
 
 
@@ -56,7 +66,10 @@ class InPlaceTrim(NamedTuple):
 
 
 def plan(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
-    """What ``write`` would do; nothing is changed. UsageError, OnlyKept, WriteFailed for what can't be."""
+    """What ``write`` would do; nothing is changed.
+
+    UsageError, OnlyKept, WriteFailed for what can't be.
+    """
     _require_own_file(session, where)
     decided = trimming.plan(trimming.read(session), where, options)
     notes = _notes(decided)
@@ -65,11 +78,13 @@ def plan(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
     return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
-def write(session: SessionFile, where: Where, options: Options, *, force: bool = False) -> InPlaceTrim:
+def write(
+    session: SessionFile, where: Where, options: Options, *, force: bool = False
+) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile is carried over.
 
-    SessionOpen if it is open and not ``force``, or while another process trims it; WriteFailed or CheckFailed change
-    nothing. Nothing is written if trimming would not pay.
+    SessionOpen if it is open and not ``force``, or while another process trims it; WriteFailed or
+    CheckFailed change nothing. Nothing is written if trimming would not pay.
     """
     _require_own_file(session, where)
     if not force and (why := why_open(session, where)):
@@ -101,13 +116,19 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
     if not is_session_file(session.path):
         raise UsageError(
             f"{session.path} is not a session's own file",
-            "In place only <session id>.jsonl can be trimmed; leave --in-place out, and a trimmed child is made.",
+            (
+                "In place only <session id>.jsonl can be trimmed; leave --in-place out, and "
+                "a trimmed child is made."
+            ),
         )
     with contextlib.suppress(OSError):  # gone since: reading it says so
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",
-                f"chmod u+w {shlex.quote(session.path)}; or leave --in-place out, and a trimmed child is made.",
+                (
+                    f"chmod u+w {shlex.quote(session.path)}; or leave --in-place out, and a "
+                    "trimmed child is made."
+                ),
             )
 
 
@@ -125,12 +146,16 @@ def _edited(line: Line, edit: Edit) -> bytes:
     return line.raw if edited is None else before + encode(edited) + after
 
 
-def _checks(scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str) -> list[Check]:
+def _checks(
+    scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
+) -> list[Check]:
     pieces = Pieces()
     new, old = scan(path, observers=[pieces]), scanned.transcript
     return [
         *shape_checks(old, new),
-        Check("what was not trimmed is byte for byte as it was", _is_unchanged(old.path, path, edits)),
+        Check(
+            "what was not trimmed is byte for byte as it was", _is_unchanged(old.path, path, edits)
+        ),
         Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(scanned.pieces)),
         Check(
             "every trimmed record says where its original is",
@@ -142,7 +167,10 @@ def _checks(scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, p
 
 def _is_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
-        return all(line == other or number in edits for number, (line, other) in enumerate(zip_longest(before, after)))
+        return all(
+            line == other or number in edits
+            for number, (line, other) in enumerate(zip_longest(before, after))
+        )
 
 
 def _thoughts(pieces: Pieces) -> Counter[int]:

@@ -10,7 +10,9 @@ from typing import NamedTuple
 
 from resume_hooks.errors import UsageError
 
-KEPT_RESULTS = 20  # tool results that recent turns protect at most: one turn may be the whole session
+KEPT_RESULTS = (
+    20  # tool results that recent turns protect at most: one turn may be the whole session
+)
 THRESHOLD = 500  # characters that an output or input may have: shorter ones free too little for what their loss costs
 KEEP_RECENT = 2  # turns at the end that stay: what is being worked on
 MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
@@ -53,11 +55,12 @@ HELP = f"""options, in any order:
 class Options:
     """The options of a trim.
 
-    ``tools`` are lower-case names or patterns, none for all; ``thresholds`` override ``threshold`` by tool.
-    ``keep_recent`` None protects the usual number of turns, and of a long one no more than its last results.
-    ``assistant``: N > 0 trims the first N long answers, N < 0 all but the last N. ``target_tokens`` 0: no target.
-    ``only``/``skip`` name rules. ``screen`` is how many bytes a record may have for which the client keeps a call's
-    answer for the screen alone, 0 for any; a trim that asks for it makes a child whatever else it saves.
+    ``tools`` are lower-case names or patterns, none for all; ``thresholds`` override ``threshold``
+    by tool. ``keep_recent`` None protects the usual number of turns, and of a long one no more than
+    its last results. ``assistant``: N > 0 trims the first N long answers, N < 0 all but the last N.
+    ``target_tokens`` 0: no target. ``only``/``skip`` name rules. ``screen`` is how many bytes a
+    record may have for which the client keeps a call's answer for the screen alone, 0 for any; a
+    trim that asks for it makes a child whatever else it saves.
     """
 
     tools: tuple[str, ...] = ()
@@ -73,7 +76,9 @@ class Options:
 
     def limit(self, tool: str) -> int:
         """The characters that an output or input of ``tool`` may have."""
-        return self.thresholds.get(tool.lower(), THRESHOLD if self.threshold is None else self.threshold)
+        return self.thresholds.get(
+            tool.lower(), THRESHOLD if self.threshold is None else self.threshold
+        )
 
     def allows(self, tool: str) -> bool:
         """Whether contents of ``tool`` may be trimmed; ``""`` is what belongs to no tool."""
@@ -83,15 +88,21 @@ class Options:
         return bool(name) and any(fnmatchcase(name, pattern) for pattern in self.tools)
 
     def rules(self) -> list[str]:
-        """The rules that act, in their order. UsageError for one that does not exist or could do nothing."""
+        """The rules that act, in their order.
+
+        UsageError for one that does not exist or could do nothing.
+        """
         for name in (*self.only, *self.skip):
             if name not in RULE_NAMES:
                 raise UsageError(f"There is no rule '{name}'", f"Rules: {', '.join(RULE_NAMES)}.")
         if "assistant" in self.only and not self.assistant:
             raise UsageError(
-                "The rule 'assistant' needs to know how many", "Add --assistant N, or -N for all but the last N."
+                "The rule 'assistant' needs to know how many",
+                "Add --assistant N, or -N for all but the last N.",
             )
-        wanted = self.only or tuple(name for name in RULE_NAMES if name != "assistant" or self.assistant)
+        wanted = self.only or tuple(
+            name for name in RULE_NAMES if name != "assistant" or self.assistant
+        )
         return [name for name in RULE_NAMES if name in wanted and name not in self.skip]
 
 
@@ -116,7 +127,9 @@ def options_of(typed: TypedOptions = UNTYPED) -> Options:
     general, by_tool = _thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
-            raise UsageError(f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}.")
+            raise UsageError(
+                f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}."
+            )
     options = Options(
         tools=_list("tools", typed.tools),
         threshold=general,
@@ -178,7 +191,9 @@ def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     for word in (part for text in typed for part in _words(text)):
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
-            raise UsageError(f"--threshold needs characters, such as 500 or Read=2000, not '{word}'")
+            raise UsageError(
+                f"--threshold needs characters, such as 500 or Read=2000, not '{word}'"
+            )
         if equals:
             by_tool[tool.lower()] = int(count)
         else:
@@ -187,7 +202,10 @@ def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
 
 
 def _list(name: str, typed: str | None) -> tuple[str, ...]:
-    """The words of a list option; one that was typed empty is a mistake, and would mean everything."""
+    """The words of a list option.
+
+    One that was typed empty is a mistake, and would mean everything.
+    """
     words = _words((typed or "").lower())
     if typed is not None and not words:
         raise UsageError(f"--{name} is empty", f"Name something, or leave --{name} out.")

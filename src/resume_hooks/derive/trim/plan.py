@@ -1,4 +1,7 @@
-"""A trim: what can go is weighed, what goes is counted; a child of the same records with placeholders in its place."""
+"""A trim: what can go is weighed, what goes is counted.
+
+A child of the same records with placeholders in its place.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +96,8 @@ class Trimmable(Protocol):
 class Decision(NamedTuple):
     """What a trim takes out, and its numbers: ``before`` and ``after`` are what the client would send.
 
-    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that were never called.
+    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that
+    were never called.
     """
 
     choices: tuple[Choice, ...]
@@ -136,7 +140,9 @@ class TrimPlan(ChildPlan):
     @property
     def pays(self) -> bool:
         """Whether the trim saves enough to be worth a new session."""
-        return bool(self.options.screen) or (bool(self.choices) and self.savings.tokens >= self.options.min_savings)
+        return bool(self.options.screen) or (
+            bool(self.choices) and self.savings.tokens >= self.options.min_savings
+        )
 
     @property
     def is_idle(self) -> bool:
@@ -157,7 +163,11 @@ def decide(scanned: Trimmable, options: Options, where: Where) -> Decision:
 
 
 def decision_of(
-    scanned: Trimmable, options: Options, trimmable: TrimMaterial, choices: Sequence[Choice], origins: Origins
+    scanned: Trimmable,
+    options: Options,
+    trimmable: TrimMaterial,
+    choices: Sequence[Choice],
+    origins: Origins,
 ) -> Decision:
     """Count what these ``choices`` among the material come to, whoever made them."""
     before = scanned.context
@@ -172,20 +182,32 @@ def decision_of(
         after=before._replace(tokens=before.tokens - savings.tokens),
         thoughts=frozenset(piece.digest for piece in kept),
         origins=origins,
-        unknown_tools=tuple(name for name in options.tools if not any(fnmatchcase(tool, name) for tool in called)),
+        unknown_tools=tuple(
+            name for name in options.tools if not any(fnmatchcase(tool, name) for tool in called)
+        ),
     )
 
 
 def plan(
-    scanned: SessionScan, where: Where, options: Options, *, output_dir: str | None = None, method: str = "rules"
+    scanned: SessionScan,
+    where: Where,
+    options: Options,
+    *,
+    output_dir: str | None = None,
+    method: str = "rules",
 ) -> TrimPlan:
-    """Decide on a trimmed child. UsageError for options that can't be meant, or what can't be a parent."""
+    """Decide on a trimmed child.
+
+    UsageError for options that can't be meant, or what can't be a parent.
+    """
     decision = decide(scanned, options, where)
     child = draft(scanned.session, scanned.glance, "trim", where, output_dir)
     return plan_of(scanned, child, options, decision, method)
 
 
-def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str) -> TrimPlan:
+def plan_of(
+    scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
+) -> TrimPlan:
     """The child of a decision that was made by a ``method``."""
     tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
     parameters = {
@@ -214,7 +236,9 @@ def plan_of(scanned: Trimmable, child: Draft, options: Options, decision: Decisi
     return TrimPlan(
         draft=child,
         body=scanned.body(child, head, options, decision),
-        sizes=Sizes(decision.before.tokens, decision.after.tokens, decision.savings.characters, tools),
+        sizes=Sizes(
+            decision.before.tokens, decision.after.tokens, decision.savings.characters, tools
+        ),
         options=options,
         decision=decision,
         scanned=scanned,
@@ -238,7 +262,10 @@ class SessionScan:
         return material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, where: Where) -> Origins:
-        """Where the originals of its records are; a record whose mark leads nowhere any more is its own original."""
+        """Where the originals of its records are.
+
+        A record whose mark leads nowhere any more is its own original.
+        """
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
 
@@ -289,7 +316,10 @@ class SessionScan:
 
 
 def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
-    """Scan a session for a trim: its live part, or the ``whole``. NothingToTrim if there is no conversation."""
+    """Scan a session for a trim: its live part, or the ``whole``.
+
+    NothingToTrim if there is no conversation.
+    """
     if whole:
         pieces, survey = Pieces(), WriteScan()
         transcript = scan(session.path, observers=(pieces, survey))
@@ -298,7 +328,10 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     if not any(node.said for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
-            "Send a prompt first. Where one was answered here, this shows what is broken: resume-hooks fsck",
+            (
+                "Send a prompt first. Where one was answered here, this shows what is "
+                "broken: resume-hooks fsck"
+            ),
         )
     window, glance = window_of(session.session_id, Where()), HeadTail(session.path)
     context, scale = weigh(session.path, transcript.chain, pieces, window)
@@ -330,13 +363,19 @@ BRIEF = 42  # columns of what is named in a card
 
 
 def preview(decided: TrimPlan) -> str:
-    """What a trim would do, in lines of at most about eighty columns; tokens first, bytes second."""
+    """What a trim would do, in lines of at most about eighty columns.
+
+    Tokens first, bytes second.
+    """
     saved = decided.savings
     lines = totals(decided)
     if saved.rules:
         for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
             words = RULE_WORDS if rows is saved.rules else {}
-            lines += ["", *_table(name, [row for row in rows if row.tokens_before > row.tokens_after], words)]
+            lines += [
+                "",
+                *_table(name, [row for row in rows if row.tokens_before > row.tokens_after], words),
+            ]
         lines += ["", "largest"]
         for piece in saved.largest[:NAMED]:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
@@ -347,7 +386,11 @@ def preview(decided: TrimPlan) -> str:
 def brief(decided: TrimPlan) -> str:
     """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
     largest = [
-        f"largest: {one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, {piece.tokens:,} tokens"
+        (
+            "largest: "
+            f"{one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
+            f"{piece.tokens:,} tokens"
+        )
         for piece in decided.savings.largest[:1]
     ]
     return "\n".join([*totals(decided), *largest, *remarks(decided)])
@@ -368,22 +411,34 @@ def totals(decided: TrimPlan) -> list[str]:
 
 def remarks(decided: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
-    sentences = [f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools]
+    sentences = [
+        f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools
+    ]
     if not decided.pays:
-        sentences.append(f"Trimming would not pay: it would save less than {decided.options.min_savings:,} tokens.")
+        sentences.append(
+            "Trimming would not pay: it would save less than "
+            f"{decided.options.min_savings:,} tokens."
+        )
     elif decided.after.compacts_at_once:
         sentences.append(
-            "It would still be compacted at once: trim more (--target-tokens, --keep-recent 0), or hand off."
+            "It would still be compacted at once: trim more (--target-tokens, "
+            "--keep-recent 0), or hand off."
         )
     target = decided.options.target_tokens
     if target and decided.after.tokens > target:
-        sentences.append(f"The target of {target:,} tokens is not reached: nothing else may go with these options.")
+        sentences.append(
+            f"The target of {target:,} tokens is not reached: nothing else may go with "
+            "these options."
+        )
     return sentences
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
     shown = [
-        f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,}){about}"
+        (
+            f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} "
+            f"({row.pieces:,}){about}"
+        )
         for row in rows[:ROWS]
         for about in [f": {words[row.name]}" if row.name in words else ""]
     ]

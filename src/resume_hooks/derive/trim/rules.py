@@ -1,7 +1,7 @@
 """The rules of a trim: what they choose from, and which contents each of them offers for replacement.
 
-A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone. What is a piece at all
-is said in ``transcripts.trimmable_pieces``.
+A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone.
+What is a piece at all is said in ``transcripts.trimmable_pieces``.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ PASTE_TIMES = 4  # a prompt of that many times the threshold is a paste: nobody 
 
 @dataclass(frozen=True)
 class TrimMaterial:
-    """The pieces of a conversation, oldest first. ``places`` are the records' places in the chain, by line number.
+    """The pieces of a conversation, oldest first.
 
-    From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls`` are the calls of
-    the chain, by id; ``answered`` those with a result, ``failed`` those whose result is an error, ``restored`` those
-    whose inputs have to stay.
-    ``answers_gone`` are answers that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
+    ``places`` are the records' places in the chain, by line number.
+
+    From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls``
+    are the calls of the chain, by id; ``answered`` those with a result, ``failed`` those whose
+    result is an error, ``restored`` those whose inputs have to stay. ``answers_gone`` are answers
+    that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
     ``prompts`` are the places at which turns begin.
     """
 
@@ -80,11 +82,18 @@ class TrimMaterial:
         return by_call
 
 
-def material(transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()) -> TrimMaterial:
-    """The trimmable pieces of the live chain; files in ``folders`` are checked for changes since they were written."""
+def material(
+    transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()
+) -> TrimMaterial:
+    """The trimmable pieces of the live chain.
+
+    Files in ``folders`` are checked for changes since they were written.
+    """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
-    live = sorted((piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number])
+    live = sorted(
+        (piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number]
+    )
     calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
     answered = frozenset(call for call, number in pieces.answered.items() if number in places)
     times = {node.number: node.time_ms for node in chain}
@@ -111,7 +120,9 @@ def material(transcript: Transcript, pieces: Pieces, options: Options, folders: 
     )
 
 
-def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, options: Options) -> int:
+def protected_from(
+    prompts: Sequence[int], results: Sequence[int], length: int, options: Options
+) -> int:
     """The place from which on a conversation stays as it is, by the places of its prompts and of its tool results."""
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
@@ -120,20 +131,27 @@ def protected_from(prompts: Sequence[int], results: Sequence[int], length: int, 
 
 
 def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
-    """Where the ``count`` last turns begin; the end of the conversation for none, its start if there are fewer."""
+    """Where the ``count`` last turns begin.
+
+    The end of the conversation for none, its start if there are fewer.
+    """
     if not count:
         return length
     return prompts[-count] if len(prompts) >= count else 0
 
 
 def restored_writes(
-    calls: Mapping[str, ToolCall], done: Iterable[str], times_ms: Mapping[int, int | None], folders: Iterable[str]
+    calls: Mapping[str, ToolCall],
+    done: Iterable[str],
+    times_ms: Mapping[int, int | None],
+    folders: Iterable[str],
 ) -> frozenset[str]:
     """The calls that were the last Write of a file in ``folders``, if the file on disk is newer: their inputs stay.
 
-    The client compares such a file with the input when it resumes, and sends the whole file along as changed (up to
-    8,600 characters each) unless the two are equal (measured on 2.1.42 to 2.1.329). ``done`` are the ids of calls that
-    succeeded, ``times_ms`` the instants of records. Other folders are not looked at: a transcript may name any path.
+    The client compares such a file with the input when it resumes, and sends the whole file along
+    as changed (up to 8,600 characters each) unless the two are equal (measured on 2.1.42 to
+    2.1.329). ``done`` are the ids of calls that succeeded, ``times_ms`` the instants of records.
+    Other folders are not looked at: a transcript may name any path.
     """
     last: dict[str, str] = {}
     for call_id in done:
@@ -180,11 +198,19 @@ def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # 
         if call.tool in WRITERS:
             changed[call.target] = max(place, changed.get(call.target, 0))
         elif call.tool in READERS:
-            for extent in {call.extent, () if all(part is None for part in call.extent) else call.extent}:
+            for extent in {
+                call.extent,
+                () if all(part is None for part in call.extent) else call.extent,
+            }:
                 latest[call.target, extent] = max(place, latest.get((call.target, extent), 0))
     for piece in material.pieces:
         read = material.calls.get(piece.call)
-        if piece.kind != RESULT or read is None or read.tool not in READERS or piece.call in material.failed:
+        if (
+            piece.kind != RESULT
+            or read is None
+            or read.tool not in READERS
+            or piece.call in material.failed
+        ):
             continue
         place = material.places[read.number]
         if changed.get(read.target, -1) > place:
@@ -196,13 +222,20 @@ def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # 
 def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
     """The extents whose reading shows all that ``read`` did: its own, and the whole file if that reaches so far."""
     offset, limit, pages = read.extent
-    lines = (offset if isinstance(offset, int) else 1) + (limit if isinstance(limit, int) else WHOLE_LINES) - 1
+    lines = (
+        (offset if isinstance(offset, int) else 1)
+        + (limit if isinstance(limit, int) else WHOLE_LINES)
+        - 1
+    )
     return (read.extent, ()) if pages is None and lines <= WHOLE_LINES else (read.extent,)
 
 
 def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Outputs that the same tool gave again later, word for word; the last one stays."""
-    results = [(piece, (material.tool(piece), piece.characters, piece.digest)) for piece in _of(RESULT, material)]
+    results = [
+        (piece, (material.tool(piece), piece.characters, piece.digest))
+        for piece in _of(RESULT, material)
+    ]
     last = {content: piece for piece, content in results}
     for piece, content in results:
         if last[content] is not piece:
@@ -226,10 +259,14 @@ def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
 def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Thinking before the last turn, whole blocks: the API refuses altered ones, and the last turn must keep its own.
 
-    Answers that hold nothing but thinking are left alone: they are not sent, but empty ones would be.
+    Answers that hold nothing but thinking are left alone: they are not sent, but empty ones would
+    be.
     """
     for piece in _of(THINKING, material):
-        if piece.number not in material.silent and material.places[piece.number] < material.last_turn:
+        if (
+            piece.number not in material.silent
+            and material.places[piece.number] < material.last_turn
+        ):
             yield Pick(piece)
 
 
@@ -255,7 +292,11 @@ def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """If asked for: the first N long answers of the model, counting those trimmed before, or all but the last N."""
     if options.assistant:
         long = list(_longer_than_threshold(TEXT)(material, options))
-        end = options.assistant if options.assistant < 0 else max(0, options.assistant - material.answers_gone)
+        end = (
+            options.assistant
+            if options.assistant < 0
+            else max(0, options.assistant - material.answers_gone)
+        )
         yield from long[:end]
 
 

@@ -1,4 +1,7 @@
-"""Apply the rules of a trim: the first that names a piece decides; the edits that replace it, and what that saves."""
+"""Apply the rules of a trim: the first that names a piece decides.
+
+The edits that replace it, and what that saves.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,21 @@ from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.placeholders import SHORTEST, Origin, OriginalReference
 from resume_hooks.transcripts.records import WRITERS, Record
-from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, PROMPT, RESULT, TEXT, THINKING, Piece
+from resume_hooks.transcripts.trimmable_pieces import (
+    ATTACHMENT,
+    INPUT,
+    MEDIA,
+    PROMPT,
+    RESULT,
+    TEXT,
+    THINKING,
+    Piece,
+)
 
-HEAD, TAIL = 500, 300  # characters of a long prompt that stay at its two ends, each on a line of its own
+HEAD, TAIL = (
+    500,
+    300,
+)  # characters of a long prompt that stay at its two ends, each on a line of its own
 COMMAND_HEAD = 120  # characters of a long command that stay, and a space
 KEPT_OF_PROMPT, KEPT_OF_COMMAND = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
@@ -38,7 +53,9 @@ class Choice(NamedTuple):
 
     def tokens_saved(self, scale: Scale) -> float:
         """Tokens less; below zero if the placeholder costs more than the piece ever did."""
-        return scale.tokens(self.piece) - scale.tokens_of_text(self.piece.number, len(self.placeholder) + self.kept)
+        return scale.tokens(self.piece) - scale.tokens_of_text(
+            self.piece.number, len(self.placeholder) + self.kept
+        )
 
 
 @dataclass(slots=True)
@@ -53,7 +70,10 @@ class Origins:
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def of(self, number: int) -> Origin:
-        """The origin of the record in line ``number``; one that is known counts as long as it leads somewhere."""
+        """The origin of the record in line ``number``.
+
+        One that is known counts as long as it leads somewhere.
+        """
         if number not in self._origins:
             own = Origin(self._session_id, self._file, self._uuids[number], number)
             known = self._known.get(number)
@@ -61,19 +81,29 @@ class Origins:
         return self._origins[number]
 
 
-def choose(material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int) -> list[Choice]:
-    """The choices, oldest first; with a target as many as bring ``tokens`` there. UsageError for an unknown rule."""
+def choose(
+    material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int
+) -> list[Choice]:
+    """The choices, oldest first; with a target as many as bring ``tokens`` there.
+
+    UsageError for an unknown rule.
+    """
     choices = list(_choices(material, options, origins, scale))
     if options.target_tokens:
         excess = tokens - options.target_tokens
         choices = _until(choices, excess, scale)
-        if options.threshold is None and sum(choice.tokens_saved(scale) for choice in choices) < excess:
+        if (
+            options.threshold is None
+            and sum(choice.tokens_saved(scale) for choice in choices) < excess
+        ):
             every = replace(options, threshold=SHORTEST)
             choices = _until(list(_choices(material, every, origins, scale)), excess, scale)
     return sorted(choices, key=lambda choice: material.places[choice.piece.number])
 
 
-def _choices(material: TrimMaterial, options: Options, origins: Origins, scale: Scale) -> Iterator[Choice]:
+def _choices(
+    material: TrimMaterial, options: Options, origins: Origins, scale: Scale
+) -> Iterator[Choice]:
     taken: set[tuple[int, tuple[str | int, ...]]] = set()
     for name in options.rules():
         for pick in RULES[name](material, options):
@@ -81,7 +111,9 @@ def _choices(material: TrimMaterial, options: Options, origins: Origins, scale: 
             if key in taken or not may_go(material, options, pick.piece, name):
                 continue
             choice = choice_of(material, pick, name, origins)
-            if choice is not None and choice.tokens_saved(scale) >= 0:  # zero: a thought that is not sent any more
+            if (
+                choice is not None and choice.tokens_saved(scale) >= 0
+            ):  # zero: a thought that is not sent any more
                 taken.add(key)
                 yield choice
 
@@ -112,7 +144,9 @@ def choice_of(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -
     """The choice of a piece; None if its placeholder would be no shorter than itself."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _placeholder(piece, tool, origins, pick.why)
-    kept = {PROMPT: KEPT_OF_PROMPT, INPUT: KEPT_OF_COMMAND if tool == "Bash" else 0}.get(piece.kind, 0)
+    kept = {PROMPT: KEPT_OF_PROMPT, INPUT: KEPT_OF_COMMAND if tool == "Bash" else 0}.get(
+        piece.kind, 0
+    )
     if len(text) + kept >= piece.characters + 4 * piece.tokens:
         return None
     return Choice(piece, rule, tool, material.target(piece), text, kept)
@@ -139,7 +173,9 @@ def edits_of(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
         by_record[choice.piece.number].append(choice)
-    return {number: TrimEdit(tuple(chosen), origins.of(number)) for number, chosen in by_record.items()}
+    return {
+        number: TrimEdit(tuple(chosen), origins.of(number)) for number, chosen in by_record.items()
+    }
 
 
 class TrimEdit:
@@ -154,14 +190,22 @@ class TrimEdit:
         for choice in self._choices:
             _replace(record, choice)
         if any(choice.piece.kind == THINKING for choice in self._choices):
-            # Of an answer that says more, clients pass an empty record over; a text in its place would be speech.
-            record["message"]["content"] = [block for block in record["message"]["content"] if block is not None]
-        if any(choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN for choice in self._choices):
+            # Of an answer that says more, clients pass an empty record over; a text in its place
+            # would be speech.
+            record["message"]["content"] = [
+                block for block in record["message"]["content"] if block is not None
+            ]
+        if any(
+            choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN
+            for choice in self._choices
+        ):
             record.pop("toolUseResult", None)  # the same output once more, for the screen
         return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
 
 
-def without_screens(edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int) -> dict[int, Edit]:
+def without_screens(
+    edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int
+) -> dict[int, Edit]:
     """Edits of records over ``limit`` bytes: those there are, then what no request holds goes, as whole files."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
@@ -238,10 +282,15 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
     return Savings(
         tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),
-        characters=sum(max(0, choice.piece.characters - len(choice.placeholder) - choice.kept) for choice in choices),
+        characters=sum(
+            max(0, choice.piece.characters - len(choice.placeholder) - choice.kept)
+            for choice in choices
+        ),
         ratio=round(scale.ratio, 2),
         rules=_rows(choices, scale, lambda choice: choice.rule),
-        tools=_rows([choice for choice in choices if choice.tool], scale, lambda choice: choice.tool),
+        tools=_rows(
+            [choice for choice in choices if choice.tool], scale, lambda choice: choice.tool
+        ),
         largest=tuple(
             LargestPiece(
                 origins.of(choice.piece.number).reference,
@@ -255,7 +304,9 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
     )
 
 
-def _rows(choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]) -> tuple[SavingsRow, ...]:
+def _rows(
+    choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]
+) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}
     for choice in choices:
         groups.setdefault(name_of(choice), []).append(choice)

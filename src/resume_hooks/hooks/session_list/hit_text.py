@@ -1,4 +1,7 @@
-"""What a session says around a hit, on lines of a given width, a page of them. Of a long text the part near the hit."""
+"""What a session says around a hit, on lines of a given width, a page of them.
+
+Of a long text the part near the hit.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,20 @@ from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain, plain_line
 
 BEFORE = 1  # lines above the words that are shown with them
-OWN, OTHER = 20_000, 4_000  # characters that are shown of the record that was found, and of one beside it
+OWN, OTHER = (
+    20_000,
+    4_000,
+)  # characters that are shown of the record that was found, and of one beside it
 SURE = (60, 30, 12, 1)  # characters behind the first word found by which its line is known
 INDENT = "  "
 MOST = 1_000  # lines of a record
 
 
 class Page(NamedTuple):
-    """Lines of a page, and its number: 0 is that of the hit, those before it are negative. It may be less."""
+    """Lines of a page, and its number: 0 is that of the hit, those before it are negative.
+
+    It may be less.
+    """
 
     lines: list[str]
     number: int
@@ -40,8 +49,13 @@ def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
     return Page(lines[top : top + room], number)
 
 
-def hit_page(reference: str, found: str, number: int, columns: int, room: int, where: Where) -> Page:
-    """A page of what is said around a record; ``found`` is its text from the words on. Raises ResumeHooksError."""
+def hit_page(
+    reference: str, found: str, number: int, columns: int, room: int, where: Where
+) -> Page:
+    """A page of what is said around a record; ``found`` is its text from the words on.
+
+    Raises ResumeHooksError.
+    """
     asked = parse(reference)
     session = resolve_transcript(asked.session, "", where, foreign=True)
     names, entries = names_of(session, where), RecordLines(session.path, session.session_id)
@@ -68,16 +82,23 @@ def _text_near_hit(text: str, found: str) -> str:
 
 
 def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
-    yield cut_to_columns(" · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns)
+    yield cut_to_columns(
+        " · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns
+    )
     text = Redactor().redact(plain(one.text[:most]))
     for line in text.splitlines():
-        yield from (f"{INDENT}{part}" for part in wrap_to_columns(line, columns - len(INDENT), MOST))
+        yield from (
+            f"{INDENT}{part}" for part in wrap_to_columns(line, columns - len(INDENT), MOST)
+        )
     if len(one.text) > most:
         yield f"{INDENT}…"
 
 
 def _line_of_hit(found: str, lines: list[str]) -> int:
-    """The line in which the words begin; the first one where they are not there as they were found."""
+    """The line in which the words begin.
+
+    The first one where they are not there as they were found.
+    """
     starts: list[int] = []
     text = ""
     for line in lines:

@@ -1,7 +1,8 @@
 """The pane of ``/search`` and ``/sessions`` inside the client: what it shows of what was typed, what its keys do.
 
-Nothing is kept: the module says what was typed, where it stands and how much room there is. The names come first, then
-what was said, then the preview, each in an answer of its own, so that nobody waits for the slower one.
+Nothing is kept: the module says what was typed, where it stands and how much room there is. The
+names come first, then what was said, then the preview, each in an answer of its own, so that nobody
+waits for the slower one.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
-from resume_hooks.hooks.session_list.rows import cut_to_columns, first_prompt_rows, hit_rows, session_line
+from resume_hooks.hooks.session_list.rows import (
+    cut_to_columns,
+    first_prompt_rows,
+    hit_rows,
+    session_line,
+)
 from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, listed_sessions, said_of
 from resume_hooks.hooks.triggers import trigger_of_command
 from resume_hooks.paths import Where, find_session
@@ -31,10 +37,18 @@ from resume_hooks.transcripts.transcript import was_compacted
 if TYPE_CHECKING:
     from resume_hooks.hooks.session_list.hit_text import Page
 
-NAMES, SAID, PREVIEW, PAGE = "names", "said", "preview", "page"  # what is asked for; the first three in this order
+NAMES, SAID, PREVIEW, PAGE = (
+    "names",
+    "said",
+    "preview",
+    "page",
+)  # what is asked for; the first three in this order
 
 LISTING = 1.0
-"""Seconds of processor time after which no more sessions are listed; the newest are by then, on a busy machine too."""
+"""Seconds of processor time after which no more sessions are listed.
+
+The newest are by then, on a busy machine too.
+"""
 
 FIELD = 1  # the line of the words, and of what is listed
 ROWS = 12  # lines of a list before there is a preview below it
@@ -57,7 +71,12 @@ WAYS = (
 None has a letter: every letter goes to the search.
 """
 
-ELSEWHERE = {OPEN: "", "handoff": "a fresh session is made; ", FORK: "a copy is made; ", UNDO: "a copy is made; "}
+ELSEWHERE = {
+    OPEN: "",
+    "handoff": "a fresh session is made; ",
+    FORK: "a copy is made; ",
+    UNDO: "a copy is made; ",
+}
 """What happens first on a way, where a session is of another project: then a command is copied that opens it there."""
 
 AHEAD = 100
@@ -74,7 +93,8 @@ ENTER = "look into it"
 class PaneEvent(NamedTuple):
     """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one.
 
-    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page`` how many pages on.
+    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page``
+    how many pages on.
     """
 
     words: str
@@ -89,9 +109,12 @@ class PaneEvent(NamedTuple):
 
 
 def open_pane(text: str) -> dict[str, Any]:
-    """The pane that a command opens, ``text`` being what followed it; what it lists is asked for once it has a size.
+    """The pane that a command opens, ``text`` being what followed it.
 
-    UsageError for an option that there is not. A space stands behind the words: what is typed next is another one.
+    What it lists is asked for once it has a size.
+
+    UsageError for an option that there is not. A space stands behind the words: what is typed next
+    is another one.
     """
     everywhere, words = parse_search_words(text)
     parts = [EVERYWHERE] if everywhere else []
@@ -126,9 +149,13 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
 
     typed_words = reply.field(event, "args").split()
     words = " ".join(word for word in typed_words if word != EVERYWHERE)
-    at, step, reference, found = (reply.field(event, name) for name in ("at", "step", "reference", "found"))
+    at, step, reference, found = (
+        reply.field(event, name) for name in ("at", "step", "reference", "found")
+    )
     columns, lines, page = number("columns"), number("lines"), number("page", -500)
-    return PaneEvent(words, EVERYWHERE in typed_words, at, columns, lines, step, reference, found, page)
+    return PaneEvent(
+        words, EVERYWHERE in typed_words, at, columns, lines, step, reference, found, page
+    )
 
 
 def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
@@ -146,7 +173,9 @@ def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     most, _ = _lines_of_list_and_preview(asked)
     head = _list_heading(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
-    chosen = next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen_session
+    chosen = (
+        next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen_session
+    )
     place = fitting.index(chosen) if chosen else 0
     top, end = max(0, place - AHEAD), place + AHEAD + 1
     shown = fitting[top:end]
@@ -196,14 +225,19 @@ def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float
         hit = {"reference": said.reference, "found": said.snippet[said.place :]}
     elif asked.words:
         prompt = choices.prompt_of(row)
-        lines = [first_prompt_rows(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)]
+        lines = [
+            first_prompt_rows(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)
+        ]
     else:
         lines = [[session_line(row, columns, now, chosen=chosen)] for chosen in (False, True)]
     return [row.session_id, *lines, hit]
 
 
 def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
-    """The turns that say the words, and what is not in the index yet; without one, nothing was said."""
+    """The turns that say the words, and what is not in the index yet.
+
+    Without one, nothing was said.
+    """
     # 60 ms, for which the names do not wait.
     from resume_hooks.search.engine import Searcher, sought
     from resume_hooks.search.index.connect import opened_index
@@ -213,9 +247,13 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
     try:
         scope = Scope() if asked.everywhere else project_at(folder, where)
         scope = replace(scope, programs=frozenset(OPENED))
-        with opened_index(where, limit=PATIENCE, sought=sought([parse([asked.words])], scope, where)) as index:
+        with opened_index(
+            where, limit=PATIENCE, sought=sought([parse([asked.words])], scope, where)
+        ) as index:
             holding = sum(bool(file.held) for file in index.unread)
-            late = f" · {index.outcome.behind:,} files not indexed yet" if index.outcome.behind else ""
+            late = (
+                f" · {index.outcome.behind:,} files not indexed yet" if index.outcome.behind else ""
+            )
             late += f", {holding:,} with some of the words" if holding else ""
             return said_of(Searcher(index, scope, where), asked.words), late
     except ResumeHooksError as error:
@@ -232,7 +270,8 @@ def _preview_lines(asked: PaneEvent, where: Where) -> list[str]:
 def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
     """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
 
-    On its first page the way that is marked is to read on from a hit, and to resume a session that has none.
+    On its first page the way that is marked is to read on from a hit, and to resume a session that
+    has none.
     """
     row = _marked_session(asked.at, where)
     room = asked.lines - FIELD - 1
@@ -264,7 +303,10 @@ def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
 
 
 def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
-    """What the session says around its hit, else its outline. Why it can't be read is said there, too."""
+    """What the session says around its hit, else its outline.
+
+    Why it can't be read is said there, too.
+    """
     # 100 ms, for which no list waits.
     from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
     from resume_hooks.hooks.session_list.preview import OUTLINE, preview, session_facts
@@ -274,7 +316,9 @@ def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
             return hit_page(asked.reference, asked.found, asked.page, asked.columns, room, where)
         row = _marked_session(asked.at, where)
     except ResumeHooksError as error:
-        return page_at([cut_to_columns(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room)
+        return page_at(
+            [cut_to_columns(f"{error.message}. {error.remedy}", asked.columns)], 0, 0, room
+        )
     lines = [*session_facts(row)[1:], *preview(OUTLINE, row, where)]
     return page_at([cut_to_columns(line, asked.columns) for line in lines], 0, asked.page, room)
 
@@ -282,7 +326,9 @@ def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
 def _marked_session(session_id: str, where: Where) -> ListedSession:
     """The session that is marked. SessionNotFound once it is gone."""
     if not session_id:
-        raise SessionNotFound("Nothing was found, so no session is marked", "Type other words, or none.")
+        raise SessionNotFound(
+            "Nothing was found, so no session is marked", "Type other words, or none."
+        )
     path = find_session(session_id, where)
     session = locate.session_file(path) if path else registry.found(session_id, where)
     row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
@@ -291,7 +337,9 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
     return row
 
 
-def open_marked_session(word: str, event: dict[str, Any], here: str, where: Where) -> dict[str, Any]:
+def open_marked_session(
+    word: str, event: dict[str, Any], here: str, where: Where
+) -> dict[str, Any]:
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
     if word in {OPEN, "fork"} and (left := registry.left_of(row.agent)):
@@ -317,16 +365,27 @@ def open_marked_session(word: str, event: dict[str, Any], here: str, where: Wher
     return _open_session_reply(given.opens, row, event, given.remark)
 
 
-def _open_session_reply(session_id: str, row: ListedSession, event: dict[str, Any], remark: str) -> dict[str, Any]:
-    """Open a session of this project in the running client; of another one copy the command that does."""
+def _open_session_reply(
+    session_id: str, row: ListedSession, event: dict[str, Any], remark: str
+) -> dict[str, Any]:
+    """Open a session of this project in the running client.
+
+    Of another one copy the command that does.
+    """
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
-        raise SessionNotFound(f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}")
+        raise SessionNotFound(
+            f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}"
+        )
     by_hand = plain(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):
         return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
     copied = prompt.copy_by_setting(command)
-    return {"text": plain(f"It belongs to another folder. The command that opens it: {command} ({copied.how})")}
+    return {
+        "text": plain(
+            f"It belongs to another folder. The command that opens it: {command} ({copied.how})"
+        )
+    }
 
 
 def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
@@ -336,5 +395,8 @@ def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
 
 
 def _project_name(path: str) -> str:
-    """The name of the project folder; the copy of a session that was lost lies in one of the same name."""
+    """The name of the project folder.
+
+    The copy of a session that was lost lies in one of the same name.
+    """
     return os.path.basename(os.path.dirname(path))

@@ -44,7 +44,10 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     agents: dict[int | None, list[str]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
-    lines = [[_turn_line(turn, whole=whole), *agents.get(turn.number, ())] for turn in reversed(found.turns)]
+    lines = [
+        [_turn_line(turn, whole=whole), *agents.get(turn.number, ())]
+        for turn in reversed(found.turns)
+    ]
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
         return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]
@@ -55,7 +58,13 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
     """A turn in a line. Its number is known only where the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
-    words = turn.first_words if turn.number else "before the first prompt" if whole else "... within a turn"
+    words = (
+        turn.first_words
+        if turn.number
+        else "before the first prompt"
+        if whole
+        else "... within a turn"
+    )
     facts = (str(turn.number) if whole else "", minute(turn.time)[5:], words, tools)
     return " · ".join(fact for fact in facts if fact)
 
@@ -73,7 +82,10 @@ def _generation_lines(number: int, row: Ancestor) -> list[str]:
         return [f"{number}. (file gone)", f"   {plain_line(row.session_id) or '(id unknown)'}"]
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = " (archived copy)" if row.status == KEPT else ""
-    return [f"{number}. {row.named}{kept}", f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}"]
+    return [
+        f"{number}. {row.named}{kept}",
+        f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}",
+    ]
 
 
 def _table_lines(row: ListedSession, where: Where) -> list[str]:
@@ -83,6 +95,16 @@ def _table_lines(row: ListedSession, where: Where) -> list[str]:
 
 def session_facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
-    came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}" if row.parent_id else word_of(row.kind)
-    where = " · ".join(part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part)
-    return [row.title, f"{row.session_id} · {came}", f"{where} · {minute(row.ended)} · {size_text(row.size)}"]
+    came = (
+        f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
+        if row.parent_id
+        else word_of(row.kind)
+    )
+    where = " · ".join(
+        part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part
+    )
+    return [
+        row.title,
+        f"{row.session_id} · {came}",
+        f"{where} · {minute(row.ended)} · {size_text(row.size)}",
+    ]

@@ -1,4 +1,7 @@
-"""Rows of the chooser as text of a given width in columns, whatever the width of their characters. Pure."""
+"""Rows of the chooser as text of a given width in columns, whatever the width of their characters.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -71,9 +74,14 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
-    """The line of a session: a mark, its title, and what there is room for; exactly so many columns."""
+    """The line of a session: a mark, its title, and what there is room for.
+
+    Exactly so many columns.
+    """
     facts = "".join(
-        f" {fill_columns(words(row, now), own, right=True)}" for least, own, words in _FACTS if columns >= least
+        f" {fill_columns(words(row, now), own, right=True)}"
+        for least, own, words in _FACTS
+        if columns >= least
     )
     room = columns - len(MARK) - width(facts)
     return f"{MARK if chosen else NO_MARK}{fill_columns(cut_title(session_name(row), room), room)}{facts}"
@@ -91,8 +99,14 @@ def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> s
     room = columns - len(MARK) - STRENGTH - 1
     own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
     title = fill_columns(cut_title(session_name(row), own), own)
-    words = f"  {snippet_from_words(said.snippet, said.place, room - width(title) - 2)}" if room >= NARROW else ""
-    return fill_columns(f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns)
+    words = (
+        f"  {snippet_from_words(said.snippet, said.place, room - width(title) - 2)}"
+        if room >= NARROW
+        else ""
+    )
+    return fill_columns(
+        f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns
+    )
 
 
 def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
@@ -106,7 +120,9 @@ def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> l
     ]
 
 
-def first_prompt_rows(row: ListedSession, prompt: str, columns: int, now: float, *, chosen: bool) -> list[str]:
+def first_prompt_rows(
+    row: ListedSession, prompt: str, columns: int, now: float, *, chosen: bool
+) -> list[str]:
     """Two lines of a session that fits by its name: the usual one, and below it how its first prompt begins."""
     return [
         session_line(row, columns, now, chosen=chosen),
@@ -141,4 +157,6 @@ def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
 def home_short(folder: str) -> str:
     """A folder for people, with ``~`` for the home."""
     home = os.path.expanduser("~")
-    return f"~{folder[len(home) :]}" if folder == home or folder.startswith(home + os.sep) else folder
+    return (
+        f"~{folder[len(home) :]}" if folder == home or folder.startswith(home + os.sep) else folder
+    )

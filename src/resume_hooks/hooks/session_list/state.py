@@ -1,7 +1,7 @@
 """What the chooser knows: the sessions so far, what was typed, which of them fit or say it, which one is chosen.
 
-Without a terminal. Invariant: something is chosen wherever something fits, and it is on the page that is shown;
-what nobody moved to is not chosen before what fits better.
+Without a terminal. Invariant: something is chosen wherever something fits, and it is on the page
+that is shown; what nobody moved to is not chosen before what fits better.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left
 class Said(NamedTuple):
     """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
 
-    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record; ``""`` of a title.
+    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record;
+    ``""`` of a title.
     """
 
     sessions: tuple[str, ...]
@@ -56,11 +57,17 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
         query = parse([text])
     except UsageError:  # there is no word in it yet
         return []
-    return [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits] if query.terms else []
+    return (
+        [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits]
+        if query.terms
+        else []
+    )
 
 
 def _said_of_hit(hit: Hit) -> Said:
-    about = " · ".join(part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part)
+    about = " · ".join(
+        part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part
+    )
     place = hit.marks[0][0] if hit.marks else 0
     reference = "" if hit.role == TITLE else hit.reference  # nothing is said there
     return Said(hit.sessions, hit.strength, about, hit.snippet, place, reference)
@@ -88,8 +95,9 @@ class _Entry(NamedTuple):
 class Choices:
     """The sessions to choose from; ``fitting`` are those that fit what was typed.
 
-    First those whose title holds all words, then those that hold them elsewhere in their rows, each in the order in
-    which they came; then those in which it was said, the best first. None with a ``-word`` in its title.
+    First those whose title holds all words, then those that hold them elsewhere in their rows, each
+    in the order in which they came; then those in which it was said, the best first. None with a
+    ``-word`` in its title.
     """
 
     def __init__(self, typed: str = "") -> None:
@@ -120,7 +128,10 @@ class Choices:
 
     def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
-        new = [_Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt) for one in found]
+        new = [
+            _Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt)
+            for one in found
+        ]
         self._entries += new
         self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
@@ -129,7 +140,9 @@ class Choices:
         self._show()
 
     def search(self, typed: str) -> None:
-        """Show what holds all these words; what was chosen stays so where none fits better, else the first one is.
+        """Show what holds all these words.
+
+        What was chosen stays so where none fits better, else the first one is.
 
         What was said of the words before stays, until it is known where these were.
         """
@@ -165,7 +178,10 @@ class Choices:
         self._moved = bool(self.fitting)
 
     def page(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
-        """The ``height`` sessions that are shown, each with whether it is chosen; moves no farther than it must."""
+        """The ``height`` sessions that are shown, each with whether it is chosen.
+
+        Moves no farther than it must.
+        """
         lowest = max(0, len(self.fitting) - height)
         self._top = min(max(self._top, self._at - height + 1, 0), self._at, lowest)
         rows = self.fitting[self._top : self._top + height]
@@ -176,7 +192,9 @@ class Choices:
         before, at = self.chosen_session, self._at
         self._said, self._quotes = {}, {}
         for one in self._told:
-            first = next((session_id for session_id in one.sessions if session_id in self._by_id), None)
+            first = next(
+                (session_id for session_id in one.sessions if session_id in self._by_id), None
+            )
             if first is None or not self._wanted(self._by_id[first]):
                 continue
             self._quotes.setdefault(first, one)
@@ -193,9 +211,13 @@ class Choices:
 
     def _wanted(self, entry: _Entry) -> bool:
         """Whether no ``-word`` stands in its title."""
-        return not any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without)
+        return not any(
+            re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
+        )
 
-    def _fitting(self, entries: Iterable[_Entry]) -> tuple[list[ListedSession], list[ListedSession]]:
+    def _fitting(
+        self, entries: Iterable[_Entry]
+    ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Those that hold all words: the ones whose title does, and the others."""
         titled, others = [], []
         for entry in filter(self._wanted, entries):
@@ -219,15 +241,29 @@ def _folded_title(row: ListedSession) -> str:
 
 def _folded_fields(found: Listed) -> str:
     row = found.row
-    named = (row.agent, row.title, row.tag, row.agent_name, row.branch, row.session_id, row.folder, found.prompt)
+    named = (
+        row.agent,
+        row.title,
+        row.tag,
+        row.agent_name,
+        row.branch,
+        row.session_id,
+        row.folder,
+        found.prompt,
+    )
     return "\n".join(part for part in named if part).casefold()
 
 
 PROMPT = 400  # characters of a first prompt that are searched
 
 
-def listed_sessions(cwd: str, where: Where, *, everywhere: bool, everyone: bool = False) -> Iterator[Listed]:
-    """The sessions of the project of ``cwd``, or of all, newest first; those of this client, or of ``everyone``."""
+def listed_sessions(
+    cwd: str, where: Where, *, everywhere: bool, everyone: bool = False
+) -> Iterator[Listed]:
+    """The sessions of the project of ``cwd``, or of all, newest first.
+
+    Those of this client, or of ``everyone``.
+    """
     for row in listing.listed(cwd, where, everywhere=everywhere, everyone=everyone):
         try:
             prompt = agent_at(row.path, where).ends(row.path).first_prompt

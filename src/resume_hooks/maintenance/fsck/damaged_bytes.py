@@ -20,14 +20,23 @@ GARBAGE = Kind(
     "Every client skips the line; what hung on its record is cut off or bridged.",
     repairable=False,
 )
-GLUED = Kind("line-glued", "error", "Every client skips the line, and with it a message; a repair takes it out.")
+GLUED = Kind(
+    "line-glued",
+    "error",
+    "Every client skips the line, and with it a message; a repair takes it out.",
+)
 GLUED_ASIDE = Kind(
-    "line-glued-aside", "warning", "Every client skips the line; every message in it stands elsewhere in the file, too."
+    "line-glued-aside",
+    "warning",
+    "Every client skips the line; every message in it stands elsewhere in the file, too.",
 )
 TORN = Kind(
     "line-torn",
     "error",
-    "The record is lost. Clients up to 2.1.112 write the next record onto the same line, which loses that one too.",
+    (
+        "The record is lost. Clients up to 2.1.112 write the next record onto the same line, "
+        "which loses that one too."
+    ),
     repairable=False,
 )
 NUL = Kind(
@@ -39,14 +48,25 @@ NUL = Kind(
 UNENDED = Kind(
     "line-unended",
     "warning",
-    "Clients up to 2.1.112 write the next record onto the same line, which loses both; 2.1.329 ends it first.",
+    (
+        "Clients up to 2.1.112 write the next record onto the same line, which loses both; "
+        "2.1.329 ends it first."
+    ),
 )
 SURROGATE = Kind(
     "surrogate-lone",
     "error",
-    "Clients up to 2.1.112 send it, and the API refuses the request as invalid JSON; 2.1.329 sends U+FFFD.",
+    (
+        "Clients up to 2.1.112 send it, and the API refuses the request as invalid JSON; "
+        "2.1.329 sends U+FFFD."
+    ),
 )
-UTF8 = Kind("utf8-bad", "warning", "Every client reads U+FFFD in its place; the character is lost.", repairable=False)
+UTF8 = Kind(
+    "utf8-bad",
+    "warning",
+    "Every client reads U+FFFD in its place; the character is lost.",
+    repairable=False,
+)
 BYTE_MARK = Kind("byte-order-mark", "note", "Every client skips it.")
 CRLF = Kind("line-crlf", "note", "Every client takes the line end as white space.")
 
@@ -73,7 +93,9 @@ def defects_of_surrogates(line: Line, node: Node) -> Iterator[Defect]:
         try:
             orjson.loads(line.body.decode("utf-8", "replace"))
         except orjson.JSONDecodeError:
-            yield Defect(SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid)
+            yield Defect(
+                SURROGATE, "The record holds half of a surrogate pair", line.number, node.uuid
+            )
 
 
 def defects_of_bad_lines(transcript: Transcript) -> Iterator[Defect]:
@@ -89,14 +111,27 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
         with open(transcript.path, "rb") as stream:
             for line in read_lines(stream):
                 if line.number in bad:
-                    yield line, [node_of(records.parse(piece.raw) or {}, piece) for piece in records_within_line(line)]
+                    yield (
+                        line,
+                        [
+                            node_of(records.parse(piece.raw) or {}, piece)
+                            for piece in records_within_line(line)
+                        ],
+                    )
 
 
 def _defect_of_bad_line(line: Line, found: list[Node], known: set[str]) -> Defect:
     size = f"{len(line.body):,} bytes"
     if found:
-        kind = GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
-        return Defect(kind, f"{size} that are not a record hold {len(found)} within them", line.number, found[0].uuid)
+        kind = (
+            GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
+        )
+        return Defect(
+            kind,
+            f"{size} that are not a record hold {len(found)} within them",
+            line.number,
+            found[0].uuid,
+        )
     if not line.raw.strip(b"\0\r\n\t "):
         return Defect(NUL, f"{size} of NULs", line.number)
     if line.torn:
@@ -111,7 +146,9 @@ _DECODER = json.JSONDecoder()
 def records_within_line(line: Line) -> list[Line]:
     """The whole linked records within a line that is not a record itself."""
     found: list[Line] = []
-    text = line.raw.decode("latin-1")  # a character a byte: places in the text are places in the file
+    text = line.raw.decode(
+        "latin-1"
+    )  # a character a byte: places in the text are places in the file
     place = 0
     while start := _START.search(text, place):
         try:
@@ -121,17 +158,29 @@ def records_within_line(line: Line) -> list[Line]:
             continue
         piece = Line(line.number, line.offset + start.start(), line.raw[start.start() : end])
         record = records.parse(piece.raw)
-        if record is not None and records.kind(record) in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
+        if (
+            record is not None
+            and records.kind(record) in records.CHAIN_KINDS
+            and isinstance(record.get("uuid"), str)
+        ):
             found.append(piece)
         place = end
     return found
 
 
 def salvage_nodes(transcript: Transcript) -> list[Node]:
-    """The transcript's nodes, and those within bad lines that it does not have elsewhere; in file order.
+    """The transcript's nodes, and those within bad lines that it does not have elsewhere.
+
+    In file order.
 
     Pieces of one line share its number.
     """
     known = {node.uuid for node in transcript.nodes}
-    found = [node for _, nodes in _read_bad_lines(transcript) for node in nodes if node.uuid not in known]
-    return sorted([*transcript.nodes, *found], key=lambda node: node.offset) if found else transcript.nodes
+    found = [
+        node for _, nodes in _read_bad_lines(transcript) for node in nodes if node.uuid not in known
+    ]
+    return (
+        sorted([*transcript.nodes, *found], key=lambda node: node.offset)
+        if found
+        else transcript.nodes
+    )

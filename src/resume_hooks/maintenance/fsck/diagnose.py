@@ -1,6 +1,7 @@
 """Run the checks of every group of defects over one reading of a session: a file is parsed once.
 
-Claude Code's own form is that of the modules beside this one. Every other agent brings ``defects(path, file_of)``.
+Claude Code's own form is that of the modules beside this one. Every other agent brings
+``defects(path, file_of)``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report_findings
 from resume_hooks.maintenance.fsck.links import LeafHint
-from resume_hooks.maintenance.fsck.sidecars import NamedFiles, TrimmedRecords, defects_of_originals, defects_of_sidecars
+from resume_hooks.maintenance.fsck.sidecars import (
+    NamedFiles,
+    TrimmedRecords,
+    defects_of_originals,
+    defects_of_sidecars,
+)
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
@@ -30,7 +36,8 @@ UNREADABLE = Kind("session-unreadable", "error", "No client can resume it.", rep
 class DefectCollector:
     """An observer of ``transcript.scan``.
 
-    ``certain`` defects count in every record; ``where_live`` only in records of the live conversation.
+    ``certain`` defects count in every record; ``where_live`` only in records of the live
+    conversation.
     """
 
     def __init__(self) -> None:
@@ -65,14 +72,21 @@ class DefectCollector:
 
 
 def examine_session(session: SessionFile, where: Where) -> DefectReport:
-    """All defects of a session of any agent. Never raises for a file's contents: they become a finding."""
+    """All defects of a session of any agent.
+
+    Never raises for a file's contents: they become a finding.
+    """
     agent = agent_of(session, where)
     path = session.path if agent.name == NAME else session.original
     try:
         if agent.name == NAME:
             return diagnose_session(session, where)[1]
         known = OTHERS.get(agent.name)
-        defects = function_of(known.part, known.defects)(path, agent.file_of) if known and known.defects else ()
+        defects = (
+            function_of(known.part, known.defects)(path, agent.file_of)
+            if known and known.defects
+            else ()
+        )
         return report_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
         return report_findings(session.session_id, path, [Defect(UNREADABLE, error.message)])

@@ -1,8 +1,9 @@
 """Findings as values: the defect, its record, and the way in which clients treat it.
 
-The behaviour of clients was measured on 2.1.42, 2.1.112 and 2.1.329; the API's refusals are documented by it and in
-docs/transcripts.md. ``error``: a client refuses the session, or sends what the API refuses, or history is lost.
-``warning``: mended or tolerated, at a price. ``note``: residue that clients leave themselves.
+The behaviour of clients was measured on 2.1.42, 2.1.112 and 2.1.329; the API's refusals are
+documented by it and in docs/transcripts.md. ``error``: a client refuses the session, or sends what
+the API refuses, or history is lost. ``warning``: mended or tolerated, at a price. ``note``: residue
+that clients leave themselves.
 """
 
 from __future__ import annotations
@@ -70,8 +71,16 @@ def report_findings(session_id: str, session_file: str, findings: Iterable[Defec
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
-    groups = [DefectGroup(kind, tuple(sorted(found, key=_place_of_finding))) for kind, found in by_kind.items()]
-    groups.sort(key=lambda group: (SEVERITIES.index(group.kind.severity), _place_of_finding(group.findings[0])))
+    groups = [
+        DefectGroup(kind, tuple(sorted(found, key=_place_of_finding)))
+        for kind, found in by_kind.items()
+    ]
+    groups.sort(
+        key=lambda group: (
+            SEVERITIES.index(group.kind.severity),
+            _place_of_finding(group.findings[0]),
+        )
+    )
     return DefectReport(session_id, session_file, tuple(groups))
 
 

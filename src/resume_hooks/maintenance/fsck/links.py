@@ -1,7 +1,7 @@
 """The links between records: parents that are missing, come later or go round, repeated ids, and branches.
 
-A rewind leaves a branch that a client won't show, too; only a branch that is longer or newer than the shown one is a
-finding.
+A rewind leaves a branch that a client won't show, too; only a branch that is longer or newer than
+the shown one is a finding.
 """
 
 from __future__ import annotations
@@ -16,22 +16,38 @@ from resume_hooks.transcripts.records import PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 CUT = Kind(
-    "history-cut", "error", "Every client loads the conversation from this record on; earlier records are not sent."
+    "history-cut",
+    "error",
+    "Every client loads the conversation from this record on; earlier records are not sent.",
 )
 BRIDGED = Kind(
     "parent-bridged",
     "warning",
-    "Clients up to 2.1.42 lose everything before it; later ones go on at the record nearest in time.",
+    (
+        "Clients up to 2.1.42 lose everything before it; later ones go on at the record "
+        "nearest in time."
+    ),
 )
-DANGLING = Kind("parent-missing", "warning", "Clients start the conversation here. Nothing before it is in this file.")
+DANGLING = Kind(
+    "parent-missing",
+    "warning",
+    "Clients start the conversation here. Nothing before it is in this file.",
+)
 ASIDE = Kind("parent-missing-aside", "note", "The record is on no branch that a client would load.")
 CYCLE = Kind(
     "parent-cycle",
     "error",
-    "Client 2.1.112 refuses the whole session; others end the conversation where the circle closes.",
+    (
+        "Client 2.1.112 refuses the whole session; others end the conversation where the "
+        "circle closes."
+    ),
 )
-LATER = Kind("parent-after-child", "note", "Harmless; Claude Code writes this, and loads it as it is.")
-TWICE = Kind("uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False)
+LATER = Kind(
+    "parent-after-child", "note", "Harmless; Claude Code writes this, and loads it as it is."
+)
+TWICE = Kind(
+    "uuid-repeated", "error", "The last one wins: the earlier record is not sent.", repairable=False
+)
 COPY = Kind("record-repeated", "note", "The last one wins, and says the same.")
 
 
@@ -57,7 +73,9 @@ def _defects_of_chain(transcript: Transcript) -> Iterator[Defect]:
         if before is None and not node.boundary and not graph.is_root(node):
             yield _defect_of_start(transcript, node)
         elif before is not None and node.parent is not None and transcript.parent(node) is None:
-            message = f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
+            message = (
+                f"Its parent {node.parent} is not in the file; bridged to record {before.number}"
+            )
             yield BRIDGED.in_node(node, message)
         before = node
 
@@ -85,8 +103,12 @@ def _defects_of_circles(transcript: Transcript) -> Iterator[Defect]:
             node = transcript.parent(node)
         if node is not None and node.uuid in path:
             round_trip = list(path)[list(path).index(node.uuid) :]
-            first = min((transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number)
-            yield CYCLE.in_node(first, f"Its parents lead back to itself, past {len(round_trip)} records")
+            first = min(
+                (transcript.by_uuid[uuid] for uuid in round_trip), key=lambda found: found.number
+            )
+            yield CYCLE.in_node(
+                first, f"Its parents lead back to itself, past {len(round_trip)} records"
+            )
         settled.update(path)
 
 
@@ -103,19 +125,27 @@ def _defects_of_repetitions(transcript: Transcript) -> Iterator[Defect]:
 UNDONE = Kind(
     "compaction-undone",
     "warning",
-    "Clients send what it dropped again, without its summary; in files over 5 MiB they lose that instead.",
+    (
+        "Clients send what it dropped again, without its summary; in files over 5 MiB they "
+        "lose that instead."
+    ),
     repairable=False,
 )
 MARKS_LOST = Kind(
     "segment-lost",
     "error",
-    "Clients go on without the messages that the compaction kept: the summary alone is left of them.",
+    (
+        "Clients go on without the messages that the compaction kept: the summary alone is "
+        "left of them."
+    ),
 )
 
 
 def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
     """Defects of the last compaction of the main conversation; earlier ones are cut off with it."""
-    last = next((node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None)
+    last = next(
+        (node for node in reversed(transcript.nodes) if node.boundary and not node.sidechain), None
+    )
     if last is None:
         return
     if all(node.uuid != last.uuid for node in transcript.chain):
@@ -131,13 +161,22 @@ def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     missing = [] if segment.anchor in nodes else [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    return missing if segment.head in walk_segment(segment, nodes) else [*missing, f"the way to {segment.head}"]
+    return (
+        missing
+        if segment.head in walk_segment(segment, nodes)
+        else [*missing, f"the way to {segment.head}"]
+    )
 
 
 def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
-    """The records from the tail of a segment up to its head, or as far as they lead; oldest first."""
+    """The records from the tail of a segment up to its head, or as far as they lead.
+
+    Oldest first.
+    """
     found: list[str] = []
-    for node in ancestors(nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None):
+    for node in ancestors(
+        nodes.get(segment.tail), lambda node: nodes.get(node.parent) if node.parent else None
+    ):
         found.append(node.uuid)
         if node.uuid == segment.head:
             break
@@ -145,11 +184,16 @@ def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
 
 
 def _defects_of_undone(transcript: Transcript, last: Node) -> Iterator[Defect]:
-    """The record that leads around the compaction; a conversation that was rewound to before it has none."""
+    """The record that leads around the compaction.
+
+    A conversation that was rewound to before it has none.
+    """
     for node in transcript.chain:
         before = transcript.parent(node)
         if before is not None and node.number > last.number > before.number:
-            message = f"It hangs on record {before.number}, before the compaction in record {last.number}"
+            message = (
+                f"It hangs on record {before.number}, before the compaction in record {last.number}"
+            )
             yield UNDONE.in_node(node, message)
 
 
@@ -161,10 +205,21 @@ LONGER = Kind(
 NEWER = Kind(
     "branch-newer",
     "error",
-    "Clients resume an older branch: the newest turns are not shown; with --branch UUID the repair goes on from them.",
+    (
+        "Clients resume an older branch: the newest turns are not shown; with --branch UUID "
+        "the repair goes on from them."
+    ),
 )
-HINT_LOST = Kind("leaf-hint-dangling", "warning", "Clients ignore the hint and go on at the last record of the file.")
-HINT_OLD = Kind("leaf-hint-old", "warning", "Clients since 2.1.220 follow the hint, away from the newest branch.")
+HINT_LOST = Kind(
+    "leaf-hint-dangling",
+    "warning",
+    "Clients ignore the hint and go on at the last record of the file.",
+)
+HINT_OLD = Kind(
+    "leaf-hint-old",
+    "warning",
+    "Clients since 2.1.220 follow the hint, away from the newest branch.",
+)
 
 
 class LeafHint(NamedTuple):
@@ -246,17 +301,26 @@ def branches_off_live(transcript: Transcript, before: Mapping[str, str]) -> list
 class _Depth:
     """The depth of each record in its branch: the branch's first record, its fork, turns up to the record."""
 
-    def __init__(self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]) -> None:
+    def __init__(
+        self, nodes: Mapping[str, Node], live: LiveHistory, before: Mapping[str, str]
+    ) -> None:
         self._nodes = nodes
         self._live = live
         self._before = before
         self._known: dict[str, tuple[str, Node | None, int]] = {}
 
     def measure_depth(self, node: Node) -> tuple[str, Node | None, int]:
-        """Walk up to a known record, then count down again; no recursion, since branches are long."""
+        """Walk up to a known record, then count down again.
+
+        No recursion, since branches are long.
+        """
         pending: dict[str, Node] = {}
         above: Node | None = node
-        while above is not None and above.uuid not in self._known and above.uuid not in self._live.live:
+        while (
+            above is not None
+            and above.uuid not in self._known
+            and above.uuid not in self._live.live
+        ):
             if above.uuid in pending:
                 above = None
                 break
@@ -265,7 +329,9 @@ class _Depth:
         if above is not None and above.uuid in self._known:
             top, fork, turns = self._known[above.uuid]
         else:  # the nearest record of the walked history: a parallel call stands beside it
-            on_path = (each for each in ancestors(above, self._above) if each.uuid in self._live.turns)
+            on_path = (
+                each for each in ancestors(above, self._above) if each.uuid in self._live.turns
+            )
             top, fork, turns = "", next(on_path, None), 0
         for each in reversed(pending.values()):
             top = top or each.uuid
@@ -287,7 +353,10 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     newer = False
     for branch in branches_off_live(transcript, records_before_compactions(transcript)):
         start = f"forks at record {branch.fork.number}" if branch.fork else "hangs on nothing"
-        told = f"{branch.turns} turns end here; the branch {start}, the live one has {branch.live_turns} since"
+        told = (
+            f"{branch.turns} turns end here; the branch {start}, the live one has "
+            f"{branch.live_turns} since"
+        )
         if branch.leaf.number > end.number and (branch.leaf.time_ms or 0) > (end.time_ms or 0):
             newer = True
             yield NEWER.in_node(branch.leaf, told)

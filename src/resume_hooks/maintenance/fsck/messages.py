@@ -1,6 +1,7 @@
 """Messages that the API or a client refuses: no content, blank texts, plain strings, thinking that is not as it was.
 
-And tool calls with their results on the live chain: each call is answered once, in the turn after it.
+And tool calls with their results on the live chain: each call is answered once, in the turn after
+it.
 """
 
 from __future__ import annotations
@@ -19,17 +20,31 @@ from resume_hooks.transcripts.records import ASSISTANT, USER, Record, string
 from resume_hooks.transcripts.transcript import Transcript
 
 NO_MESSAGE = Kind(
-    "message-missing", "error", "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 steps over the record."
+    "message-missing",
+    "error",
+    "Clients 2.1.42 and 2.1.112 refuse the whole session; 2.1.329 steps over the record.",
 )
-PLAIN_ANSWER = Kind("answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session.")
+PLAIN_ANSWER = Kind(
+    "answer-plain-string", "error", "Clients before 2.1.220 refuse the whole session."
+)
 BLANK_PROMPT = Kind(
-    "prompt-blank", "error", "It is sent as it is, and the API refuses the whole conversation from then on."
+    "prompt-blank",
+    "error",
+    "It is sent as it is, and the API refuses the whole conversation from then on.",
 )
-BLANK_BLOCK = Kind("text-blank", "error", "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.")
-EMPTY_MESSAGE = Kind("message-empty", "warning", "Clients drop it, or put '(no content)' in its place.")
+BLANK_BLOCK = Kind(
+    "text-blank",
+    "error",
+    "Clients up to 2.1.112 send it, and the API refuses; 2.1.329 leaves it out.",
+)
+EMPTY_MESSAGE = Kind(
+    "message-empty", "warning", "Clients drop it, or put '(no content)' in its place."
+)
 BLANK_ANSWER = Kind("answer-blank", "note", "Clients drop it; they write such records themselves.")
 EMPTY_ANSWER = Kind(
-    "answer-empty", "note", "Clients send the answer's other records; where it has none, '(no content)' in its place."
+    "answer-empty",
+    "note",
+    "Clients send the answer's other records; where it has none, '(no content)' in its place.",
 )
 
 
@@ -52,7 +67,9 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
     if not isinstance(content, list):
         return
     texts = [
-        string(block, "text") for block in content if isinstance(block, dict) and block.get("type") == records.TEXT
+        string(block, "text")
+        for block in content
+        if isinstance(block, dict) and block.get("type") == records.TEXT
     ]
     blank = [text for text in texts if not text.strip()]
     if len(blank) < len(content):
@@ -69,18 +86,30 @@ def defects_of_content(record: Record, node: Node) -> Iterator[Defect]:
 
 
 UNSIGNED = Kind(
-    "thinking-unsigned", "error", "It is sent as it is; the API refuses every request of the session from then on."
+    "thinking-unsigned",
+    "error",
+    "It is sent as it is; the API refuses every request of the session from then on.",
 )
-TEXTLESS = Kind("thinking-textless", "error", "Client 2.1.112 refuses the whole session, and the API what others send.")
+TEXTLESS = Kind(
+    "thinking-textless",
+    "error",
+    "Client 2.1.112 refuses the whole session, and the API what others send.",
+)
 REDACTED = Kind(
-    "thinking-redacted-empty", "error", "Client 2.1.112 refuses the whole session, and the API what others send."
+    "thinking-redacted-empty",
+    "error",
+    "Client 2.1.112 refuses the whole session, and the API what others send.",
 )
 ALTERED = Kind(
     "thinking-altered",
     "error",
     "A signature fits one text only: the API refuses the other one, and every request with it.",
 )
-ALONE = Kind("thinking-alone", "note", "Clients drop it: an answer that was interrupted while the model thought.")
+ALONE = Kind(
+    "thinking-alone",
+    "note",
+    "Clients drop it: an answer that was interrupted while the model thought.",
+)
 
 
 class ThinkingCheck:
@@ -114,7 +143,10 @@ class ThinkingCheck:
             known, first = self._signed.setdefault(signature, (hash(text), node))
             if known != hash(text):
                 for each, other in ((first, node), (node, first)):
-                    told = f"The signature of this thinking stands under another text in record {other.number}"
+                    told = (
+                        "The signature of this thinking stands under another text in record "
+                        f"{other.number}"
+                    )
                     yield ALTERED.in_node(each, told)
 
 
@@ -131,17 +163,24 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
 
 def without_thinking(record: Record) -> Record | None:
     """The record without its blocks of thinking; None if it holds nothing else."""
-    kept = [block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS]
+    kept = [
+        block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS
+    ]
     return records.with_content(record, kept) if kept else None
 
 
 REPEATED_CALL = Kind(
     "tool-call-repeated",
     "error",
-    "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second call with its result.",
+    (
+        "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second "
+        "call with its result."
+    ),
 )
 REPEATED_RESULT = Kind(
-    "tool-result-repeated", "error", "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second."
+    "tool-result-repeated",
+    "error",
+    "Clients up to 2.1.42 send both, and the API refuses; later ones drop the second.",
 )
 LATE = Kind(
     "tool-result-late",
@@ -149,12 +188,18 @@ LATE = Kind(
     "It stands behind a later answer: clients drop it and send an error message in its place.",
 )
 UNANSWERED = Kind(
-    "tool-call-unanswered", "warning", "Clients drop the call on resume; programs that don't get a 400 from the API."
+    "tool-call-unanswered",
+    "warning",
+    "Clients drop the call on resume; programs that don't get a 400 from the API.",
 )
 ORPHAN = Kind(
-    "tool-result-orphan", "warning", "Clients drop the result on resume; programs that don't get a 400 from the API."
+    "tool-result-orphan",
+    "warning",
+    "Clients drop the result on resume; programs that don't get a 400 from the API.",
 )
-OPEN = Kind("tool-call-open", "note", "The session ended during the call; clients answer it with an error.")
+OPEN = Kind(
+    "tool-call-open", "note", "The session ended during the call; clients answer it with an error."
+)
 
 
 def defects_of_pairs(chain: Sequence[Node]) -> Iterator[Defect]:
@@ -215,9 +260,17 @@ class _CallLedger:
             yield kind.in_node(node, f"The call {call} has no result")
 
 
-EMPTY = Kind("conversation-empty", "error", "Clients say that no conversation was found.", repairable=False)
-UNTIMED_END = Kind("timestamp-missing-at-end", "error", "Client 2.1.329 says that no conversation was found.")
-UNTIMED = Kind("timestamp-missing", "warning", "Client 2.1.42 takes another record for the end of the conversation.")
+EMPTY = Kind(
+    "conversation-empty", "error", "Clients say that no conversation was found.", repairable=False
+)
+UNTIMED_END = Kind(
+    "timestamp-missing-at-end", "error", "Client 2.1.329 says that no conversation was found."
+)
+UNTIMED = Kind(
+    "timestamp-missing",
+    "warning",
+    "Client 2.1.42 takes another record for the end of the conversation.",
+)
 BACKWARD = Kind("timestamp-backward", "note", "Harmless; Claude Code writes this.")
 NOT_LATEST = Kind(
     "end-not-latest",
@@ -230,12 +283,21 @@ NO_PROMPT_FIRST = Kind(
     "The API refuses a conversation that doesn't begin with the user (2.1.329 sends it).",
 )
 RESULT_FIRST = Kind(
-    "starts-with-result", "error", "Client 2.1.42 sends it, and the API refuses; 2.1.329 puts a placeholder there."
+    "starts-with-result",
+    "error",
+    "Client 2.1.42 sends it, and the API refuses; 2.1.329 puts a placeholder there.",
 )
 ANSWERS_MEET = Kind(
-    "answer-after-answer", "warning", "Clients send both; the API takes them for one.", repairable=False
+    "answer-after-answer",
+    "warning",
+    "Clients send both; the API takes them for one.",
+    repairable=False,
 )
-SIDECHAIN = Kind("sidechain-inline", "note", "Old clients keep sub-agents in the same file; clients leave them out.")
+SIDECHAIN = Kind(
+    "sidechain-inline",
+    "note",
+    "Old clients keep sub-agents in the same file; clients leave them out.",
+)
 FOREIGN_ID = Kind("session-id-foreign", "note", "Clients go by the name of the file.")
 
 
@@ -272,10 +334,14 @@ def _defects_of_timestamps(transcript: Transcript, spoken: list[Node]) -> Iterat
     for before, node in pairwise(node for node in transcript.chain if node.time_ms is not None):
         if node.number > before.number and (node.time_ms or 0) < (before.time_ms or 0):
             yield BACKWARD.in_node(node, f"It is earlier than record {before.number}")
-    talk = (node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken)
+    talk = (
+        node for node in transcript.nodes if node.spoken and not node.sidechain and not node.broken
+    )
     latest = max(talk, key=lambda node: node.time_ms or 0, default=end)
     if end.time_ms is not None and (latest.time_ms or 0) > end.time_ms:
-        yield NOT_LATEST.in_node(latest, f"Record {end.number}, where the conversation ends, is earlier")
+        yield NOT_LATEST.in_node(
+            latest, f"Record {end.number}, where the conversation ends, is earlier"
+        )
 
 
 REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
@@ -296,7 +362,10 @@ REFUSALS: tuple[tuple[tuple[str, ...], set[Kind]], ...] = (
         ),
         {REPEATED_CALL, REPEATED_RESULT, LATE, UNANSWERED, ORPHAN, RESULT_FIRST},
     ),
-    (("text content blocks must", "must have non-empty content"), {BLANK_PROMPT, BLANK_BLOCK, EMPTY_MESSAGE}),
+    (
+        ("text content blocks must", "must have non-empty content"),
+        {BLANK_PROMPT, BLANK_BLOCK, EMPTY_MESSAGE},
+    ),
     (("surrogate", "not valid json"), {SURROGATE}),
     (("first message must use the user role",), {NO_PROMPT_FIRST, RESULT_FIRST}),
 )
@@ -311,7 +380,9 @@ def defects_behind(message: str) -> frozenset[Kind]:
     said = message.lower().replace("`", "")
     if not _STATUS.search(said):
         return frozenset()
-    return frozenset[Kind]().union(*(kinds for phrases, kinds in REFUSALS if any(phrase in said for phrase in phrases)))
+    return frozenset[Kind]().union(
+        *(kinds for phrases, kinds in REFUSALS if any(phrase in said for phrase in phrases))
+    )
 
 
 def findings_of_kinds(report: DefectReport, kinds: frozenset[Kind]) -> list[Defect]:

@@ -41,12 +41,15 @@ _LOSSES = frozenset({GARBAGE, TORN, UTF8, TWICE, MARKS_LOST, OUTPUT_GONE})
 """Defects whose contents were lost before a repair."""
 
 
-def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | None = None) -> list[Node]:
+def repaired_chain(
+    transcript: Transcript, nodes: Sequence[Node], branch: str | None = None
+) -> list[Node]:
     """The chain to keep, oldest first; empty where no conversation can be reached.
 
-    ``nodes`` are the transcript's, with those salvaged from its bad lines. The end is the live one, or the
-    message at or above the record ``branch``. Gaps are bridged as the client does, and where it does not, to the
-    nearest earlier message of the main conversation. UsageError for a branch that is not in the file.
+    ``nodes`` are the transcript's, with those salvaged from its bad lines. The end is the live one,
+    or the message at or above the record ``branch``. Gaps are bridged as the client does, and where
+    it does not, to the nearest earlier message of the main conversation. UsageError for a branch
+    that is not in the file.
     """
     known = {node.uuid: node.parent for node in nodes}
     originals = [node for node in nodes if node.kind != PROGRESS and not node.broken]
@@ -55,7 +58,9 @@ def repaired_chain(transcript: Transcript, nodes: Sequence[Node], branch: str | 
     if end is None:
         return []
     kept = list(copies)
-    while end.uuid not in Graph(kept, transcript.size).nodes:  # a compaction of another branch would drop it
+    while (
+        end.uuid not in Graph(kept, transcript.size).nodes
+    ):  # a compaction of another branch would drop it
         del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
     chain = [originals[places[id(node)]] for node in _bridge_gaps(kept, end, transcript.size)]
@@ -78,7 +83,9 @@ def _link_usable_nodes(copies: list[Node], parents: Mapping[str, str | None]) ->
     return copies
 
 
-def _end_of_branch(transcript: Transcript, copies: Sequence[Node], branch: str | None) -> Node | None:
+def _end_of_branch(
+    transcript: Transcript, copies: Sequence[Node], branch: str | None
+) -> Node | None:
     if branch is None:
         return find_leaf(Graph(copies, transcript.size), transcript.checkpoint)
     known = {node.uuid: node for node in copies}
@@ -117,15 +124,26 @@ def _nearest_before(graph: Graph, first: Node, chain: Sequence[Node]) -> Node | 
         for node in graph.nodes.values()
         if node.number < first.number and (node.spoken or node.boundary) and not node.sidechain
     )
-    return max((node for node in earlier if node.uuid not in on_chain), key=lambda node: node.number, default=None)
+    return max(
+        (node for node in earlier if node.uuid not in on_chain),
+        key=lambda node: node.number,
+        default=None,
+    )
 
 
-def _findable_segment(segment: KeptSegment, known: Mapping[str, Node], boundary: Node) -> KeptSegment:
-    """The kept messages of a compaction that are in the file; a lost anchor is replaced by the summary after it."""
+def _findable_segment(
+    segment: KeptSegment, known: Mapping[str, Node], boundary: Node
+) -> KeptSegment:
+    """The kept messages of a compaction that are in the file.
+
+    A lost anchor is replaced by the summary after it.
+    """
     uuids = segment.uuids if segment.uuids is not None else walk_segment(segment, known)
     anchor = segment.anchor
     if anchor not in known:
-        anchor = next((node.uuid for node in known.values() if node.parent == boundary.uuid), boundary.uuid)
+        anchor = next(
+            (node.uuid for node in known.values() if node.parent == boundary.uuid), boundary.uuid
+        )
     return KeptSegment(anchor, "", "", tuple(uuid for uuid in uuids if uuid in known))
 
 
@@ -138,7 +156,9 @@ def _move_late_results(chain: Sequence[Node]) -> list[Node]:
         caller = next((callers[call] for call in node.results if call in callers), None)
         if caller is not None and answer is not None and answer.message_id != caller.message_id:
             place = row.index(caller) + 1
-            while place < len(row) and (row[place].results or row[place].message_id == caller.message_id):
+            while place < len(row) and (
+                row[place].results or row[place].message_id == caller.message_id
+            ):
                 place += 1
             row.insert(place, node)
             continue
@@ -183,7 +203,8 @@ class Repair(NamedTuple):
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
     """Plan a repaired child of a session of any agent; errors as ``plan_repair``.
 
-    Another agent brings ``is_loss(kind)``: whether a repaired child lacks something because of that defect.
+    Another agent brings ``is_loss(kind)``: whether a repaired child lacks something because of that
+    defect.
     """
     agent = agent_of(session, where)
     if agent.name == NAME:
@@ -194,7 +215,11 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
     found, known = examine_session(session, where), OTHERS.get(agent.name)
     is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
     lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
-    return Repair(agents.writer_of(session.agent, where).repair(session), found, tuple(map(finding_in_words, lost)))
+    return Repair(
+        agents.writer_of(session.agent, where).repair(session),
+        found,
+        tuple(map(finding_in_words, lost)),
+    )
 
 
 def plan_repair(
@@ -205,7 +230,9 @@ def plan_repair(
     transcript, report = diagnose_session(session, where, [survey])
     chain = repaired_chain(transcript, salvage_nodes(transcript), branch)
     if not any(node.spoken for node in chain):
-        raise ResumeHooksError("There is nothing to repair: no message of this session can be reached")
+        raise ResumeHooksError(
+            "There is nothing to repair: no message of this session can be reached"
+        )
     whole = Transcript(transcript.path)  # the same file with another conversation
     whole.nodes, whole.size, whole.line_count = chain, transcript.size, transcript.line_count
     whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
@@ -218,7 +245,11 @@ def plan_repair(
         child,
         whole,
         survey,
-        head=child.head(ChildSize(after, stated.ratio, tokens.window_shown(session.path, before)) if stated else None),
+        head=child.head(
+            ChildSize(after, stated.ratio, tokens.window_shown(session.path, before))
+            if stated
+            else None
+        ),
         lineage=child.block,
         edits={
             finding.record: without_thinking
@@ -249,7 +280,10 @@ class _RecordsSeen:
 
 
 def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int, int]:
-    """Tokens of a session and of its repaired child; of a trimmed session the difference goes by characters."""
+    """Tokens of a session and of its repaired child.
+
+    Of a trimmed session the difference goes by characters.
+    """
     after = tokens.context_of(chain)
     if not live:
         return 0, after.tokens
@@ -279,10 +313,15 @@ def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[N
         if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
     ]
     for number, calls in body.linear.dropped.items():
-        lost.append(f"record {number}: left out, since its counterpart is missing: {', '.join(sorted(calls))}")
+        lost.append(
+            f"record {number}: left out, since its counterpart is missing: "
+            f"{', '.join(sorted(calls))}"
+        )
     return lost
 
 
 def finding_in_words(finding: Defect) -> str:
     """A finding in words, with its line."""
-    return finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
+    return (
+        finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
+    )

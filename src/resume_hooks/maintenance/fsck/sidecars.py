@@ -1,6 +1,7 @@
 """Files that a session names: big tool outputs and backups of the user's files.
 
-Paths in a transcript are hostile: only those in the project folders and under the session's own id are checked.
+Paths in a transcript are hostile: only those in the project folders and under the session's own id
+are checked.
 """
 
 from __future__ import annotations
@@ -17,10 +18,16 @@ from resume_hooks.transcripts.placeholders import MARKS, origin_of
 from resume_hooks.transcripts.records import Record, string
 
 OUTPUT_GONE = Kind(
-    "tool-output-gone", "warning", "The model sees the preview alone; reading the rest fails.", repairable=False
+    "tool-output-gone",
+    "warning",
+    "The model sees the preview alone; reading the rest fails.",
+    repairable=False,
 )
 BACKUP_GONE = Kind(
-    "file-backup-gone", "note", "The client's /rewind can't bring that version of the file back.", repairable=False
+    "file-backup-gone",
+    "note",
+    "The client's /rewind can't bring that version of the file back.",
+    repairable=False,
 )
 
 _SAVED = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
@@ -101,11 +108,16 @@ def defects_of_originals(trimmed: TrimmedRecords, path: str, where: Where) -> It
             continue
         for number, told in rows:
             if not _has_original(originals, told, path):
-                message = f"The original of the trimmed content is gone: {originals.where_it_was(told)}"
+                message = (
+                    f"The original of the trimmed content is gone: {originals.where_it_was(told)}"
+                )
                 yield Defect(ORIGINAL_GONE, message, number, string(told, "uuid"))
 
 
 def _has_original(originals: Originals, told: Record, path: str) -> bool:
-    """Whether an original can be found; a trimmed record without its own original does not count."""
+    """Whether an original can be found.
+
+    A trimmed record without its own original does not count.
+    """
     entry = originals.of(told, path)
     return entry is not None and not is_marked(entry.record() or {})

@@ -1,7 +1,7 @@
 """The answer to ``which session wrote a line``: the record of the edit that left it, as the hit of a search.
 
-The line is one of the file as it is now; where its text is not unique, its neighbours decide. The edits that may have
-written it are found by the index, and read from the transcripts.
+The line is one of the file as it is now; where its text is not unique, its neighbours decide. The
+edits that may have written it are found by the index, and read from the transcripts.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ _ALL = "To see who read or wrote it, leave the line out."
 class AskedLine(NamedTuple):
     """Line ``number``, from 1, of ``lines`` without their ends, in the file at ``path``, links resolved.
 
-    ``tail`` is the file's path within every checkout of its project, ``folders`` are those checkouts.
+    ``tail`` is the file's path within every checkout of its project, ``folders`` are those
+    checkouts.
     """
 
     path: str
@@ -74,23 +75,38 @@ class AskedLine(NamedTuple):
 
 
 def parse_asked_line(given: str, cwd: str, where: Where) -> AskedLine | None:
-    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone. UsageError for a missing line."""
+    """The line that ``path:42`` names, seen from ``cwd``; None for a path alone.
+
+    UsageError for a missing line.
+    """
     match = _ASKED.fullmatch(given)
     if match is None or os.path.lexists(os.path.join(cwd, given)):  # a colon may be part of a name
         return None
     path = os.path.normpath(os.path.join(cwd, os.path.expanduser(match[1])))
     shown = plain_line(path)
-    if is_model() and not _is_worked_in(path, where):  # a model may search without being asked, not look at any file
-        raise UsageError(f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}")
+    if is_model() and not _is_worked_in(
+        path, where
+    ):  # a model may search without being asked, not look at any file
+        raise UsageError(
+            f"No session worked in a folder of {shown}", f"Name a file of a project. {_ALL}"
+        )
     lines, number = _lines_of_file(path), int(match[2])
     if not 0 < number <= len(lines):
-        raise UsageError(f"{shown} has no line {number}", f"It has {plural(len(lines), 'line')}, counted from 1.")
+        raise UsageError(
+            f"{shown} has no line {number}", f"It has {plural(len(lines), 'line')}, counted from 1."
+        )
     if "\ufffd" in lines[number - 1]:
-        raise UsageError(f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}")
+        raise UsageError(
+            f"Line {number} of {shown} is not UTF-8", f"Sessions hold no such text. {_ALL}"
+        )
     path = canonical(path)
     root = root_above(os.path.dirname(path)) or os.path.dirname(path)
     return AskedLine(
-        path, os.path.relpath(path, root), frozenset(project_of_folder(root, where).folders), lines, number
+        path,
+        os.path.relpath(path, root),
+        frozenset(project_of_folder(root, where).folders),
+        lines,
+        number,
     )
 
 
@@ -113,7 +129,9 @@ def _lines_of_file(path: str) -> list[str]:
     try:
         raw = read_regular(path, LARGEST)
     except OSError as error:
-        raise UsageError(f"{shown} can't be read: {error.strerror}", f"Name a file that is there. {_ALL}") from error
+        raise UsageError(
+            f"{shown} can't be read: {error.strerror}", f"Name a file that is there. {_ALL}"
+        ) from error
     if b"\0" in raw:
         raise UsageError(f"{shown} is binary, which has no lines", _ALL)
     return split_lines(raw.decode("utf-8-sig", "replace"))
@@ -122,13 +140,19 @@ def _lines_of_file(path: str) -> list[str]:
 def answer_line_search(
     options: Any, scope: Scope, cwd: str, *, limit: float, progress: Progress | None
 ) -> SearchResult | None:
-    """The result of a search for a line, see ``cli.search``; None without a line. UsageError for options of words."""
+    """The result of a search for a line, see ``cli.search``; None without a line.
+
+    UsageError for options of words.
+    """
     where: Where = options.where
     asked = parse_asked_line(options.file, cwd, where)
     if asked is None:
         return None
     if options.words or options.also or scope.tool or scope.role:
-        raise UsageError("Words, --or, --tool and --role have no meaning for a line", "Leave them out, or the line.")
+        raise UsageError(
+            "Words, --or, --tool and --role have no meaning for a line",
+            "Leave them out, or the line.",
+        )
     # A headless run writes files, too, and so does the turn that asks.
     scope = replace(scope, file=asked.tail, helpers=True, asking="")
     sought = Sought((name_term_of(asked).forms,), meant(scope, where))
@@ -139,7 +163,9 @@ def answer_line_search(
     return in_index(search_line, scope, where, sought, limit=limit, progress=progress)
 
 
-def _search_edits_of_line(index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where) -> SearchResult:
+def _search_edits_of_line(
+    index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where
+) -> SearchResult:
     entered = enter(index.db, scope, where)
     sources = Sources(index, entered.files, where)
     candidates = Candidates(index, scope, entered, sources)
@@ -157,12 +183,18 @@ def _search_edits_of_line(index: OpenIndex, asked: AskedLine, scope: Scope, quer
 
 
 def _hits_of_record(record: Posting, asked: AskedLine, query: Query, sources: Sources) -> list[Hit]:
-    """The record of the edit as a hit, with the line as its snippet; empty where the record is gone by now."""
+    """The record of the edit as a hit, with the line as its snippet.
+
+    Empty where the record is gone by now.
+    """
     turn = TurnHit(turn_key(record.file, record.turn), [record], 0.0)
     found = Hits(sources, [Wording(query, [])]).best([[Found(0, turn)]], 1).hits
     text = one_line(plain_line(asked.lines[asked.number - 1]), WIDTH)
     marks = ((0, len(text)),)
-    return [hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE)) for hit in found]
+    return [
+        hit._replace(snippet=text, marks=marks, confidence=SURE, strength=strength(SURE))
+        for hit in found
+    ]
 
 
 def name_term_of(asked: AskedLine) -> Term:
@@ -184,9 +216,15 @@ class Candidates:
     def edits_of_file(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
         """Every edit of the file, and every reading of it, as an edit that changes nothing."""
         calls = self._find_calls(self._scope)
-        name = Terms(self._index.words).strictly(named) if (named := name_term_of(asked)).forms else None
+        name = (
+            Terms(self._index.words).strictly(named)
+            if (named := name_term_of(asked)).forms
+            else None
+        )
         if name and name.known:
-            calls += self._find_calls(replace(self._scope, file="", tool="Bash", role="call"), [name])
+            calls += self._find_calls(
+                replace(self._scope, file="", tool="Bash", role="call"), [name]
+            )
         by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
             by_file[call.file][call.offset] = call
@@ -202,23 +240,34 @@ class Candidates:
                     yield Edit(row, file.session_id, path, branch, said, made.hunks, made.blind)
 
     def _find_calls(self, scope: Scope, having: Sequence[Lookup] = ()) -> list[Posting]:
-        within = limits(self._index.db, self._index.words, scope, self._entered.files, self._entered.known)
+        within = limits(
+            self._index.db, self._index.words, scope, self._entered.files, self._entered.known
+        )
         ranking = Ranking(self._index.words, within, (), None)
         found = ranking.records(MOST, having)
         self.capped = self.capped or ranking.capped
         return found
 
 
-def _changes_by_calls(path: str, rows: Mapping[int, Posting]) -> Iterator[tuple[Posting, Record, Change]]:
+def _changes_by_calls(
+    path: str, rows: Mapping[int, Posting]
+) -> Iterator[tuple[Posting, Record, Change]]:
     """The changes by answered calls of a transcript, each with its posting and record; ``rows`` are by offset."""
     waiting: dict[str, tuple[Posting, Record, Record]] = {}
     last = max(rows)
-    with contextlib.suppress(OSError), open_regular(path, follow=False) as stream:  # it may be gone by now
+    with (
+        contextlib.suppress(OSError),
+        open_regular(path, follow=False) as stream,
+    ):  # it may be gone by now
         for line in read_lines(stream, stream.seek(min(rows))):
             row = rows.get(line.offset)
             if row or any(call_id.encode() in line.raw for call_id in waiting):
                 record = records.parse(line.body) or {}
-                waiting |= {string(block, "id"): (row, record, block) for block in records.calls(record) if row}
+                waiting |= {
+                    string(block, "id"): (row, record, block)
+                    for block in records.calls(record)
+                    if row
+                }
                 for block in records.results(record):
                     if asked := waiting.pop(string(block, "tool_use_id"), None):
                         row, called, call = asked

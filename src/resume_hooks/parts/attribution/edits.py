@@ -1,4 +1,6 @@
-"""The changes of a call to files: texts before and after, as far as records have them. A failed call changed nothing.
+"""The changes of a call to files: texts before and after, as far as records have them.
+
+A failed call changed nothing.
 
 The client's ``structuredPatch`` is not used: it holds spaces where the file has tabs.
 """
@@ -21,7 +23,10 @@ _DOCUMENT = re.compile(
     <<[ \t]*(['"]?)(\w{{1,80}})\3[ \t]*(?:(>>?)[ \t]*({_PATH}))?[ \t]*(?=\n)""",
     re.VERBOSE,
 )
-"""The beginning of a command that writes a here-document to a file; of other commands the text is not certain."""
+"""The beginning of a command that writes a here-document to a file.
+
+Of other commands the text is not certain.
+"""
 
 _EXPANDED = re.compile(r"[$`\\]")
 _UPDATED = "has been updated"  # in the client's answer to a Write over a file that was there
@@ -36,7 +41,10 @@ class Hunk(NamedTuple):
 
 
 class Change(NamedTuple):
-    """A call's change of the file at ``path``. ``blind``: it may have overwritten a file whose text is not known."""
+    """A call's change of the file at ``path``.
+
+    ``blind``: it may have overwritten a file whose text is not known.
+    """
 
     path: str
     hunks: tuple[Hunk, ...]
@@ -79,7 +87,9 @@ def _change_of_write(given: Record, details: Record, *, updated: bool) -> Change
 def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
     """The whole file where its text before is known, else each stretch."""
     own = details if isinstance(details.get("newString"), str) else given
-    steps = [_replacement_of_step(step) for step in objects(given.get("edits"))] or [_replacement_of_step(own)]
+    steps = [_replacement_of_step(step) for step in objects(given.get("edits"))] or [
+        _replacement_of_step(own)
+    ]
     before = details.get("originalFile", details.get("originalFileContents"))
     if isinstance(before, str):
         after = before
@@ -109,4 +119,6 @@ def _changes_by_heredocs(command: str) -> Iterator[Change]:
         body = command[found.end() + 1 : end + 1]
         folder = folder_after_cd(simple_commands(command[: found.start()]))
         if how and end >= 0 and folder is not None and (quote or not _EXPANDED.search(body)):
-            yield Change(os.path.join(folder, path), (Hunk("", body, whole=how == ">"),), blind=how == ">")
+            yield Change(
+                os.path.join(folder, path), (Hunk("", body, whole=how == ">"),), blind=how == ">"
+            )

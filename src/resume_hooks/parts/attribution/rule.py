@@ -1,8 +1,8 @@
 """The rule: the edit that left a line is found by its text, and where that is not enough by the lines around it.
 
-The last edit of a file proves nothing. An edit wrote a line if it left more copies of its text than it found, and if
-nothing shows that the text was gone later. Lines by people, formatters and merges are in no edit, so no session is
-named: a wrong name is worse than no name.
+The last edit of a file proves nothing. An edit wrote a line if it left more copies of its text than
+it found, and if nothing shows that the text was gone later. Lines by people, formatters and merges
+are in no edit, so no session is named: a wrong name is worse than no name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from typing import Generic, NamedTuple, TypeVar
 from resume_hooks.parts.attribution.edits import Hunk, split_lines
 
 REACH = 4
-"""Lines on either side that are compared; a place that needs more to be unique is repeated, or generated."""
+"""Lines on either side that are compared.
+
+A place that needs more to be unique is repeated, or generated.
+"""
 
 TELLING = 12  # letters and digits of a line that is distinctive by itself; `return None` is not
 MOST_COMPARED = 2_000
@@ -32,7 +35,8 @@ R = TypeVar("R")
 class Edit(NamedTuple, Generic[R]):
     """An edit of the file by a ``session``, in its checkout at ``path`` on a ``branch``.
 
-    ``time`` orders edits, ``record`` is the caller's key of it; ``blind``: the text before it is not known.
+    ``time`` orders edits, ``record`` is the caller's key of it; ``blind``: the text before it is
+    not known.
     """
 
     record: R
@@ -54,8 +58,8 @@ class Verdict(NamedTuple, Generic[R]):
 class _Trace(NamedTuple, Generic[R]):
     """The effect of an edit on the text of a line: how many ``more`` copies it left, below 0 for fewer.
 
-    ``gone``: the file is known to have lacked the text, before or after; ``others``: copies were there before;
-    ``fits``: it wrote a copy between the very neighbours.
+    ``gone``: the file is known to have lacked the text, before or after; ``others``: copies were
+    there before; ``fits``: it wrote a copy between the very neighbours.
     """
 
     edit: Edit[R]
@@ -80,7 +84,9 @@ class _Asked(NamedTuple):
 def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> Verdict[R]:
     """Find the edit that wrote line ``number``, from 1, of a file that is now ``lines``; ``edits`` in any order."""
     asked = _describe_line(lines, number - 1)
-    traces = sorted((_trace_of_edit(edit, asked) for edit in edits), key=lambda trace: trace.edit.time)
+    traces = sorted(
+        (_trace_of_edit(edit, asked) for edit in edits), key=lambda trace: trace.edit.time
+    )
     wrote = [place for place, trace in enumerate(traces) if trace.more > 0]
     why = NEIGHBOURS if wrote else NOWHERE
     for place in reversed(wrote):
@@ -88,11 +94,17 @@ def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> 
         alone = asked.alone and not trace.others
         if _may_have_been_there(trace, traces[:place]) or not (alone or trace.fits):
             continue
-        lost = {other.edit.branch for other in traces[place + 1 :] if other.gone and other.edit.path == trace.edit.path}
+        lost = {
+            other.edit.branch
+            for other in traces[place + 1 :]
+            if other.gone and other.edit.path == trace.edit.path
+        }
         if trace.edit.branch in lost:
             why = GONE
         elif trace.fits or not lost:  # from another branch a merge brings the neighbours, too
-            return Verdict(trace.edit.record, "by its text" if alone else "by its text and its neighbours")
+            return Verdict(
+                trace.edit.record, "by its text" if alone else "by its text and its neighbours"
+            )
     return Verdict(None, why)
 
 
@@ -104,7 +116,10 @@ def _describe_line(lines: Sequence[str], at: int) -> _Asked:
     for reach in range(1, REACH + 1):
         start = max(0, at + 1 - reach)
         block = framed[start : at + 2 + reach]
-        if any(map(_is_telling, filter(None, block))) and len(list(_places_of_block(block, framed))) == 1:
+        if (
+            any(map(_is_telling, filter(None, block)))
+            and len(list(_places_of_block(block, framed))) == 1
+        ):
             return _Asked(text, alone, block, at + 1 - start)
     return _Asked(text, alone, [], 0)
 
@@ -134,7 +149,11 @@ def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
 
 def _fits_neighbours(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
     framed = [None, *after, None] if whole else after
-    places = [at + asked.place - whole for at in _places_of_block(asked.block, framed)] if asked.block else []
+    places = (
+        [at + asked.place - whole for at in _places_of_block(asked.block, framed)]
+        if asked.block
+        else []
+    )
     return bool(places) and not _new_lines(before, after).isdisjoint(places)
 
 
@@ -145,17 +164,27 @@ def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
     if max(len(old), len(new)) > MOST_COMPARED:
         return frozenset() if old else frozenset(range(start, start + len(new)))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return frozenset(start + at for kind, _, _, first, last in steps if kind != "equal" for at in range(first, last))
+    return frozenset(
+        start + at
+        for kind, _, _, first, last in steps
+        if kind != "equal"
+        for at in range(first, last)
+    )
 
 
 def _count_alike(one: list[str], other: list[str]) -> int:
     """The number of equal lines at the beginning of two texts."""
-    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)), min(len(one), len(other)))
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if ne(*pair)),
+        min(len(one), len(other)),
+    )
 
 
 def _may_have_been_there(trace: _Trace[R], earlier: Sequence[_Trace[R]]) -> bool:
     """Whether the text may have been there before: the session had removed it, or overwrote the file unread."""
     if trace.edit.blind and earlier:
         return True
-    own = (other.more for other in earlier if other.edit.session == trace.edit.session and other.more)
+    own = (
+        other.more for other in earlier if other.edit.session == trace.edit.session and other.more
+    )
     return next(own, 0) < 0

@@ -1,4 +1,7 @@
-"""Sessions of Codex: read, listed and gone on from as those of Claude Code; its hooks, answered in its own form."""
+"""Sessions of Codex: read, listed and gone on from as those of Claude Code.
+
+Its hooks, answered in its own form.
+"""
 
 from __future__ import annotations
 

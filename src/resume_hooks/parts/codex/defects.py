@@ -15,7 +15,11 @@ from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read
 from resume_hooks.parts.codex.transcripts.segments import Finder, segment_lines, segments_left
 from resume_hooks.transcripts.records import parse, string
 
-FIRST = Kind("first-line-foreign", "error", "Codex from 0.150 on refuses the session: its own line comes second.")
+FIRST = Kind(
+    "first-line-foreign",
+    "error",
+    "Codex from 0.150 on refuses the session: its own line comes second.",
+)
 FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
 BASE = Kind("base-gone", "error", "Codex refuses the session; what was said since is in it.")
 GARBAGE = Kind("line-unreadable", "warning", "Codex skips the line.")
@@ -23,10 +27,16 @@ TORN = Kind("line-torn", "warning", "Codex skips the line, which was not written
 UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
 LONG = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
 FORM = Kind("line-foreign", "note", "Codex skips the line: it has no type, time or payload.")
-ORPHAN = Kind("tool-result-orphan", "warning", "Codex from 0.77 on leaves it out, 0.42 sends it in a wrong place.")
+ORPHAN = Kind(
+    "tool-result-orphan",
+    "warning",
+    "Codex from 0.77 on leaves it out, 0.42 sends it in a wrong place.",
+)
 UNANSWERED = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
 FOREIGN_ID = Kind("session-id-foreign", "note", "Codex goes by the name of the file.")
-ENCRYPTED = Kind("summary-encrypted", "note", "Nobody but the model's provider can read it.", repairable=False)
+ENCRYPTED = Kind(
+    "summary-encrypted", "note", "Nobody but the model's provider can read it.", repairable=False
+)
 
 _LOST = frozenset({BASE, GARBAGE, TORN, LONG})
 """What was lost before anyone could repair it."""
@@ -76,7 +86,10 @@ def _of_lines(path: str) -> Iterator[Defect]:
 
 
 def _of_items(items: list[Item], path: str) -> Iterator[Defect]:
-    """What does not fit together of what is sent; a record is named where it stands in the newest file."""
+    """What does not fit together of what is sent.
+
+    A record is named where it stands in the newest file.
+    """
     payloads = [item.payload for item in items]
     paired = of_items.pairs(payloads)
     orphans = of_items.orphans(payloads)
@@ -84,8 +97,17 @@ def _of_items(items: list[Item], path: str) -> Iterator[Defect]:
     for place, item in enumerate(items):
         kind, record = of_items.kind(item.payload), item.number if item.file == path else None
         if place in orphans:
-            yield Defect(ORPHAN, f"its call {of_items.call_id(item.payload)} is not there", record, item.uuid)
+            yield Defect(
+                ORPHAN, f"its call {of_items.call_id(item.payload)} is not there", record, item.uuid
+            )
         elif place in open_calls:
-            yield Defect(UNANSWERED, f"{string(item.payload, 'name') or kind} has no output", record, item.uuid)
+            yield Defect(
+                UNANSWERED,
+                f"{string(item.payload, 'name') or kind} has no output",
+                record,
+                item.uuid,
+            )
         elif kind in of_items.ENCRYPTED:
-            yield Defect(ENCRYPTED, "what was said before it stands in the session still", record, item.uuid)
+            yield Defect(
+                ENCRYPTED, "what was said before it stands in the session still", record, item.uuid
+            )

@@ -1,8 +1,9 @@
 """Answers events that Codex alone sends so: a compaction that it begins of itself, and the end of a turn.
 
-Invariant: a compaction is stopped only where what runs is surely a trigger. Codex compacts a full session before it
-asks any hook about the prompt, and its event has no prompt. Its screen writes each prompt into ``history.jsonl`` as it
-sends it; ``codex exec`` and other front ends do not, and are not answered.
+Invariant: a compaction is stopped only where what runs is surely a trigger. Codex compacts a full
+session before it asks any hook about the prompt, and its event has no prompt. Its screen writes
+each prompt into ``history.jsonl`` as it sends it; ``codex exec`` and other front ends do not, and
+are not answered.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ STOPPED = "resume-hooks answers this without a compaction"
 
 
 def main(asked: str) -> None:
-    """Answer the event on stdin, ``compact`` or ``notice``; nothing where none is due. A failure is silent."""
+    """Answer the event on stdin, ``compact`` or ``notice``; nothing where none is due.
+
+    A failure is silent.
+    """
     event = reply.read_stdin()
     if event is None:
         return
@@ -51,7 +55,11 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
         return False
     session_id = reply.field(event, "session_id")
     home = OTHERS[NAME].home_in(where)
-    typed = [line for line in _last_lines(os.path.join(home, TYPED)) if string(line, "session_id") == session_id]
+    typed = [
+        line
+        for line in _last_lines(os.path.join(home, TYPED))
+        if string(line, "session_id") == session_id
+    ]
     near = [line for line in typed if _second(line, "ts") >= started - SPAN]
     if len(near) != 1 or near[0] is not typed[-1]:
         return False
@@ -63,7 +71,9 @@ def _started(event: reply.Event) -> int:
     """The second in which the turn began; 0 where it is not the user's, holds something, or follows another at once."""
     lines = _last_lines(reply.field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}
-    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(event, "turn_id"):
+    if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(
+        event, "turn_id"
+    ):
         return 0
     if string(mapping(last, "turn_attribution"), "turn_trigger") != "user":
         return 0

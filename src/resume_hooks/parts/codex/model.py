@@ -1,7 +1,8 @@
 """Ask a model through Codex: one run of ``codex exec``, without a shell, servers, hooks, the web or a session.
 
-Invariant: as of ``claude_headless``. No tool is left that runs or writes anything: from 0.104 to 0.169 a call of one
-is answered as unsupported (measured). An answer in a run that used a tool all the same counts as none.
+Invariant: as of ``claude_headless``. No tool is left that runs or writes anything: from 0.104 to
+0.169 a call of one is answered as unsupported (measured). An answer in a run that used a tool all
+the same counts as none.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ _SETTINGS = (
 
 _HARMLESS = frozenset({"agent_message", "reasoning", "error", "todo_list"})
 _SERVER = re.compile(r"[A-Za-z0-9_-]+")
-_KEPT = frozenset({"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"})
+_KEPT = frozenset(
+    {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
+)
 """What the API takes of a schema that it holds answers to."""
 
 _OUTER = frozenset({"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"})
@@ -69,7 +72,9 @@ class CodexExec:
         port.refuse_nested(self.where)
         program = agent_named(AGENT, self.where).launch("").path
         if program is None:
-            raise HeadlessFailed("codex is not installed, or not on PATH", "Install Codex, or set PATH.")
+            raise HeadlessFailed(
+                "codex is not installed, or not on PATH", "Install Codex, or set PATH."
+            )
         started = time.monotonic()
         prompt = port.fenced(instructions, text).encode("utf-8", "replace")
         ran = self._run(program, prompt, form.model_json_schema(), limit)
@@ -94,7 +99,9 @@ class CodexExec:
         environ = {key: value for key, value in self.where.environ.items() if key not in _OUTER}
         try:
             top = programs.temporary_folders(self.where.environ)
-            with tempfile.TemporaryDirectory(prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True) as folder:
+            with tempfile.TemporaryDirectory(
+                prefix="resume-hooks-", dir=top, ignore_cleanup_errors=True
+            ) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
                 files = {"schema.json": json.dumps(strict(schema)), "system.md": port.SYSTEM}
@@ -106,7 +113,9 @@ class CodexExec:
                     command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit
                 )
         except OSError as error:
-            raise HeadlessFailed(f"codex could not be started: {error.strerror or error}") from error
+            raise HeadlessFailed(
+                f"codex could not be started: {error.strerror or error}"
+            ) from error
 
     def _words(self, folder: str) -> list[str]:
         system = json.dumps(os.path.join(folder, "system.md"))
@@ -114,11 +123,23 @@ class CodexExec:
         settings = [
             *(f"features.{name}=false" for name in _OFF),
             *_SETTINGS,
-            *(f"{key}={system}" for key in ("model_instructions_file", "experimental_instructions_file")),
+            *(
+                f"{key}={system}"
+                for key in ("model_instructions_file", "experimental_instructions_file")
+            ),
             *(f"mcp_servers.{name}.enabled=false" for name in _servers(self.where)),
         ]
         return [
-            *("exec", "--json", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only", "--color", "never"),
+            *(
+                "exec",
+                "--json",
+                "--ephemeral",
+                "--skip-git-repo-check",
+                "--sandbox",
+                "read-only",
+                "--color",
+                "never",
+            ),
             *("--output-schema", os.path.join(folder, "schema.json"), *named),
             *(word for setting in settings for word in ("-c", setting)),
         ]
@@ -139,24 +160,37 @@ def strict(schema: Any) -> Any:
         if key in _KEPT
     }
     return (
-        held | {"required": list(held["properties"]), "additionalProperties": False} if "properties" in held else held
+        held | {"required": list(held["properties"]), "additionalProperties": False}
+        if "properties" in held
+        else held
     )
 
 
 def _servers(where: Where) -> list[str]:
-    """The servers of the user's settings. HeadlessFailed for one that can't be named, so not be left out."""
+    """The servers of the user's settings.
+
+    HeadlessFailed for one that can't be named, so not be left out.
+    """
     home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
     found: object = None
-    with contextlib.suppress(OSError, ValueError), open(os.path.join(home, "config.toml"), "rb") as stream:
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open(os.path.join(home, "config.toml"), "rb") as stream,
+    ):
         found = tomllib.load(stream).get("mcp_servers")
     names = [str(name) for name in found] if isinstance(found, dict) else []
     if not all(map(_SERVER.fullmatch, names)):
-        raise HeadlessFailed("codex has an MCP server whose name can't be given on its command line")
+        raise HeadlessFailed(
+            "codex has an MCP server whose name can't be given on its command line"
+        )
     return names
 
 
 def _told(ran: Captured, name: str) -> tuple[str, Record]:
-    """The last words of a run, and what it took. HeadlessFailed where there are none, or a tool was used."""
+    """The last words of a run, and what it took.
+
+    HeadlessFailed where there are none, or a tool was used.
+    """
     if ran.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     answer, counts, failed = "", Record(), ""
@@ -168,10 +202,16 @@ def _told(ran: Captured, name: str) -> tuple[str, Record]:
         elif string(event, "type") == "turn.failed":
             failed = string(mapping(event, "error"), "message")
         elif item and string(item, "type") not in _HARMLESS:
-            raise HeadlessFailed(f"{name} used a tool, which it was not given: {string(item, 'type')}")
+            raise HeadlessFailed(
+                f"{name} used a tool, which it was not given: {string(item, 'type')}"
+            )
         elif string(item, "type") == "agent_message":
             answer = string(item, "text")
     if ran.status or failed or not answer:
-        said = failed or next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
-        raise HeadlessFailed(f"{name} gave no answer: {port.line(said) or f'codex ended with status {ran.status}'}")
+        said = failed or next(
+            (line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
+        )
+        raise HeadlessFailed(
+            f"{name} gave no answer: {port.line(said) or f'codex ended with status {ran.status}'}"
+        )
     return answer, counts

@@ -1,7 +1,8 @@
 """The lines of a rollout: what the client was told so far as items, with the events that its screen and lists show.
 
-The form is that of clients up to 0.146, which later ones resume as well: one file that needs no other, without the
-numbers, pointers and counts of the parent. A count that is nearly full would have the client compact at once.
+The form is that of clients up to 0.146, which later ones resume as well: one file that needs no
+other, without the numbers, pointers and counts of the parent. A count that is nearly full would
+have the client compact at once.
 """
 
 from __future__ import annotations
@@ -35,11 +36,16 @@ from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record
 
-_LEFT_OUT = frozenset({"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"})
+_LEFT_OUT = frozenset(
+    {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
+)
 """What ties a file to others; a child stands alone."""
 
 
-GOAL_STAYS = "The goal stays with the parent: in the child type /goal and its words to have Codex pursue it there."
+GOAL_STAYS = (
+    "The goal stays with the parent: in the child type /goal and its words to have Codex "
+    "pursue it there."
+)
 """A goal stands in a database of Codex's own, by the id of its thread."""
 
 
@@ -77,10 +83,20 @@ class RolloutBody(Body):
         sent = [item.payload for item in history.items]
         return [
             Check("every line is a whole record", numbers == len(kinds) == count),
-            Check("it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1),
-            Check("the first line tells what every client asks for", all(meta.payload.get(key) for key in REQUIRED)),
-            Check("it carries its own id", named is not None and meta.payload.get("id") == named.thread_id),
-            Check("it needs no other file", meta.base is None and not meta.paginated and not ordinals),
+            Check(
+                "it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1
+            ),
+            Check(
+                "the first line tells what every client asks for",
+                all(meta.payload.get(key) for key in REQUIRED),
+            ),
+            Check(
+                "it carries its own id",
+                named is not None and meta.payload.get("id") == named.thread_id,
+            ),
+            Check(
+                "it needs no other file", meta.base is None and not meta.paginated and not ordinals
+            ),
             Check("what is sent of it is what was meant", sent == list(self.items)),
             Check("no count of tokens is carried over", not history.measured),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
@@ -98,13 +114,16 @@ def told_body(
 ) -> RolloutBody:
     """A child that is ``told`` these items; ``head`` are our fields of its first line, ``meta`` its parent's.
 
-    ``surroundings`` are lines with which the client knows what it need not tell again. They stand before the last item:
-    what follows them, the client takes for told after them.
+    ``surroundings`` are lines with which the client knows what it need not tell again. They stand
+    before the last item: what follows them, the client takes for told after them.
     """
     lines = [_meta_line(child, head, meta)]
     for place, record in enumerate(told):
         if place == len(told) - 1:
-            lines += (_line(line.kind, _owned(line.payload, child), line.timestamp) for line in surroundings)
+            lines += (
+                _line(line.kind, _owned(line.payload, child), line.timestamp)
+                for line in surroundings
+            )
         if event := _event(record["payload"]):
             lines.append(_line(EVENT, event, record["timestamp"]))
         lines.append(encode(record) + b"\n")
@@ -135,7 +154,9 @@ def opening_body(told: Opening, meta: Record) -> RolloutBody:
     ]
     if digest is not None:
         record = orjson.loads(entries.line_of_digest(digest))
-        lines.append(orjson.dumps({"timestamp": at, "type": record.pop("type"), "payload": record}) + b"\n")
+        lines.append(
+            orjson.dumps({"timestamp": at, "type": record.pop("type"), "payload": record}) + b"\n"
+        )
     return RolloutBody(tuple(lines), (asked, answer))
 
 
@@ -145,14 +166,19 @@ def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = 
 
 
 def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """The first line, after ``meta``, the parent's; newer fields than the parent's client knew are not added."""
+    """The first line, after ``meta``, the parent's.
+
+    Newer fields than the parent's client knew are not added.
+    """
     payload = {key: value for key, value in meta.items() if key not in _LEFT_OUT}
     payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
     if "session_id" in payload:
         payload["session_id"] = child.session_id
     if child.parent_agent == child.agent:
         payload["forked_from_id"] = child.parent.session_id
-    return _line(META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem})
+    return _line(
+        META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem}
+    )
 
 
 def message(role: str, text: str) -> Record:
@@ -162,7 +188,10 @@ def message(role: str, text: str) -> Record:
 
 
 def _event(payload: Record) -> Record | None:
-    """What the screen shows of an item: words of the user and of the model; the rest it leaves out."""
+    """What the screen shows of an item: words of the user and of the model.
+
+    The rest it leaves out.
+    """
     if of_items.kind(payload) != of_items.MESSAGE:
         return None
     if payload.get("role") == "assistant":
@@ -171,7 +200,9 @@ def _event(payload: Record) -> Record | None:
 
 
 def _said(kind: str, text: str) -> Record:
-    more: Record = {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
+    more: Record = (
+        {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
+    )
     return {"type": kind, "message": text, **more}
 
 

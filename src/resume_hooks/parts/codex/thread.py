@@ -1,8 +1,8 @@
 """A Codex session as a child takes it over, read once: what is sent of it, and what of its surroundings was told.
 
-Memory is bounded by what would be sent; the rest of the files passes by. A trimmed child is sent what its parent is,
-but for placeholders in the place of bulky contents: outputs, inputs, images, pastes, long answers. Never of what is
-encrypted: the provider takes it back whole or not at all.
+Memory is bounded by what would be sent; the rest of the files passes by. A trimmed child is sent
+what its parent is, but for placeholders in the place of bulky contents: outputs, inputs, images,
+pastes, long answers. Never of what is encrypted: the provider takes it back whole or not at all.
 """
 
 from __future__ import annotations
@@ -53,12 +53,23 @@ from resume_hooks.transcripts.placeholders import (
 )
 from resume_hooks.transcripts.records import Record, mapping, objects, string
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
-from resume_hooks.transcripts.trimmable_pieces import INPUT, MEDIA, PROMPT, RESULT, TEXT, Piece, ToolCall
+from resume_hooks.transcripts.trimmable_pieces import (
+    INPUT,
+    MEDIA,
+    PROMPT,
+    RESULT,
+    TEXT,
+    Piece,
+    ToolCall,
+)
 
 WINDOW = 258_400  # tokens, where no response told the model's
 READ, FIRST = 2_000, 200  # characters of a prompt that are looked at, and that its first words are
 LIMIT = "fallback_token_limit_override"
-"""How much of an output a client sends that does not know the model; it is the output's own, so it goes along."""
+"""How much of an output a client sends that does not know the model.
+
+It is the output's own, so it goes along.
+"""
 
 IMAGE_TOKENS = 1_600  # what an image costs at most; its size is not looked at
 
@@ -71,8 +82,8 @@ _REACH = 400  # characters at an output's start in which its exit code stands
 class CodexThread:
     """A thread: ``items`` are what is sent, oldest first, ``told`` the lines in which a child says each of them.
 
-    ``meta`` is its first line, ``has_goal`` tells that it has a goal that was not reached, ``numbers`` are the lines of
-    its items as references name them, by their ids.
+    ``meta`` is its first line, ``has_goal`` tells that it has a goal that was not reached,
+    ``numbers`` are the lines of its items as references name them, by their ids.
     """
 
     session: SessionFile
@@ -93,7 +104,9 @@ class CodexThread:
     def trimmed(self) -> dict[int, Origin]:
         """Where the originals are of the items that were trimmed before, by their places."""
         marks = ({key: record[key] for key in MARKS & record.keys()} for record in self.told)
-        return {place: origin for place, own in enumerate(marks) if own and (origin := origin_of(own))}
+        return {
+            place: origin for place, own in enumerate(marks) if own and (origin := origin_of(own))
+        }
 
     def material(self, options: Options) -> TrimMaterial:
         """What can be trimmed of its items."""
@@ -124,7 +137,8 @@ class CodexThread:
             answered=frozenset(answered),
             failed=frozenset(failed),
             answers_gone=sum(
-                string(item, "role") == "assistant" and stands_for_answer(of_items.text(item)) for item in payloads
+                string(item, "role") == "assistant" and stands_for_answer(of_items.text(item))
+                for item in payloads
             ),
             prompts=tuple(prompts),
         )
@@ -149,8 +163,17 @@ class CodexThread:
         """Prompts, answers and the summary of a compaction."""
         for place, item in enumerate(self.items):
             if who := _who(item.payload):
-                text = of_items.request_text(item.payload) if who == USER else of_items.text(item.payload)
-                yield Words(place, who, text, one_line(plain_line(text[:READ]), FIRST) if who == USER else text)
+                text = (
+                    of_items.request_text(item.payload)
+                    if who == USER
+                    else of_items.text(item.payload)
+                )
+                yield Words(
+                    place,
+                    who,
+                    text,
+                    one_line(plain_line(text[:READ]), FIRST) if who == USER else text,
+                )
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> RolloutBody:  # noqa: ARG002
         """The same items, in which what was chosen is placeholders."""
@@ -162,7 +185,11 @@ class CodexThread:
             payload = self.items[place].payload
             for choice in choices:
                 payload = _replaced(payload, choice.piece.address, choice)
-            edited[place] = {**self.told[place], "payload": payload, **decision.origins.of(place).marks(0)}
+            edited[place] = {
+                **self.told[place],
+                "payload": payload,
+                **decision.origins.of(place).marks(0),
+            }
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
@@ -176,7 +203,9 @@ def _tool_call(item: Record, place: int) -> ToolCall:
     given = of_items.arguments(item)
     values = (value if isinstance(value, list) else [value] for value in map(given.get, _TARGETS))
     targets = (" ".join(word for word in words if isinstance(word, str)) for words in values)
-    return ToolCall(place, string(item, "name") or of_items.kind(item), next(filter(None, targets), ""), ())
+    return ToolCall(
+        place, string(item, "name") or of_items.kind(item), next(filter(None, targets), ""), ()
+    )
 
 
 def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
@@ -204,7 +233,9 @@ def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
         if string(part, "type") == "input_image":
             yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=own)
         elif len(text := string(part, "text")) > SHORTEST and not was_trimmed(text):
-            yield Piece(place, ("output", index, "text"), RESULT, len(text), call=own, digest=hash(text))
+            yield Piece(
+                place, ("output", index, "text"), RESULT, len(text), call=own, digest=hash(text)
+            )
 
 
 def _of_message(item: Record, place: int) -> Iterator[Piece]:
@@ -229,7 +260,12 @@ def _replaced(value: Any, path: Address, choice: Choice) -> Any:
         return choice.placeholder
     step, *rest = path
     if step == "arguments":
-        return {**value, step: orjson.dumps({**of_items.arguments(value), str(rest[0]): choice.placeholder}).decode()}
+        return {
+            **value,
+            step: orjson.dumps(
+                {**of_items.arguments(value), str(rest[0]): choice.placeholder}
+            ).decode(),
+        }
     changed: Any = list(value) if isinstance(value, list) else dict(value)
     changed[step] = _replaced(value[step], tuple(rest), choice)
     return changed
@@ -241,7 +277,11 @@ def _who(item: Record) -> str:
         return USER
     if of_items.is_summary(item):
         return BEFORE
-    return ASSISTANT if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant" else ""
+    return (
+        ASSISTANT
+        if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant"
+        else ""
+    )
 
 
 def read(session: SessionFile, find: Finder) -> CodexThread:
@@ -250,20 +290,32 @@ def read(session: SessionFile, find: Finder) -> CodexThread:
 
 
 def read_left(session: SessionFile, find: Finder) -> CodexThread:
-    """As much as is there of a thread: its newest file alone where others are gone; no output without its call."""
+    """As much as is there of a thread: its newest file alone where others are gone.
+
+    No output without its call.
+    """
     try:
         whole = read(session, find)
     except (NotATranscript, SessionNotFound):
         whole = _read(session, rollout_lines(session.original))
     orphans = of_items.orphans([item.payload for item in whole.items])
     kept = [place for place in range(len(whole.items)) if place not in orphans]
-    return replace(whole, items=tuple(whole.items[at] for at in kept), told=tuple(whole.told[at] for at in kept))
+    return replace(
+        whole,
+        items=tuple(whole.items[at] for at in kept),
+        told=tuple(whole.told[at] for at in kept),
+    )
 
 
 def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
-    history, marks, goals, window = History(session.original), _Marks(), GoalState(), settings.number("context_window")
-    # What the client believes to have told of its surroundings: the last whole state, what changed since, a turn's own;
-    # and what the thread is set to, as how its thoughts are summed up.
+    history, marks, goals, window = (
+        History(session.original),
+        _Marks(),
+        GoalState(),
+        settings.number("context_window"),
+    )
+    # What the client believes to have told of its surroundings: the last whole state, what changed
+    # since, a turn's own; and what the thread is set to, as how its thoughts are summed up.
     world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.take(line)
@@ -281,7 +333,10 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
         session=session,
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
-        told=tuple(item_record(item.payload, item.timestamp, item.uuid, marks.of(item)) for item in history.items),
+        told=tuple(
+            item_record(item.payload, item.timestamp, item.uuid, marks.of(item))
+            for item in history.items
+        ),
         surroundings=(*world, *turn, *applied),
         context=ContextUse(history.tokens, window or history.window or WINDOW, history.measured),
         has_goal=goals.goal is not None and goals.goal.status != COMPLETE,
@@ -301,7 +356,9 @@ class _Marks:
             self._keep(line, -1, own, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._by_place.clear()
-            for part, metadata in enumerate(objects(line.payload.get("replacement_history_metadata"))):
+            for part, metadata in enumerate(
+                objects(line.payload.get("replacement_history_metadata"))
+            ):
                 self._keep(line, part, {}, metadata)
 
     def _keep(self, line: RolloutLine, part: int, own: Record, metadata: Record) -> None:

@@ -1,7 +1,8 @@
 """Children that Codex resumes, as verbs ask for them: of its own sessions, and of other agents'.
 
-They are self-contained rollouts of the old form, which every version of its CLI resumes: a fork needs no other file,
-and the model is sent the same history as by its parent. Nothing of Codex is ever written but new files.
+They are self-contained rollouts of the old form, which every version of its CLI resumes: a fork
+needs no other file, and the model is sent the same history as by its parent. Nothing of Codex is
+ever written but new files.
 """
 
 from __future__ import annotations
@@ -24,9 +25,22 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.derive.fork import ForkPlan, SpokenText
 from resume_hooks.derive.fresh_child import Opening
-from resume_hooks.derive.untrim import MissingOriginal, TrimmedSession, UntrimPlan, lost, sentences, wanted_of
+from resume_hooks.derive.untrim import (
+    MissingOriginal,
+    TrimmedSession,
+    UntrimPlan,
+    lost,
+    sentences,
+    wanted_of,
+)
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
-from resume_hooks.parts.codex.rollout import RolloutBody, item_record, message, opening_body, told_body
+from resume_hooks.parts.codex.rollout import (
+    RolloutBody,
+    item_record,
+    message,
+    opening_body,
+    told_body,
+)
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
 from resume_hooks.parts.codex.thread import CodexThread, read, read_left
@@ -75,22 +89,30 @@ class CodexWriter:
         self._home = home
         self._where = where
 
-    def draft(self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = "") -> Draft:
+    def draft(
+        self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = ""
+    ) -> Draft:
         """A child in the folder of today; its name tells local time, as Codex has it."""
         now = time.localtime()
-        folder = os.path.join(self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split())
+        folder = os.path.join(
+            self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split()
+        )
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
         place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
         ends = ends_of(session, self._where)
         made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
-        return made._replace(own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title)
+        return made._replace(
+            own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title
+        )
 
     def opening(self, told: Opening) -> RolloutBody:
         """A child that opens with what we tell."""
         return opening_body(told, self._meta(told.child))
 
-    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> RolloutBody:
+    def conversation(
+        self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]
+    ) -> RolloutBody:
         """A child that holds a conversation as text, behind what we tell."""
         at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
         first = item_record(message(USER, told), at, own, {OPENING: True})
@@ -107,13 +129,22 @@ class CodexWriter:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
         made = self.draft(session, "repair")
         left = read_left(session, Rollouts(self._home).path_of)
-        told = _told_meta(made, self._home) | {key: value for key, value in left.meta.items() if value}
+        told = _told_meta(made, self._home) | {
+            key: value for key, value in left.meta.items() if value
+        }
         return _fork_plan(replace(left, meta=told), made, None)
 
     def cleaned(
-        self, session: SessionFile, clean: Callable[[bytes], bytes], kind: Kind, output_dir: str | None
+        self,
+        session: SessionFile,
+        clean: Callable[[bytes], bytes],
+        kind: Kind,
+        output_dir: str | None,
     ) -> ChildPlan:
-        """A child of what is sent, each item as ``clean`` leaves it; what is encrypted goes where that changes it."""
+        """A child of what is sent, each item as ``clean`` leaves it.
+
+        What is encrypted goes where that changes it.
+        """
         parent, child = self._read(session), self.draft(session, kind, output_dir)
 
         def without(record: Record) -> Record:
@@ -122,20 +153,28 @@ class CodexWriter:
         told = []
         for record in parent.told:
             payload = without(record["payload"])
-            if payload == record["payload"] or of_items.kind(payload) not in {*of_items.ENCRYPTED, of_items.REASONING}:
+            if payload == record["payload"] or of_items.kind(payload) not in {
+                *of_items.ENCRYPTED,
+                of_items.REASONING,
+            }:
                 told.append({**record, "payload": payload})
         surroundings = [line._replace(record=without(line.record)) for line in parent.surroundings]
         child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
         tokens = parent.context.tokens
         head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-        body = told_body(child, head, without(parent.meta), told, surroundings, leaves_goal=parent.has_goal)
+        body = told_body(
+            child, head, without(parent.meta), told, surroundings, leaves_goal=parent.has_goal
+        )
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
     def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
         """A child of the items up to the last of these, and of what is told after them."""
         parent, child = self._read(told.child.parent), told.child
         closed = []
-        for role, side, text in ((records.USER, "told", told.text), (records.ASSISTANT, "card", told.card)):
+        for role, side, text in (
+            (records.USER, "told", told.text),
+            (records.ASSISTANT, "card", told.card),
+        ):
             own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closed.append(item_record(message(role, text), child.setting.at, own, {OPENING: True}))
         items = [*parent.told[: _count(parent, kept)], *closed]
@@ -148,13 +187,21 @@ class CodexWriter:
         return replace(self._read(session), numbers=numbers)
 
     def untrim(
-        self, reading: TrimmedSession, numbers: Collection[int] | None, *, strict: bool, output_dir: str | None
+        self,
+        reading: TrimmedSession,
+        numbers: Collection[int] | None,
+        *,
+        strict: bool,
+        output_dir: str | None,
     ) -> UntrimPlan:
         """A child in which what was trimmed is as it was, all of it or the items at these lines.
 
         SessionNotFound where nothing of it is there, or with ``strict`` not all.
         """
-        parent, wanted = self._read(reading.session), {node.uuid: node.number for node in wanted_of(reading, numbers)}
+        parent, wanted = (
+            self._read(reading.session),
+            {node.uuid: node.number for node in wanted_of(reading, numbers)},
+        )
         originals = _originals(Rollouts(self._home), parent.trimmed.values())
         child, trimmed = self.draft(reading.session, "untrim", output_dir), parent.trimmed
         chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
@@ -163,7 +210,11 @@ class CodexWriter:
             item, origin = parent.items[place], trimmed[place]
             original = originals.get((origin.session_id, origin.uuid))
             if original is None or _identity(original) != _identity(item.payload):
-                why = "its original is gone" if original is None else f"{origin.reference} holds something else"
+                why = (
+                    "its original is gone"
+                    if original is None
+                    else f"{origin.reference} holds something else"
+                )
                 missing.append(MissingOriginal(wanted[item.uuid], why))
                 continue
             kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
@@ -171,7 +222,8 @@ class CodexWriter:
         if missing and (strict or not edited):
             raise SessionNotFound(lost(missing, len(chosen)), "Nothing was written.")
         back = sum(
-            of_items.size(told["payload"]) - of_items.size(parent.items[at].payload) for at, told in edited.items()
+            of_items.size(told["payload"]) - of_items.size(parent.items[at].payload)
+            for at, told in edited.items()
         )
         before = parent.context
         after = before._replace(tokens=before.tokens + round(back / CHARACTERS_PER_TOKEN))
@@ -201,26 +253,40 @@ class CodexWriter:
 
 
 def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
-    """The child of a parent, of what stands before the ``cut``. NothingToFork where that is nothing."""
+    """The child of a parent, of what stands before the ``cut``.
+
+    NothingToFork where that is nothing.
+    """
     count = len(parent.items) if cut is None else _count(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not count:
-        raise UsageError(f"{cut.asked.capitalize()} lies before a compaction", "Codex can be cut behind that alone.")
+        raise UsageError(
+            f"{cut.asked.capitalize()} lies before a compaction",
+            "Codex can be cut behind that alone.",
+        )
     if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in parent.items[:count]):
-        raise NothingToFork("There is nothing to fork: nothing was said up to there that a client would send")
+        raise NothingToFork(
+            "There is nothing to fork: nothing was said up to there that a client would send"
+        )
     gone = sum(of_items.size(item.payload) for item in parent.items[count:])
     after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
     # After a cut the client tells its surroundings anew.
     surroundings = () if gone else parent.surroundings
-    told = told_body(child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal)
+    told = told_body(
+        child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal
+    )
     sizes = Sizes(parent.context.tokens, after)
-    return ForkPlan(draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut)
+    return ForkPlan(
+        draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut
+    )
 
 
 def _count(parent: CodexThread, kept: Sequence[str]) -> int:
     """How many items there are up to the last of the ``kept`` ones."""
     wanted = set(kept)
-    return max((place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0)
+    return max(
+        (place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
+    )
 
 
 def _told_meta(child: Draft, home: str) -> Record:

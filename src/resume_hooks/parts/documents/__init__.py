@@ -16,7 +16,12 @@ PART = Part(
             "requested_files:require_name",
             is_flag=False,
         ),
-        Option("handoff", ("--force",), "With --out: overwrite the file.", "requested_files:require_out"),
+        Option(
+            "handoff",
+            ("--force",),
+            "With --out: overwrite the file.",
+            "requested_files:require_out",
+        ),
     ),
     settings=(
         Setting(

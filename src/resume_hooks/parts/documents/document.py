@@ -1,8 +1,9 @@
 """The document that a handoff writes into a project on request.
 
-The document is the opening of a fresh session, as Markdown for people. Words out of a transcript stand in its front
-matter as JSON strings, which YAML reads as they are, and in the text without what Markdown would fetch or run. A
-relative setting never leads out of the session's project, and no failure here costs the child.
+The document is the opening of a fresh session, as Markdown for people. Words out of a transcript
+stand in its front matter as JSON strings, which YAML reads as they are, and in the text without
+what Markdown would fetch or run. A relative setting never leads out of the session's project, and
+no failure here costs the child.
 """
 
 from __future__ import annotations
@@ -32,13 +33,17 @@ _ACTIVE = re.compile(r"(\\*)(<(?=[A-Za-z/!?])|\](?=[(\[:]))")
 """The start of a tag, or the end of a link's words; a backslash before it would undo ours."""
 
 _BLOCK = re.compile(r"(?:#{1,6}|[-+*])(?:\s|$)|>|~~~|```|(?:[-*_=]\s*){3}")
-_NOT_YAML = re.compile("[\ufffe\uffff]")  # signs that JSON leaves as they are, but readers of YAML refuse
+_NOT_YAML = re.compile(
+    "[\ufffe\uffff]"
+)  # signs that JSON leaves as they are, but readers of YAML refuse
 
 _FENCE = re.compile("`+")
 
 
 def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
-    """The file that ``--out`` names, or a new name in the folder that it names. UsageError if it can't be written.
+    """The file that ``--out`` names, or a new name in the folder that it names.
+
+    UsageError if it can't be written.
 
     A folder that ends in a slash may be missing: it is made with the document.
     """
@@ -48,22 +53,34 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
         path = os.path.join(path, name_of_document(decided))
     elif not path.endswith(ENDING) or out.endswith(os.sep):
         raise UsageError(
-            f"--out {out} is neither a folder nor a name that ends in .md", "Name a .md file, or a folder."
+            f"--out {out} is neither a folder nor a name that ends in .md",
+            "Name a .md file, or a folder.",
         )
     elif not os.path.isdir(os.path.dirname(path)):
-        raise UsageError(f"The folder {os.path.dirname(path)} does not exist", "Make it first, or name another one.")
+        raise UsageError(
+            f"The folder {os.path.dirname(path)} does not exist",
+            "Make it first, or name another one.",
+        )
     if project_files.state_of(path) is not None and not force:
-        raise UsageError(f"The file {path} exists already", "Give --force to overwrite it, or name another one.")
+        raise UsageError(
+            f"The file {path} exists already", "Give --force to overwrite it, or name another one."
+        )
     return path
 
 
 def list_wanted_files(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
-    """The files that the setting and ``out`` (a path of ``out_path``) ask for; nothing is written."""
+    """The files that the setting and ``out`` (a path of ``out_path``) ask for.
+
+    Nothing is written.
+    """
     value, paths, warnings = str(settings.load(where)[SETTING].value), [out], []
     if value:
         try:
             paths.append(
-                os.path.join(_folder_of_setting(value, _project_home(decided, where)), name_of_document(decided))
+                os.path.join(
+                    _folder_of_setting(value, _project_home(decided, where)),
+                    name_of_document(decided),
+                )
             )
         except WriteFailed as error:
             warnings.append(error.message)
@@ -73,14 +90,23 @@ def list_wanted_files(decided: RolloverPlan, where: Where, out: str = "") -> Fil
 def write_documents(
     decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> FilesBeside:
-    """Write the files of a child that was just made; ``force`` overwrites ``out``. Failures are warnings."""
+    """Write the files of a child that was just made; ``force`` overwrites ``out``.
+
+    Failures are warnings.
+    """
     wanted = list_wanted_files(decided, where, out)
     written, warnings = [], list(wanted.warnings)
-    content = redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace") if wanted.documents else b""
+    content = (
+        redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace")
+        if wanted.documents
+        else b""
+    )
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):
-                project_files.write(path, content, project_files.state_of(path) if force and path == out else None)
+                project_files.write(
+                    path, content, project_files.state_of(path) if force and path == out else None
+                )
             written.append(path)
         except WriteFailed as error:
             warnings.append(f"The session is made, its document is not: {error.message}")
@@ -88,12 +114,17 @@ def write_documents(
 
 
 def _folder_of_setting(value: str, home: str) -> str:
-    """The real path of the folder that the setting names; WriteFailed if a relative one is not within ``home``."""
+    """The real path of the folder that the setting names.
+
+    WriteFailed if a relative one is not within ``home``.
+    """
     value = os.path.expanduser(value)
     if os.path.isabs(value):
         return os.path.realpath(value)
     if not home:
-        raise WriteFailed(f"{SETTING} was ignored: the folder that this session belongs to is not here")
+        raise WriteFailed(
+            f"{SETTING} was ignored: the folder that this session belongs to is not here"
+        )
     path = os.path.realpath(os.path.join(home, value))
     if not _is_inside(path, home):
         raise WriteFailed(f"{SETTING} was ignored: {value} leads out of {home}")
@@ -131,7 +162,10 @@ def name_of_document(decided: RolloverPlan) -> str:
 
 def document_of_child(decided: RolloverPlan, receipt: Receipt) -> str:
     """The whole document of a child; ``receipt`` is the one of its plan."""
-    return "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)]) + "\n"
+    return (
+        "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)])
+        + "\n"
+    )
 
 
 def markdown_line(text: str) -> str:
@@ -165,7 +199,10 @@ def _document_body(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     if given.summary:
         yield f"## Summary, by a model\n\n{_fence_plain(given.summary)}"
     if given.edited:
-        yield f"## The opening of the fresh session, as the user edited it\n\n{_fence_plain(given.edited)}"
+        yield (
+            "## The opening of the fresh session, as the user edited "
+            f"it\n\n{_fence_plain(given.edited)}"
+        )
     if given.digest:
         yield from _digest_sections(full(given.digest))
     commands = [
@@ -178,7 +215,10 @@ def _document_body(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
 
 
 def _digest_sections(whole: str) -> Iterator[str]:
-    """A full digest in sections of Markdown: lists, and messages as block quotes; the first lines name its session."""
+    """A full digest in sections of Markdown: lists, and messages as block quotes.
+
+    The first lines name its session.
+    """
     blocks: list[list[str]] = []
     for row in whole.split("\n"):
         if row.startswith(BULLET) and blocks and blocks[-1][0].startswith("## "):

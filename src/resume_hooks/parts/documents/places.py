@@ -20,7 +20,11 @@ SETTING = "handoff_dir"
 def note_on_written_files(where: Where) -> str:
     """The answer to ``written into projects``: a sentence for a user who uninstalls, ``""`` without the setting."""
     value = settings.load(where)[SETTING].value
-    return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}." if value else ""
+    return (
+        f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
+        if value
+        else ""
+    )
 
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:

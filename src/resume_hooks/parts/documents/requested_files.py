@@ -1,4 +1,7 @@
-"""The files that a handoff is to write, by its options and the settings. Without any, little is loaded."""
+"""The files that a handoff is to write, by its options and the settings.
+
+Without any, little is loaded.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,9 @@ def require_out(options: Any) -> None:
         raise UsageError("--force needs --out", "It overwrites a document that exists already.")
 
 
-def files_beside_handoff(decided: RolloverPlan, where: Where, options: Any) -> Callable[[Receipt | None], FilesBeside]:
+def files_beside_handoff(
+    decided: RolloverPlan, where: Where, options: Any
+) -> Callable[[Receipt | None], FilesBeside]:
     """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
     given = options.out if options else None
     if not (given or settings.load(where)["handoff_dir"].value):

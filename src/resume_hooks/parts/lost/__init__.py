@@ -1,7 +1,10 @@
-"""The prompts of sessions whose transcripts are gone; the client's ``history.jsonl`` still has them.
+"""The prompts of sessions whose transcripts are gone.
 
-They are copied into our form of record, in the state folder, and read as any other agent's sessions. A session with a
-transcript, an archived copy or a place in the trash does not count as lost.
+The client's ``history.jsonl`` still has them.
+
+They are copied into our form of record, in the state folder, and read as any other agent's
+sessions. A session with a transcript, an archived copy or a place in the trash does not count as
+lost.
 """
 
 from __future__ import annotations
@@ -13,7 +16,10 @@ PART = Part(
         Agent(
             "prompts",
             home="history.jsonl",
-            left="Only its prompts are left, from history.jsonl: answers, tool calls and their output are gone",
+            left=(
+                "Only its prompts are left, from history.jsonl: answers, tool calls and "
+                "their output are gone"
+            ),
             strategy="strategy:PromptsLeft",
         ),
     ),

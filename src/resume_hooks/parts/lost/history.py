@@ -1,6 +1,7 @@
 """Reading the client's ``history.jsonl``: the prompts of every session, with folder and time.
 
-The file is only appended to: reading goes on where it ended last, or from the start where the file was rewritten.
+The file is only appended to: reading goes on where it ended last, or from the start where the file
+was rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ MAX_PASTE = 16 * 1024 * 1024
 WORTH_NOTING = 64 * 1024
 """Fewer new bytes are read again next time, so that not every typed prompt costs a write of the note."""
 
-_CHECKED = 4_096  # bytes before the end of the last reading, which are unchanged where the file only grew
+_CHECKED = (
+    4_096  # bytes before the end of the last reading, which are unchanged where the file only grew
+)
 _VERSION = 2
 _LATEST = 253_402_300_799_000  # the last millisecond that a calendar holds
 _COMMAND = re.compile(
@@ -35,7 +38,9 @@ _COMMAND = re.compile(
 """Entries that are not prompts: a slash command alone, the client's own with words, and our triggers."""
 
 _PASTE = re.compile(r"\[(?:Pasted text|\.\.\.Truncated text) #(\d{1,6})[^\]\n]{0,40}\]")
-_SESSION = re.compile(rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"')  # within a text its quotes follow a backslash
+_SESSION = re.compile(
+    rb'"sessionId"\s*:\s*"([0-9a-f-]{36})"'
+)  # within a text its quotes follow a backslash
 _HASH = re.compile(r"[0-9a-f]{16}")
 
 
@@ -55,7 +60,10 @@ class Entry(NamedTuple):
 
     def text_with_pastes(self, where: Where) -> str:
         """The text with its pastes, as far as the client still has them."""
-        return _PASTE.sub(lambda found: _text_of_paste(mapping(self.pasted, found[1]), where) or found[0], self.text)
+        return _PASTE.sub(
+            lambda found: _text_of_paste(mapping(self.pasted, found[1]), where) or found[0],
+            self.text,
+        )
 
 
 class PromptedSession(NamedTuple):
@@ -69,12 +77,14 @@ class PromptedSession(NamedTuple):
 def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], bool]:
     """All sessions of the history by id, and whether the file only grew since the last reading.
 
-    The note of the last reading, at the path ``noted``, is renewed. A file that was rewritten may lack earlier
-    sessions. OSError where it can't be read.
+    The note of the last reading, at the path ``noted``, is renewed. A file that was rewritten may
+    lack earlier sessions. OSError where it can't be read.
     """
     with open_regular(os.path.join(where.config, NAME)) as stream:
         inode, start, check, sessions = _read_note_of_history(noted)
-        grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(stream, start)
+        grown = inode == os.fstat(stream.fileno()).st_ino and check == _checksum_before(
+            stream, start
+        )
         if not grown:
             start, sessions = 0, {}
         end = start
@@ -86,10 +96,20 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
             if (entry := _entry_of_record(parse(line) or {})) is not None:
                 before = sessions.get(entry.session_id) or PromptedSession(entry.project, 0, 0)
                 last = max(before.last, entry.at)
-                sessions[entry.session_id] = PromptedSession(before.project, before.prompts + entry.is_prompt, last)
+                sessions[entry.session_id] = PromptedSession(
+                    before.project, before.prompts + entry.is_prompt, last
+                )
         if not grown or end - start > WORTH_NOTING:
-            place = {"inode": os.fstat(stream.fileno()).st_ino, "end": end, "check": _checksum_before(stream, end)}
-            note = {"version": _VERSION, **place, "sessions": {own: list(told) for own, told in sessions.items()}}
+            place = {
+                "inode": os.fstat(stream.fileno()).st_ino,
+                "end": end,
+                "check": _checksum_before(stream, end),
+            }
+            note = {
+                "version": _VERSION,
+                **place,
+                "sessions": {own: list(told) for own, told in sessions.items()},
+            }
             state_file.replace(noted, orjson.dumps(note), where)
         return sessions, grown
 
@@ -106,9 +126,18 @@ def read_entries(sessions: Container[str], where: Where) -> Iterator[Entry]:
 
 
 def _entry_of_record(record: Record) -> Entry | None:
-    session_id, project, at = string(record, "sessionId"), string(record, "project"), record.get("timestamp")
+    session_id, project, at = (
+        string(record, "sessionId"),
+        string(record, "project"),
+        record.get("timestamp"),
+    )
     text = string(record, "display")
-    known = is_session_id(session_id) and os.path.isabs(project) and "\0" not in project and bool(text.strip())
+    known = (
+        is_session_id(session_id)
+        and os.path.isabs(project)
+        and "\0" not in project
+        and bool(text.strip())
+    )
     if not known or not isinstance(at, (int, float)) or not 0 < at < _LATEST:
         return None
     return Entry(session_id, project, int(at), text, mapping(record, "pastedContents"))
@@ -120,7 +149,9 @@ def _text_of_paste(pasted: Record, where: Where) -> str:
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
         return string(pasted, "content") if string(pasted, "type") == "text" else ""
     try:
-        return read_regular(os.path.join(where.config, PASTES, f"{digest}.txt"), MAX_PASTE).decode(errors="replace")
+        return read_regular(os.path.join(where.config, PASTES, f"{digest}.txt"), MAX_PASTE).decode(
+            errors="replace"
+        )
     except OSError:
         return ""
 
@@ -132,7 +163,8 @@ def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedS
         if note["version"] != _VERSION:
             return 0, 0, 0, {}
         sessions = {
-            name: PromptedSession(str(told[0]), int(told[1]), int(told[2])) for name, told in note["sessions"].items()
+            name: PromptedSession(str(told[0]), int(told[1]), int(told[2]))
+            for name, told in note["sessions"].items()
         }
         return int(note["inode"]), int(note["end"]), int(note["check"]), sessions
     except (OSError, ValueError, TypeError, LookupError, AttributeError):

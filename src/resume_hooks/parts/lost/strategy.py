@@ -1,4 +1,7 @@
-"""Sessions of which only prompts are left, as those of an agent; each has a copy that is read as a transcript."""
+"""Sessions of which only prompts are left, as those of an agent.
+
+Each has a copy that is read as a transcript.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,15 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.parts.lost.history import NAME as HISTORY
 from resume_hooks.parts.lost.history import Entry, PromptedSession, read_entries, read_history
-from resume_hooks.paths import ENDING, Where, all_folders, is_session_id, private_folder, project_key, session_id_of
+from resume_hooks.paths import (
+    ENDING,
+    Where,
+    all_folders,
+    is_session_id,
+    private_folder,
+    project_key,
+    session_id_of,
+)
 from resume_hooks.sessions import session_files, transcript_files
 from resume_hooks.sessions.agents.claude import Claude, ResumeCommands
 from resume_hooks.sessions.agents.registry import OTHERS, READ
@@ -32,13 +43,18 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
 
 NAME = "prompts"
-KEPT = ("vault", "trash")  # in the state folder, each with a folder for every session that can be restored
+KEPT = (
+    "vault",
+    "trash",
+)  # in the state folder, each with a folder for every session that can be restored
 FRESH = 60_000  # milliseconds after its last prompt during which a session may be about to get its transcript
 _key = functools.lru_cache(maxsize=4096)(project_key)  # a call costs system calls
 
 
 class PromptsLeft(Claude):
-    """The sessions that left only prompts in a config home; ``copies`` is a folder of ours. Looked for once a run.
+    """The sessions that left only prompts in a config home; ``copies`` is a folder of ours.
+
+    Looked for once a run.
 
     A copy is read as the client's transcripts are.
     """
@@ -58,7 +74,10 @@ class PromptsLeft(Claude):
 
     @cached_property
     def lost_sessions(self) -> list[SessionFile]:
-        """The sessions, newest first, each with its up-to-date copy; empty where no copy can be written."""
+        """The sessions, newest first, each with its up-to-date copy.
+
+        Empty where no copy can be written.
+        """
         try:
             private_folder(self._copies, self._where)
             lost, grown = self._find_lost()
@@ -92,7 +111,10 @@ class PromptsLeft(Claude):
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
     def _find_lost(self) -> tuple[dict[str, PromptedSession], bool]:
-        """The sessions that only the history has, and whether it only grew since the last reading. OSError."""
+        """The sessions that only the history has, and whether it only grew since the last reading.
+
+        OSError.
+        """
         try:
             told, grown = read_history(os.path.join(self._copies, READ), self._where)
         except FileNotFoundError:
@@ -102,37 +124,63 @@ class PromptsLeft(Claude):
         return {
             session_id: each
             for session_id, each in told.items()
-            if each.prompts and each.last < before and session_id not in present and _key(each.project) not in unseen
+            if each.prompts
+            and each.last < before
+            and session_id not in present
+            and _key(each.project) not in unseen
         }, grown
 
     def _find_present(self) -> tuple[set[str], set[str]]:
-        """The ids of sessions with a transcript or an archived copy; the names of folders that can't be listed."""
-        ids, unseen = set[str](), {os.path.basename(one) for one in session_files.linked(self._where)}
+        """The ids of sessions with a transcript or an archived copy.
+
+        The names of folders that can't be listed.
+        """
+        ids, unseen = (
+            set[str](),
+            {os.path.basename(one) for one in session_files.linked(self._where)},
+        )
         for kept in KEPT:
             with contextlib.suppress(OSError):
                 ids |= set(os.listdir(os.path.join(self._where.state, kept)))
         for folder in all_folders(self._where):
             try:
-                ids |= {session_id for name in os.listdir(folder) if (session_id := session_id_of(name))}
+                ids |= {
+                    session_id for name in os.listdir(folder) if (session_id := session_id_of(name))
+                }
             except OSError:
                 unseen.add(os.path.basename(folder))
         if os.path.isdir(self._where.projects):
-            os.listdir(self._where.projects)  # OSError: a folder that can't be listed hides every session
+            os.listdir(
+                self._where.projects
+            )  # OSError: a folder that can't be listed hides every session
         return ids, unseen
 
     def _existing_copies(self) -> list[SessionFile]:
         """The copies that exist. OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
-        return [each._replace(agent=NAME) for folder in folders for each in session_files.sessions_in(folder)]
+        return [
+            each._replace(agent=NAME)
+            for folder in folders
+            for each in session_files.sessions_in(folder)
+        ]
 
     def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
         """Bring the copies up to date: missing and outdated ones are written, those of found sessions removed."""
-        places = {own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}") for own, told in lost.items()}
+        places = {
+            own: os.path.join(self._copies, _key(told.project), f"{own}{ENDING}")
+            for own, told in lost.items()
+        }
         there = self._existing_copies()
-        outdated = [session.path for session in there if session.path != places.get(session.session_id)]
+        outdated = [
+            session.path for session in there if session.path != places.get(session.session_id)
+        ]
         _drop_copies(outdated, self._root)
         kept = (session for session in there if session.path == places.get(session.session_id))
-        fresh = {copy.session_id for copy in kept if round(copy.mtime * 1000) == lost[copy.session_id].last}
+        fresh = {
+            copy.session_id
+            for copy in kept
+            if round(copy.mtime * 1000) == lost[copy.session_id].last
+        }
         said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
         for entry in read_entries(said, self._where) if said else ():
             if entry.is_prompt:
@@ -160,11 +208,19 @@ class LostSessions(SessionStore):
         """The projects of their prompts."""
         return sorted({_project_of_copy(session) for session in self._prompts.lost_sessions})
 
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+    def sessions(
+        self, projects: Iterable[str] | None = None, prefix: str = ""
+    ) -> list[SessionFile]:
         """The sessions of these projects, newest first."""
         wanted = None if projects is None else set(projects)
-        lost = (session for session in self._prompts.lost_sessions if session.session_id.startswith(prefix))
-        return [session for session in lost if wanted is None or _project_of_copy(session) in wanted]
+        lost = (
+            session
+            for session in self._prompts.lost_sessions
+            if session.session_id.startswith(prefix)
+        )
+        return [
+            session for session in lost if wanted is None or _project_of_copy(session) in wanted
+        ]
 
     def find(self, session_id: str) -> SessionFile | None:
         """The session of an id; None for an unknown one."""
@@ -209,7 +265,8 @@ def _lines_of_copy(typed: list[Entry], where: Where) -> Iterator[bytes]:
 def lost_prompts(where: Where, *, waiting: bool = False) -> str:
     """The number of lost sessions and of their prompts, as the beginning of a sentence; ``""`` for none.
 
-    With a user ``waiting`` a large history is not read for the first time: then the sentence says that some may exist.
+    With a user ``waiting`` a large history is not read for the first time: then the sentence says
+    that some may exist.
     """
     known = OTHERS.get(NAME)
     if known is None or not known.is_there(where):
@@ -220,13 +277,21 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
     for session in lost:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompts += sum(1 for _ in stream) - 1
-    return f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left" if lost else ""
+    return (
+        f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left"
+        if lost
+        else ""
+    )
 
 
 def note_on_earlier_losses(where: Where) -> str:
     """The note that a user sees once, at a start; ``""`` where nothing was lost."""
     lost = lost_prompts(where, waiting=True)
-    return f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}" if lost else ""
+    return (
+        f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}"
+        if lost
+        else ""
+    )
 
 
 def check_lost_prompts(_: str) -> Finding:

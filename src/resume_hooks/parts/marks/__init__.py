@@ -1,6 +1,7 @@
 """Marks: a place in a session to come back to, and the way there, or out of a fork, with a report of the rest.
 
-The way back cuts the chain at the mark, never between a call and its result, and puts lineage and report at its end.
+The way back cuts the chain at the mark, never between a call and its result, and puts lineage and
+report at its end.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from resume_hooks.seam import Trigger
 PART = Part(
     verbs=(
         Verb("mark", "Mark a place in a session to come back to.", before="fork"),
-        Verb("back", "Go back to the mark in a new session, with a report of what came after it.", before="fork"),
+        Verb(
+            "back",
+            "Go back to the mark in a new session, with a report of what came after it.",
+            before="fork",
+        ),
     ),
     answers=(Answer("after a session was deleted", "state:remove_mark_after_delete"),),
     former=(Former("checkpoint", "mark"), Former("rewind", "back")),
@@ -29,7 +34,10 @@ PART = Part(
         Trigger(
             "back",
             "report",
-            "Go back to the mark, or to where a fork left, in a new session; of what came after, only a report stays",
+            (
+                "Go back to the mark, or to where a fork left, in a new session; of what "
+                "came after, only a report stays"
+            ),
             lane="lane",
             before="search",
             bare="back",

@@ -1,7 +1,7 @@
 """The way back: a child cut back to a mark; of the conversation after it only a report stays.
 
-The records before the cut are sent as they were, so that what an API has cached of them still counts: lineage and
-report follow them.
+The records before the cut are sent as they were, so that what an API has cached of them still
+counts: lineage and report follow them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ SHOWN = 300
 class LeftOut(NamedTuple):
     """The records that leave the context, ``first`` to ``last``, and the session's names to reach them by.
 
-    ``prompt`` is the id of the first prompt in it before which the client kept the user's files, ``""`` for none.
+    ``prompt`` is the id of the first prompt in it before which the client kept the user's files,
+    ``""`` for none.
     """
 
     names: TranscriptNames
@@ -72,7 +73,8 @@ class LeftOut(NamedTuple):
 class Told(NamedTuple):
     """The facts that open a session that went back: the user's ``report`` and a fork's digest (``found``), or ``""``.
 
-    ``left_out`` are the records that it does not hold; ``lost`` says why the mark can't be found, or is ``""``.
+    ``left_out`` are the records that it does not hold; ``lost`` says why the mark can't be found,
+    or is ``""``.
     """
 
     mark: Mark
@@ -88,11 +90,15 @@ def model_text(child: Draft, told: Told) -> str:
     since = minute(mark.started_at)
     place = f"at a mark that the user set, {since}"
     if mark.left:
-        place = f"where a fork, the parent session, left {mark.left}, {since}; what the fork found is told below"
+        place = (
+            f"where a fork, the parent session, left {mark.left}, {since}; what the fork "
+            "found is told below"
+        )
     where = f"The conversation above is as it was {place}."
     if lost:
         where = (
-            f"Of the earlier conversation nothing is loaded: {mark.subject.lower()} ({since}) can't be found any more"
+            f"Of the earlier conversation nothing is loaded: {mark.subject.lower()} "
+            f"({since}) can't be found any more"
         )
         where += f" ({lost})."
     lines = [child.block, "", where]
@@ -105,7 +111,9 @@ def model_text(child: Draft, told: Told) -> str:
             f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
             f"(`{child.command(f'outline {left_out.names.word}')}`, `{child.command(reading)}`)."
         )
-    lines.append("Files, git and running processes did not go back: they are as that work left them.")
+    lines.append(
+        "Files, git and running processes did not go back: they are as that work left them."
+    )
     lines += ["", told.found] if told.found else []
     lines += ["", REPORT, unmarked(told.report)] if told.report else []
     return encodable("\n".join(lines))
@@ -119,9 +127,15 @@ def opening_card(told: Told) -> str:
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
     if lost:
-        began = f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found any more ({lost})."
+        began = (
+            f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
+            f"any more ({lost})."
+        )
     rest = (
-        f"{'The conversation' if lost else 'What followed'} can be read on demand ({left_out.span})."
+        (
+            f"{'The conversation' if lost else 'What followed'} can be read on demand "
+            f"({left_out.span})."
+        )
         if left_out
         else "Nothing had followed it."
     )
@@ -172,17 +186,23 @@ def checked_report(report: str) -> str:
     if len(report) > MAX_REPORT:
         raise UsageError(
             f"The report has {len(report):,} characters, more than {MAX_REPORT:,}",
-            "Nothing is lost: arrow up brings it back. Put the long part into a file and name the file in the report.",
+            (
+                "Nothing is lost: arrow up brings it back. Put the long part into a file and "
+                "name the file in the report."
+            ),
         )
     return report
 
 
-def plan_back(session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None) -> BackPlan:
+def plan_back(
+    session: SessionFile, mark: Mark, report: str, where: Where, output_dir: str | None = None
+) -> BackPlan:
     """Plan a child of ``session`` that stands at ``mark`` again.
 
-    The child of a fork that comes back also tells what the fork found, and needs no report. Where the mark can't be
-    found any more, the child starts at the root, with a warning. InSubagent for a sub-agent's transcript, UsageError
-    for an empty or too long report, NoMark for a fork in which nothing was said.
+    The child of a fork that comes back also tells what the fork found, and needs no report. Where
+    the mark can't be found any more, the child starts at the root, with a warning. InSubagent for a
+    sub-agent's transcript, UsageError for an empty or too long report, NoMark for a fork in which
+    nothing was said.
     """
     refuse_subagent(session)
     report = checked_report(report) if report.strip() or not mark.left else ""
@@ -196,7 +216,10 @@ def plan_back(session: SessionFile, mark: Mark, report: str, where: Where, outpu
                 f"Nothing was said in this fork since it left its parent {mark.left}",
                 f"To go on in the parent, in Claude Code: /resume {mark.left}",
             )
-        digest, read = digest_of(session, where, since=mark.record + 1), f"{child.command('read')} --after 20"
+        digest, read = (
+            digest_of(session, where, since=mark.record + 1),
+            f"{child.command('read')} --after 20",
+        )
         whole = f"{session.session_id}:{left_out.first}"
         found = opening(digest, characters(tokens_of("", where)), whole=whole, read=read).text
         last = parent.transcript.by_uuid.get(mark.uuid)
@@ -204,12 +227,16 @@ def plan_back(session: SessionFile, mark: Mark, report: str, where: Where, outpu
         remarks = [*remarks, *remarks_on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
     closing = Closing(model_text(child, told_of), opening_card(told_of))
-    after = parent.sent(list(kept), where) + round((len(closing.text) + len(closing.card)) / parent.ratio)
+    after = parent.sent(list(kept), where) + round(
+        (len(closing.text) + len(closing.card)) / parent.ratio
+    )
     sizes = Sizes(parent.context.tokens, after)
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.writer_of(child.agent, where).rewound(told, [node.uuid for node in kept])
+        decided: ChildPlan = agents.writer_of(child.agent, where).rewound(
+            told, [node.uuid for node in kept]
+        )
     elif lost:
         decided = fresh(told)
     else:
@@ -250,7 +277,10 @@ def _resolve_mark(session: SessionFile, mark: Mark) -> _Standing:
 
 
 def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
-    """The conversation up to a mark that a compaction may have left off the live chain; None where it is gone."""
+    """The conversation up to a mark that a compaction may have left off the live chain.
+
+    None where it is gone.
+    """
     if session.agent != NAME:
         return None
     try:
@@ -259,7 +289,11 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
         return None
     if cut is None or not any(node.spoken for node in cut.nodes):
         return None
-    later = [node for node in parent.transcript.nodes if node.number > cut.last.number and not node.sidechain]
+    later = [
+        node
+        for node in parent.transcript.nodes
+        if node.number > cut.last.number and not node.sidechain
+    ]
     return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
 
 
@@ -270,9 +304,22 @@ def _records_to_mark(transcript: Transcript, mark: Mark) -> tuple[Sequence[Node]
     kept = row.nodes[: standalone_count(row, place)]
     if not any(node.spoken for node in kept):
         lost = _why_lost(transcript, mark, place)
-        return (), lost, [f"{mark.subject} can't be found any more ({lost}): the new session holds the report alone."]
+        return (
+            (),
+            lost,
+            [
+                (
+                    f"{mark.subject} can't be found any more ({lost}): the new session holds "
+                    "the report alone."
+                )
+            ],
+        )
     moved = any(node.spoken for node in row.nodes[len(kept) : place])
-    return kept, "", ["The cut is a little before the mark, so that no tool call is split."] if moved else []
+    return (
+        kept,
+        "",
+        ["The cut is a little before the mark, so that no tool call is split."] if moved else [],
+    )
 
 
 def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
@@ -280,16 +327,23 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
         return "what was called there has no answer"
     chain = transcript.chain
     there = next((node for node in transcript.nodes if node.uuid == mark.uuid), None)
-    compacted = bool(chain) and chain[0].boundary and (there.number if there else mark.record) < chain[0].number
+    compacted = (
+        bool(chain)
+        and chain[0].boundary
+        and (there.number if there else mark.record) < chain[0].number
+    )
     if compacted and (there is not None or not transcript.whole):
         return "it was compacted away"
     return "its record is gone" if there is None else "it lies on an abandoned branch"
 
 
-def _find_left_out(parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where) -> LeftOut | None:
+def _find_left_out(
+    parent: ParentScan, nodes: Sequence[Node], after: int | None, where: Where
+) -> LeftOut | None:
     """The records that the child does not hold; None where nobody said anything in them.
 
-    ``after`` is the first of them where a compaction took it, so that it is not among the ``nodes``.
+    ``after`` is the first of them where a compaction took it, so that it is not among the
+    ``nodes``.
     """
     if not any(node.said for node in nodes):
         return None

@@ -78,17 +78,24 @@ def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str
     if active is None:
         return refusal_card(NONE, last=f"To set one: {trigger.name('mark')} [goal]")
     done = "stays" if asked else "forgotten"
-    return "\n".join([f"mark {done}, set {age_of_mark(active)}", *(f"  {line}" for line in _mark_lines(active))])
+    return "\n".join(
+        [f"mark {done}, set {age_of_mark(active)}", *(f"  {line}" for line in _mark_lines(active))]
+    )
 
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """The card of a yes without an open question."""
-    why = f"the question is older than {OPEN // 60} minutes" if expired else "no question about a mark is open"
+    why = (
+        f"the question is older than {OPEN // 60} minutes"
+        if expired
+        else "no question about a mark is open"
+    )
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
         return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
     described = "\n".join(
-        f"  {line}" for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
+        f"  {line}"
+        for line in (f"a mark is active, set {age_of_mark(active)}:", *_mark_lines(active))
     )
     return refusal_card(words, described, last=f"Replace: {typed}")
 
@@ -116,7 +123,9 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
         return facts
     if left_out.prompt:
         facts[0] += "; to bring files back, in a shell (it asks first):"
-        facts.append(f"    {in_shell(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}")
+        facts.append(
+            f"    {in_shell(f'rewind-files {receipt.parent_session_id} --to {left_out.prompt}')}"
+        )
     else:
         facts[0] += "; Claude Code has no file copies to restore"
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]
@@ -125,8 +134,8 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
 def existing_child_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
     """The card of a ``>back`` whose mark the last one used up: the child that it made.
 
-    A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter, and is still in
-    the input box.
+    A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter,
+    and is still in the input box.
     """
     unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
     facts = [f"{NONE} The last {trigger.name('back')} used it.", *unused]
@@ -153,5 +162,9 @@ def age_of_mark(mark: Mark) -> str:
 
 
 def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
-    goal = f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}" if mark.goal else "no goal given"
+    goal = (
+        f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}"
+        if mark.goal
+        else "no goal given"
+    )
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

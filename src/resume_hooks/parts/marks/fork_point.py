@@ -25,10 +25,12 @@ COPIES = frozenset({"trim", "untrim"})
 
 
 def fork_point(session: SessionFile, where: Where) -> Mark | None:
-    """The last message that a fork holds of its parent; None for a session that is not a fork. Only reads.
+    """The last message that a fork holds of its parent; None for a session that is not a fork.
 
-    A trimmed or untrimmed copy gets the mark of its original. Where a fork's records don't name the parent's, it is
-    the last message that the parent has, too. NoMark where nothing tells.
+    Only reads.
+
+    A trimmed or untrimmed copy gets the mark of its original. Where a fork's records don't name the
+    parent's, it is the last message that the parent has, too. NoMark where nothing tells.
     """
     family = Family(where)
     parent = above = family.parent_of(session.path)
@@ -67,4 +69,9 @@ def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[
     if parent is None or path is None or not went_on(agent_at(path, where).ends(path), left_at):
         return []
     ways = f"/resume {parent.session_id}, in a shell {in_shell(f'resume {parent.session_id}')}"
-    return [f"The parent went on after this fork left it; the new session has nothing of that. To go on there: {ways}"]
+    return [
+        (
+            "The parent went on after this fork left it; the new session has nothing of "
+            f"that. To go on there: {ways}"
+        )
+    ]

@@ -16,7 +16,9 @@ class MarkRow(Strict):
     """A mark in a session."""
 
     uuid: str = Field(description="the last record before it")
-    reference: str = marked(lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line")
+    reference: str = marked(
+        lambda mark: f"{mark.session_id}:{mark.record}", "that record as session and 0-based line"
+    )
     goal: str
     started_at: str
 
@@ -28,17 +30,23 @@ class MarkForm(Strict):
     file: str
     written: bool = Field(description="a mark was set or forgotten")
     active: bool
-    mark: MarkRow | None = Field(description="the mark that was set, shown or forgotten; null without one")
+    mark: MarkRow | None = Field(
+        description="the mark that was set, shown or forgotten; null without one"
+    )
     replaced: MarkRow | None
 
 
 class BackFacts(Strict):
     """The place that ``back`` goes back to, and the records that it leaves out."""
 
-    mark: str = returned(lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record")
+    mark: str = returned(
+        lambda to: f"{to.mark.session_id}:{to.mark.record}", "reference: session and record"
+    )
     goal: str = returned(lambda to: to.mark.goal)
     started_at: str = returned(lambda to: to.mark.started_at)
-    left: str | None = returned(lambda to: to.mark.left or None, "of a fork: the session that it left there")
+    left: str | None = returned(
+        lambda to: to.mark.left or None, "of a fork: the session that it left there"
+    )
     resolved: bool = returned(lambda to: not to.lost, "false: the child holds the report alone")
     report_characters: int = returned(lambda to: len(to.report))
     first_left_out: str | None = returned(

@@ -37,7 +37,11 @@ def answer(request: Request) -> TriggerAnswer:
     session = request.session
     if request.text.lower() == CANCEL:
         return _cancel_mark(session, request)
-    return _replace_mark(session, request) if request.text.lower() == YES else _set_mark(session, request)
+    return (
+        _replace_mark(session, request)
+        if request.text.lower() == YES
+        else _set_mark(session, request)
+    )
 
 
 def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
@@ -46,9 +50,13 @@ def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
-            confirmations.store_question(Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN))
+            confirmations.store_question(
+                Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN)
+            )
         except OSError as error:
-            unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
+            unkept = (
+                f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
+            )
         return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
     if active is None:
         state.save_mark(placed.mark)
@@ -60,7 +68,11 @@ def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
 def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     """Discard the question that asked to replace the mark; without a question, forget the mark."""
     question = confirmations.find_question(session.session_id, AGAIN)
-    asked = confirmations.consume_question(session.session_id, AGAIN) and question is not None and question.is_open
+    asked = (
+        confirmations.consume_question(session.session_id, AGAIN)
+        and question is not None
+        and question.is_open
+    )
     active = state.find_mark(session.session_id)
     if not asked:
         state.clear_mark(session.session_id)
@@ -101,7 +113,11 @@ def _go_back(request: Request) -> TriggerAnswer:
 
     if not mark.left and not plain(request.text).strip():
         raise UsageError(
-            back.EMPTY, f"Type it after the command: {request.typed_name} what you found out and what came of it"
+            back.EMPTY,
+            (
+                f"Type it after the command: {request.typed_name} what you found out and "
+                "what came of it"
+            ),
         )
     with time_limit(request.command):
         decided = back.plan_back(request.session, mark, request.text, request.where)
@@ -109,8 +125,12 @@ def _go_back(request: Request) -> TriggerAnswer:
     with state.use_up_mark(mark):
         receipt = write(decided.child, request.where)
     with contextlib.suppress(OSError):
-        confirmations.consume_question(request.session_id, AGAIN)  # a yes to an older question would set one anew
-        pending_handoff.retire_handoffs_of(request.session_id)  # /clear would lead to what was just left
+        confirmations.consume_question(
+            request.session_id, AGAIN
+        )  # a yes to an older question would set one anew
+        pending_handoff.retire_handoffs_of(
+            request.session_id
+        )  # /clear would lead to what was just left
     return TriggerAnswer(
         receipt.in_client,
         lambda copied: cards.back_card(receipt, copied, decided, slash=request.slash),
@@ -118,10 +138,15 @@ def _go_back(request: Request) -> TriggerAnswer:
 
 
 def _existing_child_answer(request: Request, report: str = "") -> TriggerAnswer | None:
-    """The answer with the child that the last ``>back`` made of this report; None if it is gone or was gone on in."""
+    """The answer with the child that the last ``>back`` made of this report.
+
+    None if it is gone or was gone on in.
+    """
     standing = existing_child(request.session, "back", request.where, report=report)
     return standing and TriggerAnswer(
         standing.in_client,
-        lambda copied: cards.existing_child_card(standing, copied, request.trigger, slash=request.slash),
+        lambda copied: cards.existing_child_card(
+            standing, copied, request.trigger, slash=request.slash
+        ),
         remark=f"Nothing new was made: this is the session from your last {request.typed_name}.",
     )

@@ -1,7 +1,7 @@
 """A mark: the record of a session that ``back`` goes back to, and the note of a session's active one.
 
-Invariant: it stands where nothing is cut in two: no tool call waits for its answer before it. It is used up by the
-child that it made, and by nothing that failed; of several ``back`` one gets it.
+Invariant: it stands where nothing is cut in two: no tool call waits for its answer before it. It is
+used up by the child that it made, and by nothing that failed; of several ``back`` one gets it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ class Mark(NamedTuple):
 
 
 def remove_mark_after_delete(session_id: str, _: Where) -> list[str]:
-    """Remove the mark of a deleted session, since its goal is the user's own words; adds no remark."""
+    """Remove the mark of a deleted session, since its goal is the user's own words.
+
+    Adds no remark.
+    """
     hook_state.consume_note(f"{_PREFIX}{session_id}.json")
     return []
 
@@ -82,7 +85,8 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
     goal = encodable(goal.strip())
     if len(goal) > MAX_GOAL:
         raise UsageError(
-            f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}", "Say in a line what is to be tried."
+            f"The goal has {len(goal):,} characters, more than {MAX_GOAL:,}",
+            "Say in a line what is to be tried.",
         )
     refuse_subagent(session)
     transcript, _ = scan_live(session.path, lambda: ())
@@ -92,7 +96,8 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
     said = [node for node in spoken if node.said]
     if not whole or not said:
         raise NothingToMark(
-            "There is nothing to mark: nobody said anything in this session yet", "Send a prompt first."
+            "There is nothing to mark: nobody said anything in this session yet",
+            "Send a prompt first.",
         )
     leaf = whole[-1]
     mark = Mark(session.session_id, leaf.uuid, leaf.number, goal, clock.now())
@@ -112,7 +117,8 @@ def save_mark(mark: Mark) -> None:
         hook_state.write_note(_note_name(mark.session_id), mark._asdict())
     except OSError as error:
         raise WriteFailed(
-            f"The mark could not be kept: {error.strerror or error}", "Check free space and the state folder."
+            f"The mark could not be kept: {error.strerror or error}",
+            "Check free space and the state folder.",
         ) from error
 
 
@@ -120,7 +126,11 @@ def find_mark(session_id: str) -> Mark | None:
     """The session's mark; None where ``save_mark`` wrote none."""
     found = hook_state.read_note(_note_name(session_id))
     uuid, record, goal, at = (found.get(key) for key in ("uuid", "record", "goal", "started_at"))
-    if found.get("session_id") != session_id or not isinstance(uuid, str) or not 0 < len(uuid) <= MAX_UUID:
+    if (
+        found.get("session_id") != session_id
+        or not isinstance(uuid, str)
+        or not 0 < len(uuid) <= MAX_UUID
+    ):
         return None
     if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
         return None

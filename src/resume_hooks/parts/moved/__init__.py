@@ -5,7 +5,13 @@ from __future__ import annotations
 from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
-    verbs=(Verb("rehome", "Give every session of a folder that moved a copy in its new place.", before="untrim"),),
+    verbs=(
+        Verb(
+            "rehome",
+            "Give every session of a folder that moved a copy in its new place.",
+            before="untrim",
+        ),
+    ),
     options=(
         Option(
             "delete",

@@ -1,7 +1,7 @@
 """Sessions whose file lies in several project folders: clients resume no such id from any other folder.
 
-The copy that holds all records of the others stays. Where each has records of its own the user decides, by naming a
-path.
+The copy that holds all records of the others stays. Where each has records of its own the user
+decides, by naming a path.
 """
 
 from __future__ import annotations
@@ -50,17 +50,23 @@ def copies_note(session_id: str, where: Where) -> str:
 def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCopies:
     """Choose the copy that stays: ``named`` if it was named ``by_path``, else the one that has every record.
 
-    UsageError for a session that lies in one place; ResumeHooksError where each has something of its own.
+    UsageError for a session that lies in one place; ResumeHooksError where each has something of
+    its own.
     """
     copies = all_sessions(where, named.session_id)
     if len(copies) < 2 or named.path not in {copy.path for copy in copies}:
-        raise UsageError(f"{named.path} is the only copy of {named.session_id}", "There is nothing to decide.")
+        raise UsageError(
+            f"{named.path} is the only copy of {named.session_id}", "There is nothing to decide."
+        )
     held = {copy.path: {node.uuid for node in scan(copy.path).nodes} for copy in copies}
     everything = set().union(*held.values())
     lacking = {path: len(everything - uuids) for path, uuids in held.items()}
     kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
     if kept is None:
-        told = "; ".join(f"{copy.path} lacks {plural(lacking[copy.path], 'record')} of the others" for copy in copies)
+        told = "; ".join(
+            f"{copy.path} lacks {plural(lacking[copy.path], 'record')} of the others"
+            for copy in copies
+        )
         raise ResumeHooksError(
             f"Work went on in several copies: {told}",
             "Name the one that stays by its path; a fork keeps another one's records: "
@@ -72,7 +78,10 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
 
 def check_copies(_: str) -> Finding:
     """Doctor's finding on sessions that lie in several folders, which newer clients refuse to resume."""
-    from resume_hooks.maintenance.doctor import ok, problem  # only doctor needs these, a note does not
+    from resume_hooks.maintenance.doctor import (
+        ok,
+        problem,
+    )  # only doctor needs these, a note does not
 
     found = sessions_in_several_folders(Where())
     if not found:
@@ -80,5 +89,8 @@ def check_copies(_: str) -> Finding:
     own = found[0][0].session_id
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
     remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
-    said = f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume it from no other folder"
+    said = (
+        f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume "
+        "it from no other folder"
+    )
     return problem(said, remedy, "found")

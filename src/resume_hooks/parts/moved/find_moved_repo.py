@@ -1,7 +1,7 @@
 """The new place of a session's folder that is gone: folders with the commits and files that the session worked on.
 
-Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. A transcript gives
-evidence for a person to judge, nothing more.
+Read-only, and bounded: so many folders, so much of the transcript, ``PATIENCE`` for git in all. A
+transcript gives evidence for a person to judge, nothing more.
 """
 
 from __future__ import annotations
@@ -69,7 +69,10 @@ def homes_of_session(path: str, folder: str, here: str, where: Where) -> list[Mo
 
 
 def read_traces(path: str, folder: str) -> Traces:
-    """Traces of the ``folder`` at the end of the transcript at ``path``. SessionNotFound if it can't be read."""
+    """Traces of the ``folder`` at the end of the transcript at ``path``.
+
+    SessionNotFound if it can't be read.
+    """
     with open_transcript(path) as stream:
         stream.seek(max(0, os.fstat(stream.fileno()).st_size - REACH))
         text = stream.read(REACH)
@@ -92,7 +95,9 @@ def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[
     likely = []
     for root, worktree in _roots_to_look_at(folders, old, main_checkout(old, where)):
         folder = _place_in_repository(root, old, found.files)
-        known = _commits_in_repository(root, found.commits, where, deadline) if found.commits else ()
+        known = (
+            _commits_in_repository(root, found.commits, where, deadline) if found.commits else ()
+        )
         files = _count_files_in(folder, found.files)
         enough = 2 * files >= len(found.files) > 0
         if known or worktree or enough:
@@ -118,8 +123,13 @@ def first_session_of_projects(paths: Iterable[str], most: int | None = None) -> 
             yield HeadTail(path)
 
 
-def _roots_to_look_at(folders: Iterable[str], old: str, mains: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Folders to look at, of a repository its root; each with whether the old folder is known as its worktree."""
+def _roots_to_look_at(
+    folders: Iterable[str], old: str, mains: Sequence[str]
+) -> Iterator[tuple[str, bool]]:
+    """Folders to look at, of a repository its root.
+
+    Each with whether the old folder is known as its worktree.
+    """
     seen: set[str] = set()
     for folder in folders:
         trees = worktrees(folder)
@@ -156,7 +166,9 @@ def _count_files_in(folder: str, files: tuple[str, ...]) -> int:
     return sum(os.path.isfile(os.path.join(folder, file)) for file in files)
 
 
-def _commits_in_repository(root: str, commits: tuple[str, ...], where: Where, deadline: float) -> tuple[str, ...]:
+def _commits_in_repository(
+    root: str, commits: tuple[str, ...], where: Where, deadline: float
+) -> tuple[str, ...]:
     """The commits that a repository holds; empty where git does not answer in time."""
     if not os.path.lexists(os.path.join(root, ".git")):
         return ()
@@ -166,4 +178,8 @@ def _commits_in_repository(root: str, commits: tuple[str, ...], where: Where, de
     with contextlib.suppress(OSError), GitView(root, where, until) as view:
         told = view.output(view.start("cat-file", "--batch-check"), until, asked) or b""
     rows = told.split(b"\n")[: len(commits)]
-    return tuple(commit for commit, row in zip(commits, rows, strict=False) if row.split(b" ")[1:2] == [b"commit"])
+    return tuple(
+        commit
+        for commit, row in zip(commits, rows, strict=False)
+        if row.split(b" ")[1:2] == [b"commit"]
+    )

@@ -47,16 +47,26 @@ class NotCopied(NamedTuple):
 def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
     """The former path of the folder ``new``, by git's files or by traces in sessions.
 
-    UsageError where no folder or several are likely. Sessions are read for at most ``limit`` seconds.
+    UsageError where no folder or several are likely. Sessions are read for at most ``limit``
+    seconds.
     """
     until = time.monotonic() + limit
     beside = removed_worktrees(new, where)  # a former worktree of it is another folder
     found = folders_noted_before(new, where)
     if not found:
-        firsts = find_moved_repo.first_session_of_projects(session.path for session in all_sessions(where))
-        homes = (home_folder(ends, where) for ends in takewhile(lambda _: time.monotonic() < until, firsts))
+        firsts = find_moved_repo.first_session_of_projects(
+            session.path for session in all_sessions(where)
+        )
+        homes = (
+            home_folder(ends, where)
+            for ends in takewhile(lambda _: time.monotonic() < until, firsts)
+        )
         gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
-        found = [old for old in gone if canonical(old) not in beside and _may_have_become(old, new, where)]
+        found = [
+            old
+            for old in gone
+            if canonical(old) not in beside and _may_have_become(old, new, where)
+        ]
     if len(found) == 1:
         return found[0]
     if not found:
@@ -64,17 +74,26 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
             f"No session of a folder that is gone names a commit or files of {new}",
             "Name the folder by its former path.",
         )
-    raise UsageError(f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean.")
+    raise UsageError(
+        f"Several folders may have become {new}: {', '.join(found)}", "Name the one that you mean."
+    )
 
 
 def folders_noted_before(new: str, where: Where) -> list[str]:
     """The former folders, with sessions, of the repository in ``new``, as starts there noted them.
 
-    Its own git log is the best evidence, then the last folder worked in; without a log its remote counts.
+    Its own git log is the best evidence, then the last folder worked in; without a log its remote
+    counts.
     """
     now = as_started(new)
-    gone = [one for one in started_folders(where) if not one.is_there and canonical(one.path) != canonical(new)]
-    moved = _folders_with_sessions((one.path for one in gone if one.git and one.git == now.git), where)
+    gone = [
+        one
+        for one in started_folders(where)
+        if not one.is_there and canonical(one.path) != canonical(new)
+    ]
+    moved = _folders_with_sessions(
+        (one.path for one in gone if one.git and one.git == now.git), where
+    )
     return moved[:1] or _folders_with_sessions(
         (one.path for one in gone if one.remote and one.remote == now.remote), where
     )
@@ -87,7 +106,9 @@ def own_sessions(folder: str, where: Where) -> list[SessionFile]:
 
 def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
     """The sessions of a folder in which a prompt or an answer stands, newest first."""
-    return [session for session in own_sessions(folder, where) if HeadTail(session.path).says_something]
+    return [
+        session for session in own_sessions(folder, where) if HeadTail(session.path).says_something
+    ]
 
 
 def is_still_there(folder: str, where: Where) -> bool:
@@ -97,11 +118,17 @@ def is_still_there(folder: str, where: Where) -> bool:
 
 
 def copy_sessions_home(
-    sessions: Sequence[SessionFile], new: str, where: Where, advance: Callable[[int, int], None], *, dry_run: bool
+    sessions: Sequence[SessionFile],
+    new: str,
+    where: Where,
+    advance: Callable[[int, int], None],
+    *,
+    dry_run: bool,
 ) -> tuple[list[Receipt], list[NotCopied]]:
     """Copy each session that has no copy in ``new`` to there, oldest first, which keeps their order by date.
 
-    ``advance`` is called with the bytes done and the total. Sessions that can't be copied come back with the reason.
+    ``advance`` is called with the bytes done and the total. Sessions that can't be copied come back
+    with the reason.
     """
     made, left, done = list[Receipt](), list[NotCopied](), 0
     total = sum(session.size for session in sessions)
@@ -112,7 +139,9 @@ def copy_sessions_home(
                 if session.session_id in there:
                     left.append(NotCopied(session.session_id, THERE))
                 else:
-                    made.append(carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run))
+                    made.append(
+                        carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run)
+                    )
                     there.add(session.session_id)
             except ResumeHooksError as error:
                 left.append(NotCopied(session.session_id, error.message))
@@ -130,12 +159,18 @@ def note_on_other_sessions(old: str, new: str, where: Where) -> str:
         else [one for one in spoken_sessions(old, where) if one.session_id not in there]
     )
     command = in_shell(f"rehome {quote_word(old)} --home {quote_word(new)}")
-    return f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}" if left else ""
+    return (
+        f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
+        if left
+        else ""
+    )
 
 
 def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
     """The folders that have sessions, the one with the newest first."""
-    dated = [(found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))]
+    dated = [
+        (found[0].mtime, folder) for folder in folders if (found := spoken_sessions(folder, where))
+    ]
     return [folder for _, folder in sorted(dated, reverse=True)]
 
 
@@ -143,7 +178,9 @@ def _may_have_become(old: str, new: str, where: Where) -> bool:
     """Whether one of the newest sessions of ``old`` has traces of ``new``."""
     for session in sessions_of(old, where)[:ASKED]:
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-            found = find_moved_repo.likely_folders(find_moved_repo.read_traces(session.path, old), [new], where)
+            found = find_moved_repo.likely_folders(
+                find_moved_repo.read_traces(session.path, old), [new], where
+            )
             if any(place.folder == canonical(new) for place in found):
                 return True
     return False
@@ -172,7 +209,9 @@ def line_of_new_folder(event: dict[str, Any]) -> str:
 
 
 def _folder_of_event(event: dict[str, Any]) -> str:
-    return canonical(os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd())
+    return canonical(
+        os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
+    )
 
 
 def _line_of_moved(old: str, where: Where) -> str:

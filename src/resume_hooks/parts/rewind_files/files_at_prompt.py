@@ -2,9 +2,9 @@
 
 A target that names no prompt is refused, with the nearest prompts named.
 
-As in the client, a file that was first tracked later is as it was before its first edit, and backups lie under the
-session's own id alone. A child gets its own backups when it is made; in its parent's folder the same name may hold
-another content.
+As in the client, a file that was first tracked later is as it was before its first edit, and
+backups lie under the session's own id alone. A child gets its own backups when it is made; in its
+parent's folder the same name may hold another content.
 """
 
 from __future__ import annotations
@@ -17,7 +17,13 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CantRestore, NoFileHistory, UsageError
 from resume_hooks.parts.rewind_files.history import Backup, FileHistory, Prompt, State
-from resume_hooks.parts.rewind_files.plan import Expected, FilesPlan, StoredContent, WantedFile, plan_files
+from resume_hooks.parts.rewind_files.plan import (
+    Expected,
+    FilesPlan,
+    StoredContent,
+    WantedFile,
+    plan_files,
+)
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import record_references
@@ -32,7 +38,10 @@ FIRST = 1
 
 UNKNOWN = "the client kept no copy of it from before its first edit"
 
-FORMS = "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or <session>:<line>."
+FORMS = (
+    "--to takes the number of a turn (as outline counts), last, the uuid of a prompt, or "
+    "<session>:<line>."
+)
 WORDS = 60
 """Characters of a prompt that a message repeats."""
 
@@ -46,7 +55,9 @@ class Target(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """A prompt with its state of files; not ``exact``: files were edited between the state and the prompt.
+    """A prompt with its state of files.
+
+    Not ``exact``: files were edited between the state and the prompt.
 
     ``states`` are those of the prompt's own branch, and of the branches that went on from it.
     """
@@ -61,7 +72,12 @@ def parse_target(text: str) -> Target:
     """The target that ``text`` names. UsageError for any other text."""
     wanted = text.strip()
     number = wanted.lower().removeprefix("turn").strip()
-    if number.isascii() and number.isdigit() and len(number) <= record_references.MAX_DIGITS and int(number):
+    if (
+        number.isascii()
+        and number.isdigit()
+        and len(number) <= record_references.MAX_DIGITS
+        and int(number)
+    ):
         return Target(int(number), 0, None)
     if wanted.lower() == "last":
         return Target(0, 0, None)
@@ -69,14 +85,21 @@ def parse_target(text: str) -> Target:
         return Target(None, wanted, None)
     if ":" in wanted:
         named = record_references.parse(wanted)
-        record = named.record.uuid if isinstance(named.record, record_references.RecordOffset) else named.record
+        record = (
+            named.record.uuid
+            if isinstance(named.record, record_references.RecordOffset)
+            else named.record
+        )
         if record != "":
             return Target(None, record, named.session)
     raise UsageError(f"'{one_line(plain_line(text), 60)}' names no message", FORMS)
 
 
 def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
-    """The prompt of a target, with its state. UsageError without such a prompt, NoFileHistory without a state."""
+    """The prompt of a target, with its state.
+
+    UsageError without such a prompt, NoFileHistory without a state.
+    """
     prompt = _find_prompt(history, target)
     beside = _Beside(history, prompt)
     states = tuple(state for state in history.states if not beside(state.message))
@@ -85,18 +108,26 @@ def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
     own = next((state for state in reached if state.message == prompt.uuid), None)
     # 2.1.329 writes none where it ends within milliseconds of the answer (measured, -p).
     same = (
-        own or _state_without_edits(history, reached[-1:], prompt) or _state_without_edits(history, later[:1], prompt)
+        own
+        or _state_without_edits(history, reached[-1:], prompt)
+        or _state_without_edits(history, later[:1], prompt)
     )
     if same is None and not reached:
-        first = next((one for one in history.prompts if later and one.uuid == later[0].message), None)
+        first = next(
+            (one for one in history.prompts if later and one.uuid == later[0].message), None
+        )
         raise NoFileHistory(
             f"The client kept no state of the files at or before {name_prompt(prompt)}",
-            f"The first is at {name_prompt(first)}." if first else "Its file history belongs to another branch.",
+            f"The first is at {name_prompt(first)}."
+            if first
+            else "Its file history belongs to another branch.",
         )
     return Aim(prompt, same or reached[-1], same is not None, states)
 
 
-def _state_without_edits(history: FileHistory, nearest: list[State], prompt: Prompt) -> State | None:
+def _state_without_edits(
+    history: FileHistory, nearest: list[State], prompt: Prompt
+) -> State | None:
     """The nearest state, if no tool wrote a file between it and a prompt: then it is the prompt's state, too."""
     for state in nearest:
         start, end = sorted((state.line, prompt.line))
@@ -127,12 +158,15 @@ def _find_prompt(history: FileHistory, target: Target) -> Prompt:
     else:
         line = target.record
     if line is None:
-        raise UsageError(f"No record {target.record} in {history.session.path}", _nearest_prompts(prompts[-3:]))
+        raise UsageError(
+            f"No record {target.record} in {history.session.path}", _nearest_prompts(prompts[-3:])
+        )
     prompt = next((one for one in prompts if one.line == line), None)
     if prompt is None:
         place = bisect.bisect([one.line for one in prompts], line)
         raise UsageError(
-            f"Line {line} is not a prompt of the user", _nearest_prompts(prompts[max(0, place - 1) : place + 1])
+            f"Line {line} is not a prompt of the user",
+            _nearest_prompts(prompts[max(0, place - 1) : place + 1]),
         )
     return prompt
 
@@ -171,15 +205,22 @@ class _Beside:
     def _way_up(self, uuid: str) -> Iterator[str]:
         """A message and its ancestors, the nearest first; a cycle ends it."""
         known = self._nodes
-        trail = ancestors(known.get(uuid), lambda node: known.get(node.parent) if node.parent else None)
+        trail = ancestors(
+            known.get(uuid), lambda node: known.get(node.parent) if node.parent else None
+        )
         return (node.uuid for node in trail)
 
 
 def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
-    """Plan the files' way back to a prompt. CantRestore if the project's folder is uncertain or can't be opened."""
+    """Plan the files' way back to a prompt.
+
+    CantRestore if the project's folder is uncertain or can't be opened.
+    """
     session = history.session
     if not is_session_id(session.session_id):  # it becomes the name of a folder
-        raise CantRestore(f"{session.path} has no session id, so no backup belongs to it", "Name another session.")
+        raise CantRestore(
+            f"{session.path} has no session id, so no backup belongs to it", "Name another session."
+        )
     root = ProjectRoot.of_folder(_home_of_session(session, where), where)
     backups = StoredContent(where.file_history, (session.session_id,))
     return plan_files(session.session_id, root, _wanted_files(history, aimed, root, backups))
@@ -188,18 +229,21 @@ def plan_rewind(history: FileHistory, aimed: Aim, where: Where) -> FilesPlan:
 def _home_of_session(session: SessionFile, where: Where) -> str:
     """The session's own folder: the one of its project folder, or the recorded one if that is the current folder.
 
-    CantRestore for any other: transcripts get moved, and another project may lie now where theirs was.
+    CantRestore for any other: transcripts get moved, and another project may lie now where theirs
+    was.
     """
     glance = HeadTail(session.path)
     home, kept = home_folder(glance, where), os.path.dirname(session.path)
     with contextlib.suppress(OSError, ValueError):
         if os.path.isabs(home) and (
-            is_keyed(home, os.path.basename(kept)) or (glance.cwd and os.path.samefile(home, os.curdir))
+            is_keyed(home, os.path.basename(kept))
+            or (glance.cwd and os.path.samefile(home, os.curdir))
         ):
             return home
     if not os.path.isabs(glance.cwd):
         raise CantRestore(
-            f"{session.session_id} does not say which folder it belongs to", "No file of it can be put back."
+            f"{session.session_id} does not say which folder it belongs to",
+            "No file of it can be put back.",
         )
     raise CantRestore(
         f"{session.session_id} worked in {plain_line(glance.cwd)}, but its transcript lies in {plain_line(kept)}, "
@@ -209,20 +253,30 @@ def _home_of_session(session: SessionFile, where: Where) -> str:
     )
 
 
-def _wanted_files(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent) -> Iterator[WantedFile]:
-    """Each file that was tracked at the prompt, or later, as it was then; the backups lie in a ``folder``.
+def _wanted_files(
+    history: FileHistory, aimed: Aim, root: ProjectRoot, folder: StoredContent
+) -> Iterator[WantedFile]:
+    """Each file that was tracked at the prompt, or later, as it was then.
+
+    The backups lie in a ``folder``.
 
     A file is identified by its path below the project's root, whatever path a record has for it.
     """
     called = {
-        path: root.place_of_path(path) for path in {*history.edits}.union(*(state.backups for state in history.states))
+        path: root.place_of_path(path)
+        for path in {*history.edits}.union(*(state.backups for state in history.states))
     }
     places = {place.path: place for place in called.values()}
     edits = {called[path].path: edit for path, edit in history.edits.items()}
     states = {
-        state.message: {called[path].path: backup for path, backup in state.backups.items()} for state in history.states
+        state.message: {called[path].path: backup for path, backup in state.backups.items()}
+        for state in history.states
     }
-    last = {path: (state.line, backup) for state in history.states for path, backup in states[state.message].items()}
+    last = {
+        path: (state.line, backup)
+        for state in history.states
+        for path, backup in states[state.message].items()
+    }
     own, first = states[aimed.state.message], dict[str, Backup]()
     paths: set[str] = set()
     for state in aimed.states:
@@ -233,15 +287,24 @@ def _wanted_files(history: FileHistory, aimed: Aim, root: ProjectRoot, folder: S
 
     def source_of_backup(backup: Backup) -> StoredContent | None:
         """The file that holds a backup; None where there was no file."""
-        return None if backup.name is None else StoredContent(folder.root, (*folder.parts, backup.name))
+        return (
+            None
+            if backup.name is None
+            else StoredContent(folder.root, (*folder.parts, backup.name))
+        )
 
     for path in sorted(paths):
         place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)
         if found is None or found.name == "":
-            yield WantedFile(place, why=UNKNOWN if found is None else "its backup has no name that a client would give")
+            yield WantedFile(
+                place,
+                why=UNKNOWN if found is None else "its backup has no name that a client would give",
+            )
             continue
         line, newest = last[path]
-        expected = None  # what the session last knew of the file: by its last backup, or by an edit since
+        expected = (
+            None  # what the session last knew of the file: by its last backup, or by an edit since
+        )
         if edit is not None and edit.line > line:
             expected = Expected(edit.digest) if edit.digest else None
         elif newest.name != "":

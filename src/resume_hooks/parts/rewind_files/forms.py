@@ -20,10 +20,15 @@ class RewindTo(Strict):
 
     uuid: str = aimed(lambda at: at.prompt.uuid)
     reference: str = Field(description="session and 0-based line")
-    turn: int | None = aimed(lambda at: at.prompt.turn or None, "null for a message that opens no turn")
+    turn: int | None = aimed(
+        lambda at: at.prompt.turn or None, "null for a message that opens no turn"
+    )
     words: str = aimed(lambda at: at.prompt.words)
     exact: bool = Field(
-        description="false: the client kept no state there; this is the last state before it, with edits between"
+        description=(
+            "false: the client kept no state there; this is the last state before it, with "
+            "edits between"
+        )
     )
 
 
@@ -31,19 +36,27 @@ class FileRow(Strict):
     """One tracked file."""
 
     path: str = changed(
-        lambda change: change.place.path, "below the project; as the transcript has it where it was refused"
+        lambda change: change.place.path,
+        "below the project; as the transcript has it where it was refused",
     )
     action: Literal["restore", "create", "delete", "none"]
     status: Literal["planned", "written", "unchanged", "missing", "refused"]
     why: str = Field(description="why it is left alone; else empty")
-    changed_since: bool | None = Field(description="not as the session knew it last; null where that is not known")
-    added: int | None = changed(lambda change: change.difference.added, "lines; null for a file that is not text")
+    changed_since: bool | None = Field(
+        description="not as the session knew it last; null where that is not known"
+    )
+    added: int | None = changed(
+        lambda change: change.difference.added, "lines; null for a file that is not text"
+    )
     removed: int | None = changed(lambda change: change.difference.removed)
     mode: str | None = changed(
-        lambda change: f"{change.after.mode:o}" if change.after else None, "octal, after the change; null for no file"
+        lambda change: f"{change.after.mode:o}" if change.after else None,
+        "octal, after the change; null for no file",
     )
     backup: str | None = changed(
-        lambda change: os.path.join(change.source.root, *change.source.parts) if change.source else None,
+        lambda change: (
+            os.path.join(change.source.root, *change.source.parts) if change.source else None
+        ),
         "the backup that is put back",
     )
 

@@ -1,8 +1,9 @@
 """A session's records of the user's files: their states, prompt by prompt, and the last edit of each.
 
-Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client notes a backup of every file that it tracks, as the
-file is before the turn. A file that is tracked from this turn on is added, as it was before its first edit: in another
-snapshot of the same prompt (old clients) or a delta (2.1.209 and later). A null name of a backup: there was no file.
+Measured on 2.1.42, 2.1.112 and 2.1.329: at each prompt the client notes a backup of every file that
+it tracks, as the file is before the turn. A file that is tracked from this turn on is added, as it
+was before its first edit: in another snapshot of the same prompt (old clients) or a delta (2.1.209
+and later). A null name of a backup: there was no file.
 """
 
 from __future__ import annotations
@@ -80,7 +81,10 @@ class FileHistory:
 
 
 def read_file_history(session: SessionFile) -> FileHistory:
-    """The file history of a session. NoFileHistory where it has none, SessionNotFound where it can't be read."""
+    """The file history of a session.
+
+    NoFileHistory where it has none, SessionNotFound where it can't be read.
+    """
     tally, gathered = OutlineScan(subagent=False), _Gathered()
     transcript = scan(session.path, observers=[tally, gathered])
     states = tuple(
@@ -92,7 +96,10 @@ def read_file_history(session: SessionFile) -> FileHistory:
     if not states:
         raise NoFileHistory(
             f"{session.session_id} has no file history",
-            "The client keeps none where checkpointing is off, and none for headless runs unless asked to.",
+            (
+                "The client keeps none where checkpointing is off, and none for headless "
+                "runs unless asked to."
+            ),
         )
     turns = {turn.line: turn for turn in tally.turns if turn.number}
     known = {state.message for state in states}
@@ -106,7 +113,9 @@ def read_file_history(session: SessionFile) -> FileHistory:
         for node in transcript.nodes
         if node.kind == USER and ((turn := turns.get(node.number)) or node.uuid in known)
     )
-    return FileHistory(session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid)
+    return FileHistory(
+        session, states, prompts, gathered.edits, tuple(gathered.edited), transcript.by_uuid
+    )
 
 
 def digest_of_text(text: bytes) -> str:
@@ -131,7 +140,11 @@ class _Gathered:
         kind = string(record, "type")
         if kind == USER and node is not None:
             said = record.get("toolUseResult")
-            if isinstance(said, dict) and "structuredPatch" in said and (path := string(said, "filePath")):
+            if (
+                isinstance(said, dict)
+                and "structuredPatch" in said
+                and (path := string(said, "filePath"))
+            ):
                 self.edits[path] = Edit(line.number, _digest_after(said))
                 self.edited.append(line.number)
             if not node.results and not node.prompt:
@@ -146,7 +159,9 @@ class _Gathered:
                 self._deltas.append((line.number, message, path, backup))
 
     def states_by_prompt(self, numbers: Mapping[str, int]) -> Iterator[State]:
-        """Each prompt's last snapshot with its deltas; without a snapshot, the one before it with those deltas.
+        """Each prompt's last snapshot with its deltas.
+
+        Without a snapshot, the one before it with those deltas.
 
         A delta may stand before its snapshot, since different code writes them.
         """
@@ -165,10 +180,14 @@ class _Gathered:
     def _take_snapshot(self, record: Record, number: int) -> None:
         inner = record.get("snapshot")
         tracked = inner.get("trackedFileBackups") if isinstance(inner, dict) else None
-        message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(record, "messageId")
+        message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(
+            record, "messageId"
+        )
         if not message or not isinstance(tracked, dict):
             return
-        found = {path: backup for path, value in tracked.items() if (backup := _backup_of_record(value))}
+        found = {
+            path: backup for path, value in tracked.items() if (backup := _backup_of_record(value))
+        }
         self._count_paths(found)
         self._snapshots[message] = number, found
 
@@ -176,7 +195,8 @@ class _Gathered:
         self._paths.update(found)
         if len(self._paths) > MAX_PATHS:
             raise NoFileHistory(
-                f"The session tracks more than {MAX_PATHS:,} files", "No client writes that: run resume-hooks fsck."
+                f"The session tracks more than {MAX_PATHS:,} files",
+                "No client writes that: run resume-hooks fsck.",
             )
 
 
@@ -186,12 +206,25 @@ def _backup_of_record(value: Any) -> Backup | None:
         return None
     name, version = value["backupFileName"], value.get("version")
     sound = name is None or (isinstance(name, str) and _NAME.fullmatch(name) is not None)
-    return Backup(name if sound else "", version if isinstance(version, int) else 0, string(value, "realParentDir"))
+    return Backup(
+        name if sound else "",
+        version if isinstance(version, int) else 0,
+        string(value, "realParentDir"),
+    )
 
 
 def _digest_after(said: Mapping[str, Any]) -> str:
     """The digest of the text that a Write or an Edit left, by its result; ``""`` where that does not tell."""
-    content, before, old, new = (said.get(key) for key in ("content", "originalFile", "oldString", "newString"))
-    if not isinstance(content, str) and isinstance(before, str) and isinstance(old, str) and isinstance(new, str):
-        content = before.replace(old, new, -1 if said.get("replaceAll") is True else 1) if old else None
+    content, before, old, new = (
+        said.get(key) for key in ("content", "originalFile", "oldString", "newString")
+    )
+    if (
+        not isinstance(content, str)
+        and isinstance(before, str)
+        and isinstance(old, str)
+        and isinstance(new, str)
+    ):
+        content = (
+            before.replace(old, new, -1 if said.get("replaceAll") is True else 1) if old else None
+        )
     return digest_of_text(content.encode("utf-8", "replace")) if isinstance(content, str) else ""

@@ -1,6 +1,7 @@
 """The changes of putting files back, as a value: each file as it is, as it would be, and the difference.
 
-Nothing is written here. A file that could not be put back safely is named with the reason, and left out.
+Nothing is written here. A file that could not be put back safely is named with the reason, and left
+out.
 """
 
 from __future__ import annotations
@@ -43,10 +44,15 @@ class Difference(NamedTuple):
 
 
 def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
-    """The lines that a file loses and gets between ``before`` and ``after``; None stands for no file."""
+    """The lines that a file loses and gets between ``before`` and ``after``.
+
+    None stands for no file.
+    """
     old, new = _text_lines(before), _text_lines(after)
     if old is None or new is None:
-        return Difference(None, None, (f"@@ not text: {_size_in_words(before)} -> {_size_in_words(after)} @@",))
+        return Difference(
+            None, None, (f"@@ not text: {_size_in_words(before)} -> {_size_in_words(after)} @@",)
+        )
     if max(len(before or b""), len(after or b"")) > LONGEST or max(len(old), len(new)) > MOST_LINES:
         common = (Counter(old) & Counter(new)).total()
         return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
@@ -91,7 +97,10 @@ class StoredContent(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """The last known state of a file: the digest of its ``text`` or ``exact`` bytes, or a source; empty: no file."""
+    """The last known state of a file: the digest of its ``text`` or ``exact`` bytes, or a source.
+
+    Empty: no file.
+    """
 
     text: str = ""
     exact: str = ""
@@ -101,7 +110,8 @@ class Expected(NamedTuple):
 class WantedFile(NamedTuple):
     """A file as it is to be: as in its ``source``, or no file without a source.
 
-    ``mode`` None: that of the source. ``why`` the source is missing, ``""`` if it is not. ``expected`` None: unknown.
+    ``mode`` None: that of the source. ``why`` the source is missing, ``""`` if it is not.
+    ``expected`` None: unknown.
     """
 
     place: ProjectPath
@@ -123,8 +133,9 @@ class Version(NamedTuple):
 class Change(NamedTuple):
     """One file of a plan.
 
-    ``action``: restore, create, delete, or none; ``why`` says why the file is left alone, as the end of a sentence:
-    its backup is ``missing``, or it was refused. ``changed_since``: the file is not as the session knew it last.
+    ``action``: restore, create, delete, or none; ``why`` says why the file is left alone, as the
+    end of a sentence: its backup is ``missing``, or it was refused. ``changed_since``: the file is
+    not as the session knew it last.
     """
 
     place: ProjectPath
@@ -169,21 +180,31 @@ class FilesPlan:
 
 
 def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile]) -> FilesPlan:
-    """Compare each wanted file with the disk. CantRestore where the project's folder can't be opened."""
+    """Compare each wanted file with the disk.
+
+    CantRestore where the project's folder can't be opened.
+    """
     if not safe_tree.SUPPORTED:
-        raise CantRestore("This system can't open a file without following links", "Use the client's own /rewind.")
+        raise CantRestore(
+            "This system can't open a file without following links", "Use the client's own /rewind."
+        )
     try:
         with safe_tree.opened(root.real) as top:
             changes = tuple(_plan_change(root, top, one) for one in wanted)
     except OSError as error:
         raise CantRestore(
-            f"The session's folder can't be opened: {root.folder} ({error.strerror})", "Was the project moved?"
+            f"The session's folder can't be opened: {root.folder} ({error.strerror})",
+            "Was the project moved?",
         ) from error
     return FilesPlan(session_id, root, changes)
 
 
-def look_at_file(root: ProjectRoot, top: int, place: ProjectPath) -> tuple[bytes | None, os.stat_result | None]:
-    """Content and state of the file at a place, links not followed, or None twice. WriteFailed if it must stay.
+def look_at_file(
+    root: ProjectRoot, top: int, place: ProjectPath
+) -> tuple[bytes | None, os.stat_result | None]:
+    """Content and state of the file at a place, links not followed, or None twice.
+
+    WriteFailed if it must stay.
 
     A read-only file is put back like any other: as for git, the folder's permission counts.
     """
@@ -213,14 +234,19 @@ def require_writable_folder(top: int, place: ProjectPath) -> None:
 
 
 def read_stored(source: StoredContent) -> tuple[bytes, int]:
-    """A stored content and its mode. OSError or WriteFailed where it is gone or not a plain file."""
+    """A stored content and its mode.
+
+    OSError or WriteFailed where it is gone or not a plain file.
+    """
     content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
 
 
 def version_of(content: bytes, mode: int) -> Version:
     """The version of a content with its mode."""
-    return Version(hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS)
+    return Version(
+        hashlib.sha256(content).hexdigest(), len(content), stat.S_IMODE(mode) & PERMISSIONS
+    )
 
 
 def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
@@ -236,9 +262,18 @@ def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
     try:
         content, mode = _read_source(wanted.source)
     except (OSError, WriteFailed) as error:
-        return Change(place, "none", why=f"its backup can't be read ({reason_of_failure(error)})", missing=True)
+        return Change(
+            place,
+            "none",
+            why=f"its backup can't be read ({reason_of_failure(error)})",
+            missing=True,
+        )
     before = version_of(there, state.st_mode) if there is not None and state else None
-    after = version_of(content, mode if wanted.mode is None else wanted.mode) if content is not None else None
+    after = (
+        version_of(content, mode if wanted.mode is None else wanted.mode)
+        if content is not None
+        else None
+    )
     changed = _has_changed(there, wanted.expected)
     if before == after:
         return Change(place, "none", before=before, after=after, changed_since=changed)

@@ -1,7 +1,7 @@
 """The place of a tracked path in a project: names below its root, or the reason why it is left alone.
 
-A transcript's paths are data that anybody may have written: a path that could lead outside the project, or to files
-from which git runs programs, is refused before the disk is read.
+A transcript's paths are data that anybody may have written: a path that could lead outside the
+project, or to files from which git runs programs, is refused before the disk is read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class ProjectPath(NamedTuple):
 class ProjectRoot(NamedTuple):
     """A project: ``folder`` as sessions name it, and ``real``, where it is.
 
-    ``closed`` are the client's and our own folders, which stay as they are: a project as wide as a home holds them.
+    ``closed`` are the client's and our own folders, which stay as they are: a project as wide as a
+    home holds them.
     """
 
     folder: str
@@ -45,7 +46,11 @@ class ProjectRoot(NamedTuple):
 
     def place_of_path(self, path: str) -> ProjectPath:
         """The place of a tracked path."""
-        roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)] if path.startswith("/") else [""]
+        roots = (
+            [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
+            if path.startswith("/")
+            else [""]
+        )
         inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
         if inner is None:
             return ProjectPath(path, (), "it lies outside the project")
@@ -70,7 +75,9 @@ def _objection_to_path(inner: str, parts: tuple[str, ...]) -> str:
     if _OTHER_SYSTEM.match(inner):
         return "it is a path of another system"
     # Some file systems ignore formatting characters in names.
-    visible = ("".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts)
+    visible = (
+        "".join(letter for letter in part if unicodedata.category(letter) != "Cf") for part in parts
+    )
     if any(part.casefold() == ".git" for part in visible):
         return "it belongs to git"
     try:

@@ -1,10 +1,11 @@
 """Puts files back by a plan, once: copies first, then each file whole, unless it changed since it was looked at.
 
-A crash leaves every file as it was or as it is to be; overwritten and removed files have copies with a manifest, which
-are on disk before the first file is touched. Ctrl+C takes effect after the current file.
+A crash leaves every file as it was or as it is to be; overwritten and removed files have copies
+with a manifest, which are on disk before the first file is touched. Ctrl+C takes effect after the
+current file.
 
-The manifest names each file with its old and its new digest: after a crash the file itself shows which of the two it
-has, and ``--undo`` needs nothing else.
+The manifest names each file with its old and its new digest: after a crash the file itself shows
+which of the two it has, and ``--undo`` needs nothing else.
 """
 
 from __future__ import annotations
@@ -20,7 +21,14 @@ from typing import Any
 from resume_hooks import clock
 from resume_hooks.errors import Interrupted, NoFileHistory, WriteFailed
 from resume_hooks.parts.rewind_files import plan
-from resume_hooks.parts.rewind_files.plan import Change, Expected, FilesPlan, StoredContent, Version, WantedFile
+from resume_hooks.parts.rewind_files.plan import (
+    Change,
+    Expected,
+    FilesPlan,
+    StoredContent,
+    Version,
+    WantedFile,
+)
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, private_folder, read_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
@@ -41,14 +49,18 @@ _RUN = re.compile(r"(\d{4}-\d\d-\d\dT[\d.-]+Z)(?:-(\d{3}))?")
 
 
 def folder_of_copies(session_id: str, where: Where) -> str:
-    """The folder for the copies of a session's files, with a folder for each run; it may not exist."""
+    """The folder for the copies of a session's files, with a folder for each run.
+
+    It may not exist.
+    """
     return os.path.join(where.state, backups.FOLDER, backups.FILES, session_id)
 
 
 def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
     """Copy the files that the plan overwrites or removes; returns the folder of the copies.
 
-    WriteFailed where a file has changed, can't be copied, or lies where nothing can be written; no copy stays then.
+    WriteFailed where a file has changed, can't be copied, or lies where nothing can be written; no
+    copy stays then.
     """
     parent, now = folder_of_copies(decided.session_id, where), clock.now()
     folder = ""
@@ -60,9 +72,20 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
             _copy_of_change(decided.root, top, change, folder, number)
             for number, change in enumerate(decided.wanted_changes)
         ]
-        new = [change.place.parts[:-1] for change in decided.wanted_changes if change.action == "create"]
-        made = dict.fromkeys("/".join(parts) for within in new for parts in safe_tree.missing(top, within))
-        told = {"time": now, "version": VERSION, "session_id": decided.session_id, "root": decided.root.real}
+        new = [
+            change.place.parts[:-1]
+            for change in decided.wanted_changes
+            if change.action == "create"
+        ]
+        made = dict.fromkeys(
+            "/".join(parts) for within in new for parts in safe_tree.missing(top, within)
+        )
+        told = {
+            "time": now,
+            "version": VERSION,
+            "session_id": decided.session_id,
+            "root": decided.root.real,
+        }
         note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
         state_file.replace(os.path.join(folder, MANIFEST), note.encode(), where)
         sync_folder(parent)
@@ -79,9 +102,12 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
 
 
 def plan_undo(session_id: str, where: Where) -> FilesPlan:
-    """Plan to take back the newest run for a session, which may be an undo; nothing may be left to change.
+    """Plan to take back the newest run for a session, which may be an undo.
 
-    NoFileHistory without a run, or if its manifest can't be read: an older run is never taken instead.
+    Nothing may be left to change.
+
+    NoFileHistory without a run, or if its manifest can't be read: an older run is never taken
+    instead.
     """
     folder = folder_of_copies(session_id, where)
     name = _newest_run(folder)
@@ -93,14 +119,24 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
     manifest = read_object(os.path.join(folder, name, MANIFEST), MAX_MANIFEST)
     if manifest.get("version") != VERSION or not string(manifest, "root"):
         raise NoFileHistory(
-            f"The last run can't be undone: its manifest in {os.path.join(folder, name)} can't be read",
+            (
+                f"The last run can't be undone: its manifest in {os.path.join(folder, name)} "
+                "can't be read"
+            ),
             "The copies beside it are what it overwrote.",
         )
     root = ProjectRoot.of_folder(string(manifest, "root"), where)
-    rows = [_wanted_of_row(root, row, StoredContent(folder, (name,))) for row in _list_or_empty(manifest.get("files"))]
-    folders = tuple(path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str))
+    rows = [
+        _wanted_of_row(root, row, StoredContent(folder, (name,)))
+        for row in _list_or_empty(manifest.get("files"))
+    ]
+    folders = tuple(
+        path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
+    )
     decided = plan.plan_files(session_id, root, [row for row in rows if row])
-    return dataclasses.replace(decided, folders=folders, takes_back=string(manifest, "time") or name)
+    return dataclasses.replace(
+        decided, folders=folders, takes_back=string(manifest, "time") or name
+    )
 
 
 def _newest_run(folder: str) -> str:
@@ -109,13 +145,19 @@ def _newest_run(folder: str) -> str:
         names = sorted(os.listdir(folder), reverse=True)
     except OSError:
         return ""
-    return next((name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), "")
+    return next(
+        (name for name in names if os.path.lexists(os.path.join(folder, name, MANIFEST))), ""
+    )
 
 
 def _make_run_folder(parent: str, instant: str) -> str:
     """Make the folder of a run; its name sorts last, even where the clock went back."""
     for _ in range(MOST_AT_ONCE):
-        runs = (run.groups(default="000") for name in os.listdir(parent) if (run := _RUN.fullmatch(name)))
+        runs = (
+            run.groups(default="000")
+            for name in os.listdir(parent)
+            if (run := _RUN.fullmatch(name))
+        )
         found = max(runs, default=())
         behind = f"{found[0]}-{int(found[1]) + 1:03}" if found and found[0] >= instant else instant
         path = os.path.join(parent, behind)
@@ -125,14 +167,20 @@ def _make_run_folder(parent: str, instant: str) -> str:
     raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), parent)
 
 
-def _copy_of_change(root: ProjectRoot, top: int, change: Change, folder: str, number: int) -> Record:
-    """Copy one file and return its row of the manifest; a file that is to be created has nothing to copy."""
+def _copy_of_change(
+    root: ProjectRoot, top: int, change: Change, folder: str, number: int
+) -> Record:
+    """Copy one file and return its row of the manifest.
+
+    A file that is to be created has nothing to copy.
+    """
     plan.require_writable_folder(top, change.place)
     content, state = plan.look_at_file(root, top, change.place)
     there = plan.version_of(content, state.st_mode) if content is not None and state else None
     if there != change.before or not project_files.is_same(state, change.over):
         raise WriteFailed(
-            f"{change.place.path} changed while it was looked at", "No file was changed. Run the command again."
+            f"{change.place.path} changed while it was looked at",
+            "No file was changed. Run the command again.",
         )
     name = None
     if content is not None:
@@ -157,12 +205,22 @@ def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFil
     if not path:
         return None
     before, after = row.get("before"), row.get("after")
-    name, mode = (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
-    source = StoredContent(run.root, (*run.parts, name)) if isinstance(name, str) and name.isdecimal() else None
+    name, mode = (
+        (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
+    )
+    source = (
+        StoredContent(run.root, (*run.parts, name))
+        if isinstance(name, str) and name.isdecimal()
+        else None
+    )
     expected = string(after, "sha256") if isinstance(after, dict) else ""
     why = "its copy has no name" if before is not None and source is None else ""
     return WantedFile(
-        root.place_of_path(path), source, mode if isinstance(mode, int) else None, why, Expected(exact=expected)
+        root.place_of_path(path),
+        source,
+        mode if isinstance(mode, int) else None,
+        why,
+        Expected(exact=expected),
     )
 
 
@@ -188,20 +246,32 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
     kept = back_up_files(decided, top, where)
     done = 0
     with ending_signals() as ended:
-        for folder in {os.path.dirname(os.path.join(root, change.place.path)) for change in decided.wanted_changes}:
+        for folder in {
+            os.path.dirname(os.path.join(root, change.place.path))
+            for change in decided.wanted_changes
+        }:
             sweep(folder)
         try:
             for change in decided.wanted_changes:
                 if ended.is_set():
-                    raise Interrupted(*_progress_of_failure(decided, kept, done, "it was interrupted"))
+                    raise Interrupted(
+                        *_progress_of_failure(decided, kept, done, "it was interrupted")
+                    )
                 _apply_change(root, top, change)
                 done += 1
         except (OSError, WriteFailed) as error:
-            raise WriteFailed(*_progress_of_failure(decided, kept, done, plan.reason_of_failure(error))) from error
+            raise WriteFailed(
+                *_progress_of_failure(decided, kept, done, plan.reason_of_failure(error))
+            ) from error
     for folder in sorted(decided.folders, key=len, reverse=True):
         place = decided.root.place_of_path(folder)
-        if place.parts:  # it was made for a file that is gone again; it goes if nothing else is in it
-            with contextlib.suppress(OSError, WriteFailed), safe_tree.folder(top, place.parts[:-1]) as within:
+        if (
+            place.parts
+        ):  # it was made for a file that is gone again; it goes if nothing else is in it
+            with (
+                contextlib.suppress(OSError, WriteFailed),
+                safe_tree.folder(top, place.parts[:-1]) as within,
+            ):
                 removal.remove_empty_name(place.parts[-1], within)
     return kept
 
@@ -226,7 +296,10 @@ def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> 
     """How many files were written, and the remedy. Without any, the copies are removed."""
     if not done:
         removal.discard(kept, os.path.dirname(kept))
-    undo = f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are in {kept}."
+    undo = (
+        f"resume-hooks rewind-files {decided.session_id} --undo takes them back; copies are "
+        f"in {kept}."
+    )
     return (
         f"{done:,} of {len(decided.wanted_changes):,} files were put back, then: {why}",
         undo if done else "No file was changed. Run the command again.",

@@ -7,7 +7,9 @@ from resume_hooks.part import Former, Part, Verb
 PART = Part(
     verbs=(
         Verb(
-            "scrub", "Remove secrets: in a child, or in place and from every copy; --list shows them.", before="doctor"
+            "scrub",
+            "Remove secrets: in a child, or in place and from every copy; --list shows them.",
+            before="doctor",
         ),
     ),
     former=(Former("audit", "scrub --list"),),

@@ -1,7 +1,8 @@
 """Audit: the kind, place and age of every secret; never the secret itself, nor any digest of it.
 
-Of a file only the bytes appended since the last scan are read, or all of them where it was rewritten. The findings are
-cached in one small file of the state folder; if that is lost, damaged, or of other rules, every file is scanned again.
+Of a file only the bytes appended since the last scan are read, or all of them where it was
+rewritten. The findings are cached in one small file of the state folder; if that is lost, damaged,
+or of other rules, every file is scanned again.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ FOLDER = "folder name"
 class FoundSecret(NamedTuple):
     """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
 
-    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its file from the config
-    home on, where several files are archived as one.
+    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its
+    file from the config home on, where several files are archived as one.
     """
 
     kind: str
@@ -87,8 +88,12 @@ class FileScan(NamedTuple):
     findings: tuple[FoundSecret, ...]
 
 
-def scan_for_secrets(path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]) -> FileScan:
-    """Scan a file, of which ``known`` is the last scan; ``told`` is called with the bytes read. OSError.
+def scan_for_secrets(
+    path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]
+) -> FileScan:
+    """Scan a file, of which ``known`` is the last scan; ``told`` is called with the bytes read.
+
+    OSError.
 
     ``lines`` is for transcripts, which grow by lines; any other file is scanned as a whole text.
     """
@@ -130,19 +135,28 @@ def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
         said_by = string(record, "uuid"), string(record, "timestamp"), piece.part
         for secret in found:
             length = secret.end - secret.start
-            yield FoundSecret(secret.kind, piece.number, piece.offset + secret.start, length, *said_by)
-    elif b"\0" not in raw[:HEAD] and next(suspects(raw), None) is not None:  # else a picture, a program
+            yield FoundSecret(
+                secret.kind, piece.number, piece.offset + secret.start, length, *said_by
+            )
+    elif (
+        b"\0" not in raw[:HEAD] and next(suspects(raw), None) is not None
+    ):  # else a picture, a program
         number = counted = 0
         for span in seen(raw):
             number += raw.count(b"\n", counted, span.start)
             counted = span.start
-            yield FoundSecret(span.kind, number, span.start, span.end - span.start, "", "", piece.part)
+            yield FoundSecret(
+                span.kind, number, span.start, span.end - span.start, "", "", piece.part
+            )
 
 
-def _secrets_in_block(block: bytes, number: int, offset: int, folders: set[bytes]) -> Iterator[FoundSecret]:
+def _secrets_in_block(
+    block: bytes, number: int, offset: int, folders: set[bytes]
+) -> Iterator[FoundSecret]:
     """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file.
 
-    Each record names its folder: a secret in its name is reported once, then the name is in ``folders``.
+    Each record names its folder: a secret in its name is reported once, then the name is in
+    ``folders``.
     """
     end = counted = 0
     for place in sorted(suspects(block)):
@@ -159,7 +173,15 @@ def _secrets_in_block(block: bytes, number: int, offset: int, folders: set[bytes
             folders.add(folder)
             at = offset + start + line.find(folder)
             for secret in seen(folder):
-                yield FoundSecret(secret.kind, number, at + secret.start, secret.end - secret.start, "", "", FOLDER)
+                yield FoundSecret(
+                    secret.kind,
+                    number,
+                    at + secret.start,
+                    secret.end - secret.start,
+                    "",
+                    "",
+                    FOLDER,
+                )
 
 
 def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
@@ -188,9 +210,10 @@ _KEEPERS = frozenset({BACKUP, KEPT, READABLE, TRASHED})
 class Leak(NamedTuple):
     """A secret in a place. ``reference`` is what ``read`` understands, "" where it can't print the record.
 
-    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), or is ``FOLDER`` for the
-    name of the folder that the records name, once for a file. ``line`` is 0-based,
-    ``time`` that of the record, else of the file; ``length`` is in bytes, as written there.
+    ``place`` names what holds it (transcript, sub-agent, sidecar, backup, trash, vault ...), or is
+    ``FOLDER`` for the name of the folder that the records name, once for a file. ``line`` is
+    0-based, ``time`` that of the record, else of the file; ``length`` is in bytes, as written
+    there.
     """
 
     kind: str
@@ -229,14 +252,17 @@ def audit_sessions(
 ) -> Audit:
     """Every secret of these sessions; None: of all sessions, and of our own notes.
 
-    ``kinds`` and ``since`` (an instant) leave out others. A file that did not change since its last scan is not read.
+    ``kinds`` and ``since`` (an instant) leave out others. A file that did not change since its last
+    scan is not read.
     """
     work = _AuditRun(where, _sizes_of_places(_places_to_audit(sessions, where)), progress)
     leaks = [leak for place in work.sizes for leak in work.leaks_of_place(place)]
     failed = work.memory.save_scans(everything=sessions is None)
     wanted = [leak for leak in leaks if (not kinds or leak.kind in kinds) and leak.time >= since]
     wanted.sort(key=lambda leak: (leak.time, leak.file, leak.offset))
-    return Audit(wanted, len(work.sizes), work.size, work.read, work.unread, [failed] if failed else [])
+    return Audit(
+        wanted, len(work.sizes), work.size, work.read, work.unread, [failed] if failed else []
+    )
 
 
 class AuditCache:
@@ -268,18 +294,26 @@ class AuditCache:
             self._changed = True
 
     def save_scans(self, *, everything: bool) -> str:
-        """Save the cache, after a scan of ``everything`` without the files that are gone; returns a warning or ""."""
+        """Save the cache, after a scan of ``everything`` without the files that are gone.
+
+        Returns a warning or "".
+        """
         if everything and self._files.keys() - self._seen:
             self._files = {path: row for path, row in self._files.items() if path in self._seen}
             self._changed = True
         if not self._changed:
             return ""
         try:
-            content = orjson.dumps({"version": VERSION, "rules": rules().version, "files": self._files})
+            content = orjson.dumps(
+                {"version": VERSION, "rules": rules().version, "files": self._files}
+            )
             state_file.replace(self._path, content, self._where)
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
-            return f"What was found could not be remembered, so the next --list looks at all of it again: {why}"
+            return (
+                "What was found could not be remembered, so the next --list looks at all of "
+                f"it again: {why}"
+            )
         return ""
 
     def _read_scans(self) -> dict[str, Any]:
@@ -289,13 +323,19 @@ class AuditCache:
             value = orjson.loads(read_regular(self._path, LARGEST))
         except (OSError, ValueError):
             return {}
-        ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (VERSION, rules().version)
+        ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (
+            VERSION,
+            rules().version,
+        )
         files = value.get("files") if ours else None
         return files if isinstance(files, dict) else {}
 
 
 class _AuditRun:
-    """The scans of one audit, of places with their bytes; a file with several names is read once."""
+    """The scans of one audit, of places with their bytes.
+
+    A file with several names is read once.
+    """
 
     def __init__(self, where: Where, sizes: dict[Location, int], progress: Progress) -> None:
         self.memory = AuditCache(where)
@@ -315,7 +355,9 @@ class _AuditRun:
             scanned = self._scan_place(place)
         except OSError as error:
             if os.path.lexists(place.path):
-                self.unread.append(f"{place.path} could not be looked at: {error.strerror or error}")
+                self.unread.append(
+                    f"{place.path} could not be looked at: {error.strerror or error}"
+                )
             return
         self._done += self.sizes[place] - (self.read - before)
         self._progress(self._done, self.size)
@@ -341,7 +383,9 @@ class _AuditRun:
         self.memory.remember_scan(place.path, scanned)
         return scanned
 
-    def _scan_archived(self, place: Location, kept: ArchivedSession | None, known: FileScan | None) -> FileScan:
+    def _scan_archived(
+        self, place: Location, kept: ArchivedSession | None, known: FileScan | None
+    ) -> FileScan:
         """Scan a session's copy in the vault or the trash, unless its note is the one of the last scan. OSError."""
         if kept is None:
             why = manifest.why_unreadable(place.session_id, self._where) if place.session_id else ""
@@ -364,17 +408,24 @@ def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator
             yield place
     if sessions is None:
         own = os.path.join(where.state, FILE_NAME)
-        yield from (place for place in places_of_notes(where) if place.kind != INDEXED and place.path != own)
+        yield from (
+            place for place in places_of_notes(where) if place.kind != INDEXED and place.path != own
+        )
 
 
 def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:
-    """The bytes of each file, or of an archived session's folder; a file that is gone by now has no row."""
+    """The bytes of each file, or of an archived session's folder.
+
+    A file that is gone by now has no row.
+    """
     sizes = {}
     for place in places:
         with contextlib.suppress(OSError):
             sizes[place] = os.lstat(place.path).st_size
             if place.kind in {KEPT, TRASHED} and os.path.isdir(place.path):
-                sizes[place] = sum(os.lstat(inner).st_size for inner in regular_files_below(place.path))
+                sizes[place] = sum(
+                    os.lstat(inner).st_size for inner in regular_files_below(place.path)
+                )
     return sizes
 
 
@@ -390,4 +441,6 @@ def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
         named = found.part == FOLDER
         file = os.path.join(place.path, found.part) if found.part and not named else place.path
         at = found.line, found.offset, found.length, found.uuid, clock.normal(found.time) or when
-        yield Leak(found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at)
+        yield Leak(
+            found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at
+        )

@@ -1,4 +1,6 @@
-"""A scrubbed child: the live conversation of a session without its secrets; the session itself is only read.
+"""A scrubbed child: the live conversation of a session without its secrets.
+
+The session itself is only read.
 
 Large outputs in files of their own come along without secrets, too, as files of the child's own.
 """
@@ -33,7 +35,8 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
 
 BACKUPS_LEFT = (
-    "File backups that hold secrets did not come along, so rewind-files has none of them in the child: {count}."
+    "File backups that hold secrets did not come along, so rewind-files has none of them in "
+    "the child: {count}."
 )
 
 
@@ -56,7 +59,10 @@ class ScrubPlan(ChildPlan):
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Every child's sidecars, without secrets; a copy of a user's file that holds some does not come along."""
+        """Every child's sidecars, without secrets.
+
+        A copy of a user's file that holds some does not come along.
+        """
         with ChildPlan.sidecars(self, where) as missed:
             with failing_as("What lies beside the session could not be scrubbed"):
                 gone = self._scrub_sidecars(where)
@@ -65,7 +71,10 @@ class ScrubPlan(ChildPlan):
             yield missed
 
     def _scrub_sidecars(self, where: Where) -> int:
-        """Take the secrets out of the child's sidecars; returns how many backups were dropped. OSError, WriteFailed."""
+        """Take the secrets out of the child's sidecars; returns how many backups were dropped.
+
+        OSError, WriteFailed.
+        """
         own, gone = self.draft.session_id, 0
         for path in regular_files_below(self.draft.path.removesuffix(ENDING)):
             replace_scrubbed(Location(SIDECAR, path, own, OWN), self.cleaner, where)
@@ -85,7 +94,9 @@ def plan_scrubbed_child(
     """
     if session.agent != NAME:
         clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
-        return agents.writer_of(session.agent, where).cleaned(session, clean, FORGETTING, output_dir)
+        return agents.writer_of(session.agent, where).cleaned(
+            session, clean, FORGETTING, output_dir
+        )
     transcript, (survey, said, pieces, thoughts) = scan_live(
         session.path, lambda: (WriteScan(), ReadBack(), Pieces(), _ThinkingEdits(cleaner))
     )
@@ -96,13 +107,18 @@ def plan_scrubbed_child(
         )
     parent = weighed(session, transcript, survey, said, pieces)
     child = draft(session, parent.ends, FORGETTING, where, output_dir)
-    child = child._replace(root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block))
+    child = child._replace(
+        root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
+    )
     own = child.session_id
     books = [*replaced_of(transcript, survey, own), *books_of(transcript, survey, parent.ends, own)]
     old, new = (f"/{each}/tool-results/".encode() for each in (session.session_id, own))
 
     def clean_line(body: bytes, _: Node | None = None) -> bytes:
-        """A line without secrets that names the child's own large outputs; a signature forbids to edit its thinking."""
+        """A line without secrets that names the child's own large outputs.
+
+        A signature forbids to edit its thinking.
+        """
         cleaned = cleaner.clean_record(body).raw
         return cleaned if b'"thinking"' in cleaned else cleaned.replace(old, new)
 
@@ -126,7 +142,10 @@ def plan_scrubbed_child(
 
 
 class _ThinkingEdits:
-    """An observer of the records whose thinking holds a secret; those that say nothing else are ``gone``."""
+    """An observer of the records whose thinking holds a secret.
+
+    Those that say nothing else are ``gone``.
+    """
 
     def __init__(self, cleaner: Cleaner) -> None:
         self.edits: dict[int, Edit] = {}

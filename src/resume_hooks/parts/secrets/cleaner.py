@@ -1,7 +1,7 @@
 """Removal of secrets from lines and texts: those that the scanner finds, and those known from elsewhere.
 
-A line stays JSON, and only its strings that hold a secret change. Thinking is removed as a whole: its signature fits
-one text alone. A line without a secret is returned as the same bytes.
+A line stays JSON, and only its strings that hold a secret change. Thinking is removed as a whole:
+its signature fits one text alone. A line without a secret is returned as the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from typing import NamedTuple
 
 from resume_hooks.parts.secrets.literals import SHORTEST_NAMED, Literals
 from resume_hooks.parts.secrets.locations import BINARY, LINE, Piece, pieces_of_file
-from resume_hooks.redaction.json_lines import find_in_bytes, find_in_line, folder_of, is_kept, leaves, strings, without
+from resume_hooks.redaction.json_lines import (
+    find_in_bytes,
+    find_in_line,
+    folder_of,
+    is_kept,
+    leaves,
+    strings,
+    without,
+)
 from resume_hooks.redaction.texts import Secret, suspects
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
@@ -48,7 +56,13 @@ class Cleaned(NamedTuple):
 class Cleaner:
     """Takes out the known ``literals`` and, if ``scanning``, the secrets of these ``kinds`` (empty: of all kinds)."""
 
-    def __init__(self, kinds: Collection[str] = (), literals: Literals | None = None, *, scanning: bool = True) -> None:
+    def __init__(
+        self,
+        kinds: Collection[str] = (),
+        literals: Literals | None = None,
+        *,
+        scanning: bool = True,
+    ) -> None:
         self._kinds = frozenset(kinds)
         self._literals = literals or Literals({})
         self._scanning = scanning
@@ -83,12 +97,17 @@ class Cleaner:
         """Whether the name of a record's folder holds a secret of a wanted kind, which stays there."""
         if not self._scanning or folder == self._clean_folder:
             return False
-        is_found = any(not self._kinds or secret.kind in self._kinds for secret in find_in_bytes(folder))
+        is_found = any(
+            not self._kinds or secret.kind in self._kinds for secret in find_in_bytes(folder)
+        )
         self._clean_folder = self._clean_folder if is_found else folder
         return is_found
 
     def clean_text(self, raw: bytes) -> Cleaned:
-        """A cleaned text, in which a secret may span several lines; binary bytes are returned as they are."""
+        """A cleaned text, in which a secret may span several lines.
+
+        Binary bytes are returned as they are.
+        """
         found: list[RemovedSecret] = []
 
         def once(each: bytes) -> bytes:
@@ -98,13 +117,17 @@ class Cleaner:
 
     def clean_words(self, text: str) -> str:
         """A text of our own making, such as a title, without secrets."""
-        return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode("utf-8", "surrogatepass")
+        return self.clean_text(text.encode("utf-8", "surrogatepass")).raw.decode(
+            "utf-8", "surrogatepass"
+        )
 
     def is_secret_thought(self, block: Record, found: list[RemovedSecret]) -> bool:
         """Whether a block is thinking that holds a secret; its secrets are added to ``found``."""
         if block.get("type") != records.THINKING:
             return False
-        held = self.clean_text(records.string(block, "thinking").encode("utf-8", "surrogatepass")).found
+        held = self.clean_text(
+            records.string(block, "thinking").encode("utf-8", "surrogatepass")
+        ).found
         found += held
         return bool(held)
 
@@ -130,7 +153,10 @@ class Cleaner:
         parts, place = [], 0
         for start, end in sorted([*places, *names.items()]):
             cleaned = self._remove_scanned(body[start:end], found)
-            parts += [body[place:start], _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned]
+            parts += [
+                body[place:start],
+                _MARK.sub(_NAME_MARK, cleaned) if start in names else cleaned,
+            ]
             place = end
         return b"".join([*parts, body[place:]])
 
@@ -144,17 +170,24 @@ class Cleaner:
             if string.start not in kept and self._may_hold(quoted):
                 cleaned = self._clean_string(quoted, found)
                 name = string.start in names
-                parts += [body[place : string.start - 1], _MARK.sub(_NAME_MARK, cleaned) if name else cleaned]
+                parts += [
+                    body[place : string.start - 1],
+                    _MARK.sub(_NAME_MARK, cleaned) if name else cleaned,
+                ]
                 place = string.end + 1
         return b"".join([*parts, body[place:]])
 
     def _remove_scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
         return self._remove_wanted(raw, find_in_bytes(raw), found) if self._scanning else raw
 
-    def _remove_wanted(self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]) -> bytes:
+    def _remove_wanted(
+        self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
+    ) -> bytes:
         """Bytes without those of these secrets that are of a wanted kind."""
         wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
-        found += [RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted]
+        found += [
+            RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted
+        ]
         return without(raw, _extend_to_words(raw, wanted)) if wanted else raw
 
     def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
@@ -185,7 +218,8 @@ class Cleaner:
     def _without_thoughts(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """The line without the thinking that holds a secret.
 
-        An answer that says nothing else becomes empty: all clients skip such an answer (2.1.42 to 2.1.329).
+        An answer that says nothing else becomes empty: all clients skip such an answer (2.1.42 to
+        2.1.329).
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
@@ -197,7 +231,11 @@ class Cleaner:
 
 def _spans_of_tool_names(body: bytes) -> dict[int, int]:
     """Start and end of each called tool's name, which may change: no client calls a tool by a name in a transcript."""
-    return {leaf.start: leaf.end for leaf in leaves(body) if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)}
+    return {
+        leaf.start: leaf.end
+        for leaf in leaves(body)
+        if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)
+    }
 
 
 def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:

@@ -1,7 +1,9 @@
-"""The findings of a scrub: every place that holds secrets, and whether it will be rewritten. Nothing is changed.
+"""The findings of a scrub: every place that holds secrets, and whether it will be rewritten.
 
-The secrets themselves are learned from the family's sessions, then looked for everywhere, also where the scanner would
-not recognise them.
+Nothing is changed.
+
+The secrets themselves are learned from the family's sessions, then looked for everywhere, also
+where the scanner would not recognise them.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
-from resume_hooks.parts.secrets.literals import NAMED, Literals, encoded_lines_of, is_telling, is_token
+from resume_hooks.parts.secrets.literals import (
+    NAMED,
+    Literals,
+    encoded_lines_of,
+    is_telling,
+    is_token,
+)
 from resume_hooks.parts.secrets.locations import (
     CHILD,
     CLIENT,
@@ -52,11 +60,19 @@ from resume_hooks.transcripts.head_tail import HeadTail
 HELD, REMOVED, LEFT, OUTSIDE = "held", "removed", "left", "outside"
 """The state of a place: nothing was done yet, all is gone, it still holds secrets, it was not asked for."""
 
-SETTINGS = (".claude.json", ".credentials.json", "settings.json", "settings.local.json", ".mcp.json")
+SETTINGS = (
+    ".claude.json",
+    ".credentials.json",
+    "settings.json",
+    "settings.local.json",
+    ".mcp.json",
+)
 """How the client's files of settings begin: a secret may stand there to be used."""
 
 
-STUCK = "It stands in an image, in a record's id, or in the folder's name: nothing was changed there."
+STUCK = (
+    "It stands in an image, in a record's id, or in the folder's name: nothing was changed there."
+)
 
 
 class LocationContents(NamedTuple):
@@ -67,9 +83,14 @@ class LocationContents(NamedTuple):
 
 
 def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
-    """The secrets that a place holds. OSError, or WriteFailed, which says why the place can't be read."""
+    """The secrets that a place holds.
+
+    OSError, or WriteFailed, which says why the place can't be read.
+    """
     if os.path.islink(place.path):
-        raise WriteFailed("It is a symbolic link, which is not followed", "Look at what is behind it by hand.")
+        raise WriteFailed(
+            "It is a symbolic link, which is not followed", "Look at what is behind it by hand."
+        )
     found: list[RemovedSecret] = []
     stuck = False
     for cleaned in _cleaned_contents(place, cleaner, where):
@@ -82,7 +103,8 @@ def _cleaned_contents(place: Location, cleaner: Cleaner, where: Where) -> Iterat
     kept = archived_at(place, where)
     if kept is None and place.kind == KEPT:
         raise WriteFailed(
-            manifest.why_unreadable(place.session_id, where) or "It has no note, or can't be listed",
+            manifest.why_unreadable(place.session_id, where)
+            or "It has no note, or can't be listed",
             "What it holds can't be told: update this resume-hooks, or move it away.",
         )
     if kept is not None:
@@ -96,7 +118,11 @@ def _cleaned_contents(place: Location, cleaner: Cleaner, where: Where) -> Iterat
 def _state_of_place(place: Location) -> object:
     """A value that differs after any change of a place."""
     found: list[object] = []
-    for path in [place.path, *regular_files_below(place.path)] if place.kind in {KEPT, TRASHED} else [place.path]:
+    for path in (
+        [place.path, *regular_files_below(place.path)]
+        if place.kind in {KEPT, TRASHED}
+        else [place.path]
+    ):
         found.append(path)
         with contextlib.suppress(OSError):
             status = os.lstat(path)
@@ -127,9 +153,10 @@ class Holding(NamedTuple):
 class ScrubFindings:
     """The findings. ``scanner`` takes out all secrets, ``known`` only the ``values`` known from the family.
 
-    ``relations`` cover every session that was ever seen to be of the family. ``clean`` are the places that held
-    nothing, with their state: they are not read again until it changes. ``title`` is the session's, without known
-    secrets. ``short`` secrets could be any word: only the scanner finds them.
+    ``relations`` cover every session that was ever seen to be of the family. ``clean`` are the
+    places that held nothing, with their state: they are not read again until it changes. ``title``
+    is the session's, without known secrets. ``short`` secrets could be any word: only the scanner
+    finds them.
     """
 
     session: SessionFile
@@ -152,7 +179,11 @@ class ScrubFindings:
 
     def cleaner_of(self, place: Location) -> Cleaner:
         """The cleaner for a place: the family's own files are scanned, too."""
-        return self.scanner if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP else self.known
+        return (
+            self.scanner
+            if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP
+            else self.known
+        )
 
 
 def look_everywhere(
@@ -163,7 +194,10 @@ def look_everywhere(
     named: Mapping[str, str] | None = None,
     wanted: ScrubReach = ScrubReach(),  # noqa: B008 - a value that nobody can change
 ) -> ScrubFindings:
-    """Look at every place. ``named`` are the user's secrets, with their kind; empty ``kinds``: all kinds."""
+    """Look at every place. ``named`` are the user's secrets, with their kind.
+
+    Empty ``kinds``: all kinds.
+    """
     values = named or {}
     cleaner = Cleaner(kinds, Literals(values))
     nothing = ScrubFindings(session, kinds, wanted, {}, values, {}, (), cleaner, cleaner, "", "")
@@ -178,11 +212,19 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     session, wanted = before.session, before.wanted
     relations = {**relations_of_family(session, where), **before.relations}
     places = places_of_sessions(relations, where)
-    if not is_archived_copy(session.path, where) and all(place.path != session.path for place in places):
-        places.append(Location(TRANSCRIPT, session.path, session.session_id, OWN))  # a file that lies elsewhere
+    if not is_archived_copy(session.path, where) and all(
+        place.path != session.path for place in places
+    ):
+        places.append(
+            Location(TRANSCRIPT, session.path, session.session_id, OWN)
+        )  # a file that lies elsewhere
     values, short = dict(before.values), set(before.short)
     for place in places:
-        if place.relation != OTHER and is_reached(place.relation, wanted) and place.kind not in {FILE_BACKUP, READABLE}:
+        if (
+            place.relation != OTHER
+            and is_reached(place.relation, wanted)
+            and place.kind not in {FILE_BACKUP, READABLE}
+        ):
             held: tuple[RemovedSecret, ...] = ()
             if before.clean.get(place) != _state_of_place(place):
                 with contextlib.suppress(OSError, ResumeHooksError):
@@ -190,7 +232,9 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
             values |= _searchable(held)
             short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}
-    literals = Literals(texts, {value: kind for value, kind in values.items() if value not in texts})
+    literals = Literals(
+        texts, {value: kind for value, kind in values.items() if value not in texts}
+    )
     found = replace(
         before,
         relations=relations,
@@ -209,14 +253,21 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     ]
     rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
     # Another agent's session is looked at in a copy; people find it where the original is.
-    rows = [row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows]
+    rows = [
+        row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows
+    ]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), open="")
     if session.agent != NAME:
         why = agent_of(session, where).why_open(session)
     else:
         why = "" if is_archived_copy(session.path, where) else clients.why_open(session)
-    return replace(found, rows=tuple(rows), open=why, title=found.known.clean_words(HeadTail(session.path).title))
+    return replace(
+        found,
+        rows=tuple(rows),
+        open=why,
+        title=found.known.clean_words(HeadTail(session.path).title),
+    )
 
 
 def is_reached(relation: str, wanted: ScrubReach) -> bool:
@@ -234,7 +285,9 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     return told
 
 
-def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clients) -> Holding | None:
+def _holding(
+    place: Location, found: ScrubFindings, where: Where, clients: Clients
+) -> Holding | None:
     """A place that holds secrets, or can't be read; None for any other."""
     state, wanted = _state_of_place(place), found.wanted
     if found.clean.get(place) == state:
@@ -244,8 +297,14 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(place.path):
             return None
-        why = error.strerror or str(error) if isinstance(error, OSError) else f"{error.message}. {error.remedy}"
-        outside = _why_outside(place, wanted._replace(others=True))  # another's counts only if that is known
+        why = (
+            error.strerror or str(error)
+            if isinstance(error, OSError)
+            else f"{error.message}. {error.remedy}"
+        )
+        outside = _why_outside(
+            place, wanted._replace(others=True)
+        )  # another's counts only if that is known
         said = f"It could not be looked at: {why.rstrip('.')}. {outside}".strip()
         return Holding(place, {}, OUTSIDE if outside else LEFT, said)
     if not held.found and not held.stuck and place.kind != INDEXED:
@@ -259,7 +318,10 @@ def _holding(place: Location, found: ScrubFindings, where: Where, clients: Clien
             status = os.stat(place.path)
             file = SessionFile(place.session_id, place.path, status.st_mtime, status.st_size)
             if reason := clients.why_open(file):
-                why = f"It may be open: {reason}. When it is not: resume-hooks scrub {place.session_id} --in-place"
+                why = (
+                    f"It may be open: {reason}. When it is not: resume-hooks scrub "
+                    f"{place.session_id} --in-place"
+                )
                 return Holding(place, kinds, LEFT, why)
     stuck = held.stuck and not held.found
     return Holding(place, kinds, LEFT if stuck else HELD, STUCK if stuck else "")
@@ -280,5 +342,8 @@ def _why_outside(place: Location, wanted: ScrubReach) -> str:
     if asked is not None and not asked[0]:
         return asked[1]
     if not is_reached(place.relation, wanted):
-        return {PARENT: "The session came from it: --lineage.", OTHER: "Another session: --everywhere."}[place.relation]
+        return {
+            PARENT: "The session came from it: --lineage.",
+            OTHER: "Another session: --everywhere.",
+        }[place.relation]
     return ""

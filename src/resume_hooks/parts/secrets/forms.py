@@ -22,7 +22,9 @@ class SecretsList(Strict):
         Annotated[
             Leak,
             Like(
-                place="transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note",
+                place=(
+                    "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note"
+                ),
                 session_id="empty where the place belongs to no session",
                 reference="the record as read takes it; empty where it can't",
                 line="0-based; of what the vault or a whole text holds, counted from its start",
@@ -46,16 +48,23 @@ class ScrubPlace(Strict):
     """A place that holds, or held, secrets; never their text."""
 
     kind: str = holding(
-        lambda row: row.place.kind, "transcript, sub-agent, sidecar, backup, trash, vault, index, client ..."
+        lambda row: row.place.kind,
+        "transcript, sub-agent, sidecar, backup, trash, vault, index, client ...",
     )
     path: str = holding(lambda row: row.place.path)
-    session_id: str = holding(lambda row: row.place.session_id, "the session that it is of; empty for none")
+    session_id: str = holding(
+        lambda row: row.place.session_id, "the session that it is of; empty for none"
+    )
     relation: str = holding(
-        lambda row: row.place.relation, "how that session stands to the scrubbed one: own, child, parent, other"
+        lambda row: row.place.relation,
+        "how that session stands to the scrubbed one: own, child, parent, other",
     )
     secrets: dict[str, int] = holding(lambda row: row.kinds, "how many, by kind")
     state: Literal["held", "removed", "left", "outside"] = Field(
-        description="held: nothing was done; left: it could not be done; outside: not asked for, why says how to"
+        description=(
+            "held: nothing was done; left: it could not be done; outside: not asked for, why "
+            "says how to"
+        )
     )
     why: str
 
@@ -69,7 +78,9 @@ class Scrubbed(Strict):
     written: bool
     open: str = Field(description="why the session counts as open; empty where it does not")
     places: list[ScrubPlace] = Field(description="in the order in which they are dealt with")
-    receipt: ReceiptForm | None = Field(description="of the child; null in place, and where nothing was found")
+    receipt: ReceiptForm | None = Field(
+        description="of the child; null in place, and where nothing was found"
+    )
 
 
 class ScrubForm(RootModel[Scrubbed | SecretsList]):

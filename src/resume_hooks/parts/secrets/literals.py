@@ -1,7 +1,8 @@
 """Known secrets wherever they stand: as they are, and in the forms that JSON, addresses and base64 give them.
 
-The scanner recognises a secret by its looks and the words before it, which the same text may lack elsewhere. So a
-secret that was found once is looked for as text, unless it is short or could be any word.
+The scanner recognises a secret by its looks and the words before it, which the same text may lack
+elsewhere. So a secret that was found once is looked for as text, unless it is short or could be any
+word.
 """
 
 from __future__ import annotations
@@ -39,13 +40,19 @@ FEW = 64
 """Up to so many forms, bytes are searched for each in turn, which is fastest where none of them stands."""
 
 HEAD = 6
-"""Characters at the beginning of a form by which all forms are looked for at once; no form is shorter."""
+"""Characters at the beginning of a form by which all forms are looked for at once.
+
+No form is shorter.
+"""
 
 LEAST_CORE = 8
 """Characters of base64 that can only be a part of the secret."""
 
 CUT_AT = 0.6
-"""The least share of a secret at the end of a title or preview that was cut short; at least ``LEAST_LEFT``."""
+"""The least share of a secret at the end of a title or preview that was cut short.
+
+At least ``LEAST_LEFT``.
+"""
 
 LEAST_LEFT = 20
 
@@ -74,24 +81,35 @@ def placeholder_of_secret(kind: str) -> str:
 
 
 def parse_named_secrets(given: bytes) -> dict[str, str]:
-    """The user's secrets, one per line, with their kind; the lines of a private key count as one secret, too.
+    """The user's secrets, one per line, with their kind.
+
+    The lines of a private key count as one secret, too.
 
     UsageError for one that can't be looked for; no message holds any part of it.
     """
     if len(given) > LONGEST_NAMED:
-        raise UsageError(f"What was given is longer than {LONGEST_NAMED:,} bytes", "Give the secrets alone.")
+        raise UsageError(
+            f"What was given is longer than {LONGEST_NAMED:,} bytes", "Give the secrets alone."
+        )
     try:
         text = given.decode().replace("\r\n", "\n").strip("\n")
     except UnicodeDecodeError as error:
-        raise UsageError("What was given is not text in UTF-8", "Give the secrets as text, one a line.") from error
+        raise UsageError(
+            "What was given is not text in UTF-8", "Give the secrets as text, one a line."
+        ) from error
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if not lines:
-        raise UsageError("No secret was given", "Write one a line to --secret-stdin, from a file or a prompt.")
+        raise UsageError(
+            "No secret was given", "Write one a line to --secret-stdin, from a file or a prompt."
+        )
     if len(lines) > MOST_NAMED:
         raise UsageError(f"More than {MOST_NAMED} secrets were given", "Give fewer at a time.")
     if any(len(line) < SHORTEST_NAMED for line in lines):
         raise UsageError(
-            f"A secret that was given has fewer than {SHORTEST_NAMED} characters: it would be found everywhere",
+            (
+                f"A secret that was given has fewer than {SHORTEST_NAMED} characters: it "
+                "would be found everywhere"
+            ),
             "Give the whole of it, one secret a line.",
         )
     whole = [text] if len(lines) > 1 and text.startswith("-----BEGIN ") else []
@@ -108,7 +126,11 @@ def is_telling(value: str) -> bool:
 
 def is_token(value: str) -> bool:
     """Whether a short found secret is more than a plain word, and looked for as a whole token."""
-    if not SHORTEST_TOKEN <= len(value) < SHORTEST or _MARK.search(value) or any(sign.isspace() for sign in value):
+    if (
+        not SHORTEST_TOKEN <= len(value) < SHORTEST
+        or _MARK.search(value)
+        or any(sign.isspace() for sign in value)
+    ):
         return False
     lettered = any(sign.isalpha() for sign in value)
     return lettered and any(not sign.isalpha() and sign not in _DULL_SIGNS for sign in value)
@@ -118,7 +140,11 @@ def encoded_lines_of(value: str) -> Iterator[str]:
     """The lines of the encoded body of a multi-line secret: each discloses a part of it."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
-        yield from (line for line in map(str.strip, lines) if _ENCODED_LINE.fullmatch(line) and is_telling(line))
+        yield from (
+            line
+            for line in map(str.strip, lines)
+            if _ENCODED_LINE.fullmatch(line) and is_telling(line)
+        )
 
 
 def written_forms_of(value: str) -> Iterator[str]:
@@ -141,8 +167,9 @@ def written_forms_of(value: str) -> Iterator[str]:
 class _Form(NamedTuple):
     """A text that a secret may be written as.
 
-    ``rest`` is what follows it in the whole secret, where the text is only its beginning; ``goes_on``: the letters and
-    digits behind it belong to it, since a rule may see only a part of a word; ``alone``: it counts as a whole token.
+    ``rest`` is what follows it in the whole secret, where the text is only its beginning;
+    ``goes_on``: the letters and digits behind it belong to it, since a rule may see only a part of
+    a word; ``alone``: it counts as a whole token.
     """
 
     text: str
@@ -173,7 +200,9 @@ class Literals:
         known = list(_forms_of_secrets(values))
         for value, kind in (tokens or {}).items():
             percent = quote(value.encode("utf-8", "replace"), safe="")
-            known += (_Form(text, kind, alone=True) for text in (value, *_json_forms(value), percent))
+            known += (
+                _Form(text, kind, alone=True) for text in (value, *_json_forms(value), percent)
+            )
         forms = {form.text: form for form in reversed(known)}
         self._forms: dict[str, list[_Form]] = {}
         for form in sorted(forms.values(), key=lambda form: -len(form.text)):
@@ -206,9 +235,12 @@ class Literals:
         return "".join([*parts, text[place:]]), kinds
 
     def _places_of_forms(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Start, end and kind of each form; of those at one place the longest; no form within a placeholder.
+        """Start, end and kind of each form; of those at one place the longest.
 
-        However many forms there are, each place is looked at once, and compared with those that begin as it does.
+        No form within a placeholder.
+
+        However many forms there are, each place is looked at once, and compared with those that
+        begin as it does.
         """
         place = 0
         while head := self._heads.search(text, place):
@@ -243,7 +275,10 @@ def _prefix_pattern(texts: Iterable[str]) -> str:
 
 
 def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
-    rows = [re.escape(sign) + (_pattern_of_branches(below) if below else "") for sign, below in tree.items()]
+    rows = [
+        re.escape(sign) + (_pattern_of_branches(below) if below else "")
+        for sign, below in tree.items()
+    ]
     return rows[0] if len(rows) == 1 else f"(?:{'|'.join(rows)})"
 
 

@@ -1,9 +1,12 @@
-"""The places where secrets of a session can lie, and their contents, piece by piece. Nothing is written here.
+"""The places where secrets of a session can lie, and their contents, piece by piece.
+
+Nothing is written here.
 
 Places are its own files, copies of them, the files of its parents and children, and others.
 
-Files that the client and the user keep elsewhere are looked at, too, but changed only on request. A child holds its
-parent's own records. Deleted sessions count, too: the vault or the trash may still hold them.
+Files that the client and the user keep elsewhere are looked at, too, but changed only on request. A
+child holds its parent's own records. Deleted sessions count, too: the vault or the trash may still
+hold them.
 """
 
 from __future__ import annotations
@@ -40,7 +43,14 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.lines import read_lines
 
 TRANSCRIPT, SUBAGENT, SIDECAR, COPY = "transcript", "sub-agent", "sidecar", "copy"
-BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = "backup", "trash", "vault", "unpacked", "note", "index"
+BACKUP, TRASHED, KEPT, READABLE, NOTE, INDEXED = (
+    "backup",
+    "trash",
+    "vault",
+    "unpacked",
+    "note",
+    "index",
+)
 FILE_BACKUP, DOCUMENT, CLIENT = "file backup", "document", "client"
 
 OWN, CHILD, PARENT, OTHER = "own", "child", "parent", "other"
@@ -58,17 +68,24 @@ _ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_FILES = 200_000
 """Most files that are looked at below one folder."""
 
-_ELSEWHERE = frozenset({"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"})
+_ELSEWHERE = frozenset(
+    {"projects", HISTORY, "plugins", "sessions", "local", "node_modules", ".git"}
+)
 """Folders of the config home without any conversation, or that are looked at session by session."""
 
-_OUR_OWN = frozenset({VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"})
-_NO_NOTES = frozenset({SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))})
+_OUR_OWN = frozenset(
+    {VAULT, UNPACKED, COPIES, WORDS, TRASH, backups.FOLDER, held_links.FOLDER, "plugin"}
+)
+_NO_NOTES = frozenset(
+    {SETTINGS, INDEX, *(f"{INDEX}{ending}" for ending in ("-wal", "-shm", "-journal", ".lock"))}
+)
 
 
 class Location(NamedTuple):
     """A file, or a session's folder in the vault or the trash; ``session_id`` is "" for none.
 
-    A folder that can't be listed, or is a link, which is not followed, is one place for all that may be in it.
+    A folder that can't be listed, or is a link, which is not followed, is one place for all that
+    may be in it.
     """
 
     kind: str
@@ -80,8 +97,8 @@ class Location(NamedTuple):
 def places_of_sessions(relations: Mapping[str, str], where: Where) -> list[Location]:
     """Every place of every session; ``relations`` are those of sessions to the one that was named, by id.
 
-    In the order of a purge, the named session's own transcript last: as long as it holds the secrets, they can be
-    learned from it.
+    In the order of a purge, the named session's own transcript last: as long as it holds the
+    secrets, they can be learned from it.
     """
     found = [
         place._replace(relation=relations.get(place.session_id, place.relation or OTHER))
@@ -95,7 +112,8 @@ def places_of_notes(where: Where) -> Iterator[Location]:
     """Other files of our state folder: notes of one hook for another, logs, and the index."""
     home = where.state
     for path in regular_files_below(
-        home, lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN
+        home,
+        lambda folder: os.path.dirname(folder) == home and os.path.basename(folder) in _OUR_OWN,
     ):
         if os.path.basename(path) not in _NO_NOTES:
             yield Location(NOTE, path)
@@ -114,11 +132,13 @@ def places_of_client_files(where: Where) -> Iterator[Location]:
         yield Location(CLIENT, path)
 
 
-def regular_files_below(folder: str, left_out: Callable[[str], bool] = lambda _: False) -> Iterator[str]:
+def regular_files_below(
+    folder: str, left_out: Callable[[str], bool] = lambda _: False
+) -> Iterator[str]:
     """The regular files below a folder, in the order of their names; no link is followed.
 
-    A folder that can't be listed, or has too many files below it, is given itself, and so is a file without a known
-    state: reading them fails.
+    A folder that can't be listed, or has too many files below it, is given itself, and so is a file
+    without a known state: reading them fails.
     """
     if os.path.islink(folder):
         return
@@ -134,7 +154,11 @@ def regular_files_below(folder: str, left_out: Callable[[str], bool] = lambda _:
                     yield folder
                     return
                 yield path
-    yield from (error.filename for error in closed if not isinstance(error, FileNotFoundError | NotADirectoryError))
+    yield from (
+        error.filename
+        for error in closed
+        if not isinstance(error, FileNotFoundError | NotADirectoryError)
+    )
 
 
 def _may_be_file(path: str) -> bool:
@@ -161,14 +185,27 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, _id_below(home, path))
     for path in held_links.apart(where):
-        session_id = _ID.search(os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2])
-        yield Location(BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else "")
-    home, deleted = os.path.join(where.state, TRASH), {entry.folder for entry in trash.all_deleted(where)}
+        session_id = _ID.search(
+            os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2]
+        )
+        yield Location(
+            BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else ""
+        )
+    home, deleted = (
+        os.path.join(where.state, TRASH),
+        {entry.folder for entry in trash.all_deleted(where)},
+    )
     yield from (Location(TRASHED, path, _id_below(home, path)) for path in deleted)
-    for path in _files_of_ours(home, deleted):  # whose it is nothing can tell: it counts as one that came from ours
+    for path in _files_of_ours(
+        home, deleted
+    ):  # whose it is nothing can tell: it counts as one that came from ours
         yield Location(TRASHED, path, _id_below(home, path), CHILD)
-    yield from (Location(KEPT, kept.folder, kept.session_id) for kept in manifest.all_archived(where))
-    yield from (Location(KEPT, path, _id_below(vault(where), path)) for path in manifest.unreadable(where))
+    yield from (
+        Location(KEPT, kept.folder, kept.session_id) for kept in manifest.all_archived(where)
+    )
+    yield from (
+        Location(KEPT, path, _id_below(vault(where), path)) for path in manifest.unreadable(where)
+    )
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
@@ -184,7 +221,9 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
             first, *deeper = os.path.relpath(path, folder).split(os.sep)
             last = deeper[-1] if deeper else first
             if first.startswith(PREFIX):  # a sub-agent of an old client, or its note
-                session_id = owning_session(path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING)
+                session_id = owning_session(
+                    path.removesuffix(".meta.json").removesuffix(ENDING) + ENDING
+                )
             else:
                 named = _ID.search(first)
                 session_id = named[0] if named else ""
@@ -217,7 +256,9 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
     with contextlib.suppress(SessionNotFound):  # gone since it was named
         above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
     own = session.session_id
-    found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {own: OWN}
+    found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {
+        own: OWN
+    }
     # Also those that only our links, the vault or the trash tell of.
     pairs = [(link.parent_id, link.child_id) for link in read_links(where)]
     gone = (*manifest.all_archived(where), *trash.all_deleted(where))
@@ -234,8 +275,8 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
 def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
     """The documents that parts wrote for people about a session, in its project or elsewhere.
 
-    The question ``documents of a session`` is given the session and where things are; its answers are pairs of a
-    folder and the ending of its documents' names.
+    The question ``documents of a session`` is given the session and where things are; its answers
+    are pairs of a folder and the ending of its documents' names.
     """
     for answer in seam.answers("documents of a session"):
         for place, ending in answer(session, where):
@@ -258,7 +299,10 @@ class Piece(NamedTuple):
 
 
 def archived_at(place: Location, where: Where) -> ArchivedSession | None:
-    """The archived session at a place of the vault or the trash; None for a file, and for one that can't be read."""
+    """The archived session at a place of the vault or the trash.
+
+    None for a file, and for one that can't be read.
+    """
     if place.kind == TRASHED:
         return trash.entry_in(place.path, where)
     return manifest.find(place.session_id, where) if place.kind == KEPT else None

@@ -1,12 +1,12 @@
 """A purge: secrets taken out of every place that holds them, one place after the other, each whole or not at all.
 
-The session's own transcript comes last. Until then the secrets can be learned from it, so that running an interrupted
-purge again finishes it. Children and copies that others made meanwhile are looked for once the transcript holds no
-secret any more: from there on nobody can make more.
+The session's own transcript comes last. Until then the secrets can be learned from it, so that
+running an interrupted purge again finishes it. Children and copies that others made meanwhile are
+looked for once the transcript holds no secret any more: from there on nobody can make more.
 
-A file is rewritten as a trim in place does it: checked as read back, a new one, so that no hard link to the old is
-changed. The copy for the comparison lies in a folder of its own and is removed in any case: if the scrub is killed, the
-next one sweeps it.
+A file is rewritten as a trim in place does it: checked as read back, a new one, so that no hard
+link to the old is changed. The copy for the comparison lies in a folder of its own and is removed
+in any case: if the scrub is killed, the next one sweeps it.
 """
 
 from __future__ import annotations
@@ -60,16 +60,22 @@ ROUNDS = 5
 """Most rounds of looking for copies that others made meanwhile."""
 
 FOLDER = "scrub"
-"""The folder in the state folder for copies of files that are being rewritten; it exists only meanwhile."""
+"""The folder in the state folder for copies of files that are being rewritten.
+
+It exists only meanwhile.
+"""
 
 AGAIN = "Run the command once more."
 CAME = "It appeared while the others were rewritten. Run the command again."
 
 
 def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Take the secrets out of every place that is to be changed; returns each with its new state, in the same order.
+    """Take the secrets out of every place that is to be changed.
 
-    A place that can't be changed says why; all others are changed. Nobody may be at the session: see ``found.open``.
+    Returns each with its new state, in the same order.
+
+    A place that can't be changed says why; all others are changed. Nobody may be at the session:
+    see ``found.open``.
     """
     done: dict[Location, Holding] = {}
     order: dict[Location, None] = {}
@@ -77,7 +83,10 @@ def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
         order |= dict.fromkeys(row.place for row in found.rows)
         rows = sorted(  # the index after the files that it was made of, the own transcript last
             found.rows,
-            key=lambda row: ((row.place.kind, row.place.relation) == (TRANSCRIPT, OWN), row.place.kind == INDEXED),
+            key=lambda row: (
+                (row.place.kind, row.place.relation) == (TRANSCRIPT, OWN),
+                row.place.kind == INDEXED,
+            ),
         )
         for row in rows:
             if _is_due(row, done):
@@ -87,8 +96,12 @@ def purge_secrets(found: ScrubFindings, where: Where) -> list[Holding]:
         if found.open or not any(_is_due(row, done) for row in found.places_to_change):
             break
     last = {row.place: row for row in (*found.rows, *busy)}
-    final = (_final_holding(done.get(place), last.get(place)) for place in order | dict.fromkeys(last))
-    return [_rebuild_index(row, where) if row.place.kind == INDEXED else row for row in final if row]
+    final = (
+        _final_holding(done.get(place), last.get(place)) for place in order | dict.fromkeys(last)
+    )
+    return [
+        _rebuild_index(row, where) if row.place.kind == INDEXED else row for row in final if row
+    ]
 
 
 def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
@@ -97,7 +110,10 @@ def _is_due(row: Holding, done: Mapping[Location, Holding]) -> bool:
 
 
 def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
-    """Wait for other processes that archive one of the sessions unscrubbed; returns those that take too long."""
+    """Wait for other processes that archive one of the sessions unscrubbed.
+
+    Returns those that take too long.
+    """
     seen: set[str] = set()
     busy = []
     for place in (row.place for row in found.rows if row.state == HELD):
@@ -115,7 +131,10 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
 
 
 def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None:
-    """The final state of a place, by its rewriting and by the last look; None if nothing is there now."""
+    """The final state of a place, by its rewriting and by the last look.
+
+    None if nothing is there now.
+    """
     if done is not None and done.state == LEFT:
         return done
     if last is None or last.place.kind == INDEXED:
@@ -148,16 +167,25 @@ def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
     except OSError as error:
-        return row._replace(state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}.")
+        return row._replace(
+            state=LEFT, why=f"{error.filename or row.place.path}: {error.strerror or error}."
+        )
     if left is not None and left.found:
         return row._replace(state=LEFT, why="It still holds secrets. Run the command again.")
-    return row._replace(state=LEFT, why=STUCK) if left is not None and left.stuck else row._replace(state=REMOVED)
+    return (
+        row._replace(state=LEFT, why=STUCK)
+        if left is not None and left.stuck
+        else row._replace(state=REMOVED)
+    )
 
 
 def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
     if kept := archived_at(place, where):
         rewrite.rewrite(
-            kept, lambda line: cleaner.clean_record(line).raw, where, text=lambda text: cleaner.clean_text(text).raw
+            kept,
+            lambda line: cleaner.clean_record(line).raw,
+            where,
+            text=lambda text: cleaner.clean_text(text).raw,
         )
     elif place.kind == READABLE and place.session_id:
         removal.discard(os.path.join(unpacked(where), place.session_id), where.state)
@@ -176,7 +204,10 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
 
 
 def _rebuild_index(row: Holding, where: Where) -> Holding:
-    """Rebuild the index from the files as they are now; a search may have built one from the former files."""
+    """Rebuild the index from the files as they are now.
+
+    A search may have built one from the former files.
+    """
     if row.state == LEFT:
         return row
     try:
@@ -206,7 +237,9 @@ def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
             removal.remove_empty(folder, where.state)
 
 
-def _write_scrubbed(place: Location, original: int, copy: str, cleaner: Cleaner, where: Where) -> None:
+def _write_scrubbed(
+    place: Location, original: int, copy: str, cleaner: Cleaner, where: Where
+) -> None:
     lines = is_lines(place.path)
     if not cleaner.finds_in(copy, lines=lines):
         return
@@ -221,4 +254,6 @@ def _write_scrubbed(place: Location, original: int, copy: str, cleaner: Cleaner,
     release(place.path, where)  # our link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
-        raise WriteFailed(f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN)
+        raise WriteFailed(
+            f"{place.path} was written to while it was rewritten, and holds secrets again", AGAIN
+        )

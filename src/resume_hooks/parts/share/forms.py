@@ -21,7 +21,9 @@ class ExportForm(Strict):
     sha256: str = Field(description="digest of the document, in hex")
     sessions: list[str] = Field(description="ids of the sessions in it, oldest first")
     turns: int = Field(description="turns that are in it; 0 for a bundle")
-    redacted: dict[str, int] | None = Field(description="secrets that were taken out, by kind; null with --no-redact")
+    redacted: dict[str, int] | None = Field(
+        description="secrets that were taken out, by kind; null with --no-redact"
+    )
     images: int = Field(description="images that are in it; nobody looked into them for secrets")
     cut: int = Field(description="texts that were cut for their length, each with a notice")
 
@@ -29,9 +31,13 @@ class ExportForm(Strict):
 class ShareForm(ExportForm):
     """The receipt of a share: its page, and the bundle in it."""
 
-    redacted: dict[str, int] = Field(description="secrets that were taken out of the bundle, by kind")
+    redacted: dict[str, int] = Field(
+        description="secrets that were taken out of the bundle, by kind"
+    )
     folders: int = Field(description="places where a home folder was replaced")
-    images: int = Field(description="images and files that are not text; nobody looked into them for secrets")
+    images: int = Field(
+        description="images and files that are not text; nobody looked into them for secrets"
+    )
     packed: int = Field(description="bytes of the bundle, packed")
 
 
@@ -48,9 +54,13 @@ class ImportFacts(Strict):
     lines: int
     damaged: int = Field(description="lines that hold no record")
     records: int = Field(description="records of the conversation that were taken over")
-    hidden: int = Field(description="those of them that the model reads and the screen does not show")
+    hidden: int = Field(
+        description="those of them that the model reads and the screen does not show"
+    )
     existing: str | None = Field(
-        description="the session that was imported from the same bytes before; then no new one is made"
+        description=(
+            "the session that was imported from the same bytes before; then no new one is made"
+        )
     )
 
 
@@ -60,7 +70,9 @@ class BundleRow(Strict):
     session_id: str = Field(description="its id here; empty in a dry run, which makes none")
     was: str = came(lambda each: each.head.session_id, "its id where it comes from")
     title: str = came(lambda each: each.receipt.title)
-    parent_was: str = came(lambda each: each.head.parent_session_id, 'the id of its parent there, "" for none')
+    parent_was: str = came(
+        lambda each: each.head.parent_session_id, 'the id of its parent there, "" for none'
+    )
     existing: bool = Field(description="the same was here before, so none was made")
     files: int = Field(description="large outputs and sub-agents' files that came along")
 

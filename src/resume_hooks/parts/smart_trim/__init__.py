@@ -6,7 +6,12 @@ from resume_hooks.part import Answer, Option, Part, Way
 
 PART = Part(
     options=(
-        Option("trim", ("--smart",), "Let a model choose what the work does not need any more.", "verbs:smart_trim"),
+        Option(
+            "trim",
+            ("--smart",),
+            "Let a model choose what the work does not need any more.",
+            "verbs:smart_trim",
+        ),
         Option(
             "trim",
             ("-p", "--prompt"),
@@ -21,7 +26,13 @@ PART = Part(
             "verbs:require_smart",
             is_flag=False,
         ),
-        Option("trim", ("--timeout",), "With --smart: seconds for all of it.", "verbs:require_smart", is_flag=False),
+        Option(
+            "trim",
+            ("--timeout",),
+            "With --smart: seconds for all of it.",
+            "verbs:require_smart",
+            is_flag=False,
+        ),
         Option(
             "trim",
             ("--plan",),
@@ -37,7 +48,9 @@ PART = Part(
     ),
     ways=(
         Way(
-            "trim --smart", "a copy without the contents that {model} finds unneeded; asking it costs tokens", "handoff"
+            "trim --smart",
+            "a copy without the contents that {model} finds unneeded; asking it costs tokens",
+            "handoff",
         ),
     ),
 )

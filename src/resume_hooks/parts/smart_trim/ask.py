@@ -1,7 +1,7 @@
 """Ask a model which contents of an offer can go, in as many calls as it takes, and keep its valid choices.
 
-Invariant: a choice counts once, and only for a number that was in the text of that very call. Every foreign line of a
-text is indented, so that it can't pass for such a number.
+Invariant: a choice counts once, and only for a number that was in the text of that very call. Every
+foreign line of a text is indented, so that it can't pass for such a number.
 """
 
 from __future__ import annotations
@@ -20,11 +20,15 @@ from resume_hooks.reading.char_budget import fit_ends, indent_text
 from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
-MAX_CHARACTERS = 60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
+MAX_CHARACTERS = (
+    60_000  # of the contents in one part, some 17,000 tokens: small models choose worse among more
+)
 MAX_PIECES = 60  # contents in one part: each that is chosen takes some 60 tokens of the answer
 OUTLINE = 8_000  # characters of the outline, which every part has
 ENDING = 1_500  # characters of the last prompt and of the last answer
-SUMMARY = 3_000  # characters of a compaction's summary, which is all that stands for the turns before it
+SUMMARY = (
+    3_000  # characters of a compaction's summary, which is all that stands for the turns before it
+)
 WORDS = 200  # characters of any other message
 TARGET = 160  # characters of a content's file or command
 BETWEEN = 3  # messages shown right before a content, at most
@@ -60,28 +64,43 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
     messages = list(_messages_of_offer(offer))
     rows = [_message_text(row) for row in messages if row.who != ASSISTANT]
     outline = fit_ends(
-        f"OUTLINE of the conversation, {plural(scanned.context.tokens, 'token')}, in the user's words:",
+        (
+            f"OUTLINE of the conversation, {plural(scanned.context.tokens, 'token')}, in the "
+            "user's words:"
+        ),
         rows,
         OUTLINE,
         lambda first, last: f"... {last - first + 1} turns are left out",
     )
-    opening = "\n".join([outline, _text_of_ending(scanned), "", "PIECES, in order, with what was said between:"])
+    opening = "\n".join(
+        [outline, _text_of_ending(scanned), "", "PIECES, in order, with what was said between:"]
+    )
     done: list[PromptPart] = []
     blocks: list[str] = []
     numbers: list[int] = []
-    for candidate, block in zip(offer.candidates, _text_blocks_of_offer(offer, messages), strict=True):
-        if blocks and (len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_CHARACTERS):
+    for candidate, block in zip(
+        offer.candidates, _text_blocks_of_offer(offer, messages), strict=True
+    ):
+        if blocks and (
+            len(blocks) == MAX_PIECES or sum(map(len, blocks)) + len(block) > MAX_CHARACTERS
+        ):
             done.append(PromptPart("\n".join([opening, *blocks]), frozenset(numbers)))
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
-    return [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else done
+    return (
+        [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else done
+    )
 
 
 def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
     for said in offer.scanned.said():
         limit = SUMMARY if said.who == BEFORE else WORDS
-        words = said.first if said.who == USER else one_line(plain_line(said.first[: 10 * limit]), limit)
+        words = (
+            said.first
+            if said.who == USER
+            else one_line(plain_line(said.first[: 10 * limit]), limit)
+        )
         if words:
             yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
@@ -92,8 +111,17 @@ def _text_of_ending(scanned: Trimmable) -> str:
     for said in scanned.said():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
             text = said.text
-            last[said.who] = text if len(text) <= ENDING else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
-    told = [line for who in (USER, ASSISTANT) if who in last for line in (who, indent_text(plain(last[who])))]
+            last[said.who] = (
+                text
+                if len(text) <= ENDING
+                else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
+            )
+    told = [
+        line
+        for who in (USER, ASSISTANT)
+        if who in last
+        for line in (who, indent_text(plain(last[who])))
+    ]
     return "\n".join(["", "HOW IT ENDS (this stays as it is):", *told])
 
 
@@ -104,7 +132,9 @@ def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterato
         place = offer.material.places[candidate.piece.number]
         before = [row for row in waiting if row.place < place]
         waiting = waiting[len(before) :]
-        yield "\n".join([*(_message_text(row) for row in before[-BETWEEN:]), _candidate_text(candidate)])
+        yield "\n".join(
+            [*(_message_text(row) for row in before[-BETWEEN:]), _candidate_text(candidate)]
+        )
 
 
 def _message_text(row: _Message) -> str:
@@ -115,10 +145,14 @@ def _candidate_text(candidate: Candidate) -> str:
     """A content as the model sees it: number, description, size, notes, and its two ends."""
     piece = candidate.piece
     about = _ABOUT[piece.kind]
-    named = one_line(plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET)
+    named = one_line(
+        plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET
+    )
     characters = f"{piece.characters:,} characters, " if piece.characters else ""
     size = f"{characters}about {candidate.tokens:,} tokens"
-    head = " · ".join([f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes])
+    head = " · ".join(
+        [f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes]
+    )
     return f"{head}\n{indent_text(candidate.excerpt)}"
 
 
@@ -142,7 +176,8 @@ the user in at most 15 words. Choose nothing if nothing can go. Pieces that you 
 
 WISHES = "The user's own instructions, which count before all of this:"
 HINTED = (
-    "Where a note says that a piece was superseded, repeated or undone, it can go unless these instructions want it."
+    "Where a note says that a piece was superseded, repeated or undone, it can go unless "
+    "these instructions want it."
 )
 
 LEAST_COST = 0.0001  # US dollars; less is not mentioned
@@ -172,8 +207,13 @@ class ModelVerdicts(NamedTuple):
     spent: Spent = Spent()
 
 
-def ask_about_offer(model: Model, offer: Offer, instructions: str, limit: float, progress: Progress) -> ModelVerdicts:
-    """Ask about every part of the offer, within ``limit`` seconds in all. HeadlessFailed if one call fails."""
+def ask_about_offer(
+    model: Model, offer: Offer, instructions: str, limit: float, progress: Progress
+) -> ModelVerdicts:
+    """Ask about every part of the offer, within ``limit`` seconds in all.
+
+    HeadlessFailed if one call fails.
+    """
     shown, calls = parts_of_offer(offer), ModelCalls(model, limit, progress)
     verdicts: list[Verdict] = []
     unknown = twice = 0
@@ -182,7 +222,10 @@ def ask_about_offer(model: Model, offer: Offer, instructions: str, limit: float,
         for part, answer in zip(shown, calls.ask_all(tasks, len(shown), ModelAnswer), strict=True):
             known = [choice for choice in answer.choices if choice.number in part.numbers]
             first = {choice.number: choice for choice in reversed(known)}
-            verdicts += [verdict_of_model(offer, one.number, one.description, one.rationale) for one in first.values()]
+            verdicts += [
+                verdict_of_model(offer, one.number, one.description, one.rationale)
+                for one in first.values()
+            ]
             unknown += len(answer.choices) - len(known)
             twice += len(known) - len(first)
     except HeadlessFailed as error:
@@ -190,10 +233,14 @@ def ask_about_offer(model: Model, offer: Offer, instructions: str, limit: float,
         paid = f" ({cost:.4f} USD were spent)" if cost >= LEAST_COST else ""
         message = f"The model chose nothing: {error.message}{paid}"
         without = WITHOUT.format(session=offer.scanned.session.session_id)
-        raise HeadlessFailed(message, f"{error.remedy} {without}".strip(), calls.spent.cost_usd) from error
+        raise HeadlessFailed(
+            message, f"{error.remedy} {without}".strip(), calls.spent.cost_usd
+        ) from error
     return ModelVerdicts(tuple(verdicts), unknown, twice, calls.spent)
 
 
 def task_text(instructions: str) -> str:
     """The whole task, with what the user wants."""
-    return "\n\n".join([TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK])
+    return "\n\n".join(
+        [TASK, WISHES, instructions.strip(), HINTED] if instructions.strip() else [TASK]
+    )

@@ -20,7 +20,10 @@ def answer_smart_trim(request: Request) -> TriggerAnswer | None:
 
 
 def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
-    """The plan that a yes to ``/trim --smart`` writes; None for any other trim. See ``hooks.trim``."""
+    """The plan that a yes to ``/trim --smart`` writes; None for any other trim.
+
+    See ``hooks.trim``.
+    """
     option, instructions = _split_option(options)
     if option != "--smart":
         return None

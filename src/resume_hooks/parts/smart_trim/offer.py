@@ -1,7 +1,7 @@
 """The offer of a smart trim: the contents that rules drop without asking, and the numbered ones for a model to judge.
 
-Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to questions, and contents that
-trim itself would leave alone are never offered, so never dropped.
+Invariant: prompts, recent turns, the last long answer of every turn, the user's answers to
+questions, and contents that trim itself would leave alone are never offered, so never dropped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
 CERTAIN = ("superseded", "repeats", "failures", "thinking")
-"""Rules that drop only what stands elsewhere, was done again, or is hardly sent; they act without asking."""
+"""Rules that drop only what stands elsewhere, was done again, or is hardly sent.
+
+They act without asking.
+"""
 
 UNJUDGED = ("thinking",)
 """The rules that act if the user gave instructions: a model can't judge thinking, but anything else may be wanted."""
@@ -35,14 +38,16 @@ HEAD, TAIL = 400, 200  # characters of a content's beginning and end that the mo
 
 _KINDS = frozenset({RESULT, INPUT, MEDIA, ATTACHMENT, TEXT})
 
-Key = tuple[int, tuple[str | int, ...]]  # a content: the line of its record, and its address in that
+Key = tuple[
+    int, tuple[str | int, ...]
+]  # a content: the line of its record, and its address in that
 
 
 class Candidate(NamedTuple):
     """A content for the model to judge, shown under its ``number``; ``excerpt`` is foreign text.
 
-    ``turn`` counts within the live conversation. ``notes`` say how it failed or was superseded; ``digest`` is of its
-    whole value.
+    ``turn`` counts within the live conversation. ``notes`` say how it failed or was superseded;
+    ``digest`` is of its whole value.
     """
 
     number: int
@@ -80,7 +85,11 @@ def acting_rules(instructions: str) -> tuple[str, ...]:
 
 
 def make_offer(
-    scanned: Trimmable, options: Options, where: Where, wanted: AbstractSet[Key] | None = None, most: int = MOST
+    scanned: Trimmable,
+    options: Options,
+    where: Where,
+    wanted: AbstractSet[Key] | None = None,
+    most: int = MOST,
 ) -> Offer:
     """The contents that the rules of ``options`` take, and those to judge: the ``most`` largest, or the ``wanted``.
 
@@ -90,11 +99,17 @@ def make_offer(
     taken = choose(material, options, origins, scanned.scale, scanned.context.tokens)
     free = list(_free_pieces(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
-        wanted = {key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]}
+        wanted = {
+            key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]
+        }
     candidates = tuple(
-        _candidates_of_pieces(scanned, options, material, [piece for piece in free if key_of(piece) in wanted])
+        _candidates_of_pieces(
+            scanned, options, material, [piece for piece in free if key_of(piece) in wanted]
+        )
     )
-    return Offer(scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates))
+    return Offer(
+        scanned, options, material, origins, tuple(taken), candidates, len(free) - len(candidates)
+    )
 
 
 def key_of(piece: Piece) -> Key:
@@ -109,14 +124,19 @@ def digest_of_content(value: object) -> str:
 
 def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> Iterator[Piece]:
     """The contents that may go, are worth it, and were not taken; oldest first."""
-    # The last long answer of each turn is its result; shorter ones behind it are never offered anyway.
+    # The last long answer of each turn is its result; shorter ones behind it are never offered
+    # anyway.
     said = [piece for piece in material.pieces if piece.kind == TEXT]
-    last_words = set({material.turn(material.places[piece.number]): piece for piece in said}.values())
+    last_words = set(
+        {material.turn(material.places[piece.number]): piece for piece in said}.values()
+    )
     for piece in material.pieces:
         large = piece.characters >= LEAST or piece.tokens * 4 >= LEAST
         if piece.kind not in _KINDS or not large or key_of(piece) in taken or piece in last_words:
             continue
-        if piece.kind == INPUT and (piece.call not in material.answered or piece.call in material.restored):
+        if piece.kind == INPUT and (
+            piece.call not in material.answered or piece.call in material.restored
+        ):
             continue
         if may_go(material, options, piece, RULE):
             yield piece
@@ -135,7 +155,9 @@ def _candidates_of_pieces(
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         later = [other for other in calls.get(target, ()) if other > place] if target else []
-        again = f"{plural(len(later), 'later call')} on the same, the last in turn " if later else ""
+        again = (
+            f"{plural(len(later), 'later call')} on the same, the last in turn " if later else ""
+        )
         fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
         said = value if isinstance(value, str) else block_text(value)
         if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB

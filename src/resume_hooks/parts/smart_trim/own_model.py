@@ -1,7 +1,9 @@
-"""``/trim --smart`` inside the client: the session's own model chooses, while its cache is warm; a yes writes the trim.
+"""``/trim --smart`` inside the client: the session's own model chooses, while its cache is warm.
 
-Invariant: no other model is asked. Its choices count only while the session offers the very same contents as when it
-was asked, and only the trim that was shown is written.
+A yes writes the trim.
+
+Invariant: no other model is asked. Its choices count only while the session offers the very same
+contents as when it was asked, and only the trim that was shown is written.
 """
 
 from __future__ import annotations
@@ -26,8 +28,20 @@ from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
 from resume_hooks.hooks.trim import no_use_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
-from resume_hooks.parts.smart_trim.ask import MAX_PIECES, ModelAnswer, ask_about_offer, parts_of_offer, task_text
-from resume_hooks.parts.smart_trim.offer import Offer, acting_rules, digest_of_content, make_offer, smart_options
+from resume_hooks.parts.smart_trim.ask import (
+    MAX_PIECES,
+    ModelAnswer,
+    ask_about_offer,
+    parts_of_offer,
+    task_text,
+)
+from resume_hooks.parts.smart_trim.offer import (
+    Offer,
+    acting_rules,
+    digest_of_content,
+    make_offer,
+    smart_options,
+)
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
 from resume_hooks.system.invocation import in_shell
 
@@ -35,7 +49,10 @@ PLANNING = 10.0
 """Seconds for reading the session and making the offer."""
 
 READING = "looking for what can go"
-ABOVE = "The conversation is the one above, all of it; the material says which of its contents have which numbers."
+ABOVE = (
+    "The conversation is the one above, all of it; the material says which of its contents "
+    "have which numbers."
+)
 NO_OPTIONS = "Behind --smart stand plain words here, and no options"
 UNASKED = "No model can be asked for that here"
 COLD = "This session's own model is not asked: "
@@ -43,7 +60,10 @@ CHANGED = "The session has changed since its model was asked, so nothing was mad
 
 
 def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
-    """Ask the session's own model, or the user about the model's choices. ResumeHooksError where it fails."""
+    """Ask the session's own model, or the user about the model's choices.
+
+    ResumeHooksError where it fails.
+    """
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS, _way_in_shell(request))
     if request.can_wait:
@@ -54,16 +74,24 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
     cached = own.cached(session.path)
     if not (own.asked or cached):
         named = settings.load(request.where)["summary_model"]
-        why = "its cache is cold" if named.source == "default" else f"summary_model names {named.value}"
+        why = (
+            "its cache is cold"
+            if named.source == "default"
+            else f"summary_model names {named.value}"
+        )
         raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
     with time_limit(in_shell(f"trim --smart {request.session_id}"), PLANNING):
         offered = _make_one_part_offer(request, instructions)
         if own.asked:
             return _show_choices(request, own, offered)
-        agents.draft_of(session, KIND, request.where, None)  # refuses a session that can't be a parent
+        agents.draft_of(
+            session, KIND, request.where, None
+        )  # refuses a session that can't be a parent
         shown = parts_of_offer(offered)
     if not shown:
-        raise NothingToTrim("There is nothing for a model to choose", f"By rules alone: {request.typed_name}")
+        raise NothingToTrim(
+            "There is nothing for a model to choose", f"By rules alone: {request.typed_name}"
+        )
     confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep_question(request, _note_of_verdicts(offered, ()), KIND)
     asked = forked.prompt(f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
@@ -73,14 +101,21 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
     """The trim that was shown. PlanOutdated where the session has changed."""
     offered = _make_one_part_offer(request, instructions)
-    verdicts = [Verdict(record, tuple(address), *words) for record, address, *words in _kept_verdicts(request, offered)]
-    return smart.plan_smart_trim(offered, [*verdicts_of_rules(offered), *verdicts], request.where).trim
+    verdicts = [
+        Verdict(record, tuple(address), *words)
+        for record, address, *words in _kept_verdicts(request, offered)
+    ]
+    return smart.plan_smart_trim(
+        offered, [*verdicts_of_rules(offered), *verdicts], request.where
+    ).trim
 
 
 def _make_one_part_offer(request: Request, instructions: str) -> Offer:
     """The rules' choices, and the largest contents that one part shows."""
     scanned = agents.scanned(request.session, request.where)
-    whole = make_offer(scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES)
+    whole = make_offer(
+        scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES
+    )
     count = sum(len(part.numbers) for part in parts_of_offer(whole)[:1])
     left = len(whole.candidates) - count
     return replace(whole, candidates=whole.candidates[:count], unshown=whole.unshown + left)
@@ -94,9 +129,13 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Trigger
         chosen = ask_about_offer(own, offered, "", LIMIT, lambda _number, _count: None)
     except HeadlessFailed as error:
         raise HeadlessFailed("; ".join([error.message, *took]), _way_in_shell(request)) from error
-    planned = smart.plan_smart_trim(offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where)
+    planned = smart.plan_smart_trim(
+        offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where
+    )
     if not planned.trim.pays:
-        return show(no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff")))
+        return show(
+            no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff"))
+        )
     _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)
     _keep_question(request, request.text, confirmations.TRIM)
     notes = [*took, *preview.warnings_on_answer(planned, chosen), *remarks(planned.trim)[-1:]]
@@ -125,7 +164,12 @@ def _kept_verdicts(request: Request, offered: Offer) -> list[list[Any]]:
 
 def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
     """The note of an offer and the verdicts on it."""
-    return json.dumps({"offer": _seal_of_offer(offered), "verdicts": [one._replace(rationale="") for one in verdicts]})
+    return json.dumps(
+        {
+            "offer": _seal_of_offer(offered),
+            "verdicts": [one._replace(rationale="") for one in verdicts],
+        }
+    )
 
 
 def _seal_of_offer(offered: Offer) -> str:
@@ -137,4 +181,6 @@ def _seal_of_offer(offered: Offer) -> str:
 def _way_in_shell(request: Request) -> str:
     wish = request.text.partition(" ")[2].strip()
     keep = f" -p {shlex.quote(wish)}" if wish and not wish.startswith("-") else ""
-    return f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"
+    return (
+        f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"
+    )

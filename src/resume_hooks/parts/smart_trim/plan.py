@@ -1,7 +1,10 @@
-"""The plan of a smart trim: which contents go, who says so and why; and the child that trim's writer makes.
+"""The plan of a smart trim: which contents go, who says so and why.
 
-Invariant: a verdict counts only for a content that is offered and the same byte for byte. Minutes may pass between
-reading a session and writing: the agreed plan is checked against the file as it is then.
+And the child that trim's writer makes.
+
+Invariant: a verdict counts only for a content that is offered and the same byte for byte. Minutes
+may pass between reading a session and writing: the agreed plan is checked against the file as it is
+then.
 """
 
 from __future__ import annotations
@@ -18,7 +21,14 @@ from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, decision_of, plan
 from resume_hooks.derive.trim.rules import Pick
 from resume_hooks.derive.trim.selection import Choice, choice_of
 from resume_hooks.errors import PlanOutdated
-from resume_hooks.parts.smart_trim.offer import RULE, Key, Offer, digest_of_content, key_of, make_offer
+from resume_hooks.parts.smart_trim.offer import (
+    RULE,
+    Key,
+    Offer,
+    digest_of_content,
+    key_of,
+    make_offer,
+)
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import readable
@@ -27,7 +37,9 @@ from resume_hooks.system.text import one_line, plain_line
 KIND: Final = "smart-trim"
 WENT_ON = "The session went on meanwhile; the child holds that too."
 
-DESCRIPTION = 100  # characters of a description: it stands in the placeholder for as long as the child lives
+DESCRIPTION = (
+    100  # characters of a description: it stands in the placeholder for as long as the child lives
+)
 RATIONALE = 200  # characters of a rationale: it is shown with the plan, and not kept
 
 _NEUTRAL = str.maketrans({"[": "(", "]": ")", "<": "(", ">": ")", '"': "'"})
@@ -57,7 +69,9 @@ def verdicts_of_rules(offered: Offer) -> list[Verdict]:
     """The verdicts of the rules that act without asking."""
     pieces = [choice.piece for choice in offered.taken]
     return [
-        Verdict(choice.piece.number, choice.piece.address, digest_of_content(value), choice.rule, "", "")
+        Verdict(
+            choice.piece.number, choice.piece.address, digest_of_content(value), choice.rule, "", ""
+        )
         for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True)
     ]
 
@@ -67,7 +81,12 @@ def verdict_of_model(offered: Offer, number: int, description: str, rationale: s
     candidate = offered.candidates[number - 1]
     record, address = key_of(candidate.piece)
     return Verdict(
-        record, address, candidate.digest, RULE, clean_description(description), neutral_words(rationale, RATIONALE)
+        record,
+        address,
+        candidate.digest,
+        RULE,
+        clean_description(description),
+        neutral_words(rationale, RATIONALE),
     )
 
 
@@ -84,22 +103,32 @@ def neutral_words(text: str, limit: int) -> str:
     return one_line(plain_line(redact(text[: 10 * limit])[0]).translate(_NEUTRAL), limit)
 
 
-def choices_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> list[tuple[Verdict, Choice]]:
+def choices_of_verdicts(
+    offered: Offer, verdicts: Sequence[Verdict]
+) -> list[tuple[Verdict, Choice]]:
     """The contents that go, oldest first. A content that would not get shorter stays.
 
-    PlanOutdated if a content is not offered (any more), is not what the verdict was about, or is judged twice.
+    PlanOutdated if a content is not offered (any more), is not what the verdict was about, or is
+    judged twice.
     """
     on_offer = {verdict.key: verdict for verdict in verdicts_of_rules(offered)}
-    on_offer |= {key_of(one.piece): verdict_of_model(offered, one.number, "", "") for one in offered.candidates}
+    on_offer |= {
+        key_of(one.piece): verdict_of_model(offered, one.number, "", "")
+        for one in offered.candidates
+    }
     valid = [
         verdict
         for verdict in verdicts
-        if (other := on_offer.get(verdict.key)) and (other.digest, other.by) == (verdict.digest, verdict.by)
+        if (other := on_offer.get(verdict.key))
+        and (other.digest, other.by) == (verdict.digest, verdict.by)
     ]
     stale = len(verdicts) - len({verdict.key for verdict in valid})
     if stale:
         raise PlanOutdated(
-            f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents are gone or changed",
+            (
+                f"The plan does not fit the session: {stale:,} of {len(verdicts):,} contents "
+                "are gone or changed"
+            ),
             "Nothing was written. Make a new plan: resume-hooks trim --smart.",
         )
     taken = {key_of(choice.piece): choice for choice in offered.taken}
@@ -108,7 +137,9 @@ def choices_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> list[tup
     for verdict in valid:
         choice = taken.get(verdict.key)
         if choice is None:
-            pick = Pick(pieces[verdict.key], f'"{verdict.description}"' if verdict.description else "")
+            pick = Pick(
+                pieces[verdict.key], f'"{verdict.description}"' if verdict.description else ""
+            )
             choice = choice_of(offered.material, pick, RULE, offered.origins)
             if choice is None or choice.tokens_saved(offered.scanned.scale) <= 0:
                 continue
@@ -118,7 +149,10 @@ def choices_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> list[tup
 
 @dataclass(frozen=True, slots=True)
 class SmartPlan:
-    """The plan for trim's writer, and the verdict on each content. ``useless`` counts verdicts that save nothing."""
+    """The plan for trim's writer, and the verdict on each content.
+
+    ``useless`` counts verdicts that save nothing.
+    """
 
     offer: Offer
     trim: TrimPlan
@@ -130,12 +164,21 @@ class SmartPlan:
 def plan_smart_trim(
     offered: Offer, verdicts: Sequence[Verdict], where: Where, output_dir: str | None = None
 ) -> SmartPlan:
-    """Plan a child without the contents that ``verdicts`` name. PlanOutdated if they are not of this offer."""
+    """Plan a child without the contents that ``verdicts`` name.
+
+    PlanOutdated if they are not of this offer.
+    """
     rows = tuple(choices_of_verdicts(offered, verdicts))
     scanned, options = offered.scanned, offered.options
     choices = [choice for _, choice in rows]
     decision = decision_of(scanned, options, offered.material, choices, offered.origins)
-    decided = plan_of(scanned, agents.draft_of(scanned.session, KIND, where, output_dir), options, decision, "smart")
+    decided = plan_of(
+        scanned,
+        agents.draft_of(scanned.session, KIND, where, output_dir),
+        options,
+        decision,
+        "smart",
+    )
     return SmartPlan(offered, decided, rows, len(verdicts) - len(rows), output_dir)
 
 
@@ -162,6 +205,9 @@ def replan_smart_trim(
     where: Where,
     output_dir: str | None = None,
 ) -> SmartPlan:
-    """Plan a trim by earlier ``verdicts`` for the session as it is now. PlanOutdated as ``plan_smart_trim``."""
+    """Plan a trim by earlier ``verdicts`` for the session as it is now.
+
+    PlanOutdated as ``plan_smart_trim``.
+    """
     offered = make_offer(scanned, options, where, {verdict.key for verdict in verdicts})
     return plan_smart_trim(offered, verdicts, where, output_dir)

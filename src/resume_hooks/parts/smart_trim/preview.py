@@ -25,15 +25,26 @@ def preview_table(decided: SmartPlan) -> str:
     lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
-        lines.append(f"  {tokens:>8,}  {line_of(_about_choice(choice))}  {_reference_of_choice(decided, choice)}")
-        lines += [f"{'':12}{words}" for words in (verdict.description, f"why: {verdict.rationale}") if words]
+        lines.append(
+            f"  {tokens:>8,}  {line_of(_about_choice(choice))}  "
+            f"{_reference_of_choice(decided, choice)}"
+        )
+        lines += [
+            f"{'':12}{words}"
+            for words in (verdict.description, f"why: {verdict.rationale}")
+            if words
+        ]
     return "\n".join(lines)
 
 
 def largest_choices(decided: SmartPlan, model: str) -> list[str]:
     """How many contents the model chose, and the largest of them."""
     scale = decided.offer.scanned.scale
-    rows = [(choice.tokens_saved(scale), verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
+    rows = [
+        (choice.tokens_saved(scale), verdict, choice)
+        for verdict, choice in decided.rows
+        if verdict.by == RULE
+    ]
     shown = sorted(rows, key=lambda row: row[0], reverse=True)[:SHOWN]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",
@@ -62,8 +73,12 @@ def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
     sentences = [f"Of the model's choices these were left out: {left_out}."] if left_out else []
-    if decided.offer.unshown and answer.spent.calls:  # a plan that is given back offers no more than it names
-        sentences.append(f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay.")
+    if (
+        decided.offer.unshown and answer.spent.calls
+    ):  # a plan that is given back offers no more than it names
+        sentences.append(
+            f"{decided.offer.unshown:,} smaller contents were not shown to the model, and stay."
+        )
     return sentences
 
 

@@ -1,4 +1,7 @@
-"""``trim --smart``: a child without the contents that a model finds unneeded; shows the plan before writing."""
+"""``trim --smart``: a child without the contents that a model finds unneeded.
+
+Shows the plan before writing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,13 @@ from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts, ask_about_offer
 from resume_hooks.parts.smart_trim.offer import acting_rules, make_offer, smart_options
-from resume_hooks.parts.smart_trim.plan import KIND, SmartPlan, Verdict, clean_description, verdicts_of_rules
+from resume_hooks.parts.smart_trim.plan import (
+    KIND,
+    SmartPlan,
+    Verdict,
+    clean_description,
+    verdicts_of_rules,
+)
 from resume_hooks.paths import read_regular
 
 if TYPE_CHECKING:
@@ -38,12 +47,18 @@ BY_RULES = (
     "tools", "threshold", "assistant", "target_tokens", "only", "skip", "min_savings", "in_place", "force",
 )  # fmt: skip
 LARGEST_PLAN = 16 * 1024 * 1024  # bytes of the file of --plan
-UNASKED = "Nobody can answer here: add --yes, or write this very plan (--json > plan.json, --plan plan.json --yes)."
+UNASKED = (
+    "Nobody can answer here: add --yes, or write this very plan (--json > plan.json, --plan "
+    "plan.json --yes)."
+)
 
 
 def require_smart(_: Any) -> None:
     """UsageError for an option of a smart trim without ``--smart``."""
-    raise UsageError("-p, --model, --timeout, --plan and --yes belong to --smart", "Add --smart, or leave them out.")
+    raise UsageError(
+        "-p, --model, --timeout, --plan and --yes belong to --smart",
+        "Add --smart, or leave them out.",
+    )
 
 
 def smart_trim(options: Any) -> Receipt:
@@ -56,7 +71,9 @@ def smart_trim(options: Any) -> Receipt:
     scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
-    decided, asked = _take_back_plan(scanned, stored, options) if stored else _ask_model(scanned, options)
+    decided, asked = (
+        _take_back_plan(scanned, stored, options) if stored else _ask_model(scanned, options)
+    )
     shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
     asks = wanted and not options.yes and options.watched
@@ -69,8 +86,13 @@ def smart_trim(options: Any) -> Receipt:
         else carry_out(decided.trim, options.where, dry_run=True)
     )
     notes = [UNASKED] if wanted and not options.yes and not asks else []
-    made = made._replace(warnings=(*made.warnings, *preview.warnings_on_answer(decided, asked), *notes))
-    more = {"savings": decided.trim, "smart": {**preview.data_of_plan(decided), "spent": asked.spent}}
+    made = made._replace(
+        warnings=(*made.warnings, *preview.warnings_on_answer(decided, asked), *notes)
+    )
+    more = {
+        "savings": decided.trim,
+        "smart": {**preview.data_of_plan(decided), "spent": asked.spent},
+    }
 
     def text() -> str:
         """The plan, unless it was shown already, and its result."""
@@ -87,34 +109,57 @@ def _refuse_options_of_rules(options: Any) -> None:
     sources = click.get_current_context().get_parameter_source
     for name in BY_RULES:
         if sources(name) is ParameterSource.COMMANDLINE:
-            raise UsageError(f"--{name.replace('_', '-')} and --smart exclude each other", "Leave one of them out.")
+            raise UsageError(
+                f"--{name.replace('_', '-')} and --smart exclude each other",
+                "Leave one of them out.",
+            )
     if options.timeout is not None and not re.fullmatch("[1-9][0-9]{0,5}", options.timeout):
-        raise UsageError(f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60.")
+        raise UsageError(
+            f"--timeout must be seconds from 1 on, not '{options.timeout}'", "Such as --timeout 60."
+        )
 
 
 def _ask_model(scanned: Trimmable, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
     model = model_of(options.model, scanned.session, options.where)
     prompt = options.prompt or ""
-    offered = make_offer(scanned, smart_options(options.keep_recent, acting_rules(prompt)), options.where)
+    offered = make_offer(
+        scanned, smart_options(options.keep_recent, acting_rules(prompt)), options.where
+    )
     told = model_progress(model.name, quiet=options.as_json)
-    asked = ask_about_offer(model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told)
+    asked = ask_about_offer(
+        model, offered, prompt, time_limit(options.timeout and int(options.timeout)), told
+    )
     verdicts = [*verdicts_of_rules(offered), *asked.verdicts]
     return smart.plan_smart_trim(offered, verdicts, options.where, options.output_dir), asked
 
 
-def _take_back_plan(scanned: Trimmable, stored: PlannedTrim, options: Any) -> tuple[SmartPlan, ModelVerdicts]:
+def _take_back_plan(
+    scanned: Trimmable, stored: PlannedTrim, options: Any
+) -> tuple[SmartPlan, ModelVerdicts]:
     """Take a plan that was printed before. UsageError where it is another session's."""
     if stored.parent_session_id != scanned.session.session_id:
         raise UsageError(
-            f"The plan is of session {stored.parent_session_id}, not of {scanned.session.session_id}",
+            (
+                f"The plan is of session {stored.parent_session_id}, not of "
+                f"{scanned.session.session_id}"
+            ),
             "Leave the locator out, or name the session that the plan was made of.",
         )
     trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
     verdicts = [
-        Verdict(row.record, tuple(row.address), row.digest, row.by, clean_description(row.description), row.rationale)
+        Verdict(
+            row.record,
+            tuple(row.address),
+            row.digest,
+            row.by,
+            clean_description(row.description),
+            row.rationale,
+        )
         for row in stored.smart.choices
     ]
-    return smart.replan_smart_trim(scanned, trim, verdicts, options.where, options.output_dir), ModelVerdicts()
+    return smart.replan_smart_trim(
+        scanned, trim, verdicts, options.where, options.output_dir
+    ), ModelVerdicts()
 
 
 def _read_stored_plan(options: Any) -> PlannedTrim | None:
@@ -123,7 +168,9 @@ def _read_stored_plan(options: Any) -> PlannedTrim | None:
     if path is None:
         return None
     if options.prompt or options.model or options.timeout or options.keep_recent is not None:
-        raise UsageError("--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out.")
+        raise UsageError(
+            "--plan is written as it is", "Leave -p, --model, --timeout and --keep-recent out."
+        )
     # Loading these takes a tenth of a second, which only --plan has to spend.
     from pydantic import ValidationError
 

@@ -1,7 +1,8 @@
 """The counts of every transcript of a config home, cached in one small file of the state folder.
 
-A file is read again only when its size or time changed. The counts of a deleted transcript stay: its deletion does not
-change what it used. If the cache is lost, those counts are lost; all others are counted anew.
+A file is read again only when its size or time changed. The counts of a deleted transcript stay:
+its deletion does not change what it used. If the cache is lost, those counts are lost; all others
+are counted anew.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ Progress = Callable[[int, int], None]
 class TranscriptCounts(NamedTuple):
     """A transcript and its counts; ``there`` is false where only the counts are left.
 
-    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its present or last path.
+    ``folder`` is the name of its project folder, ``program`` its agent, ``path`` its present or
+    last path.
     """
 
     session_id: str
@@ -68,7 +70,11 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     family = Family(where)
     # One that an older version counted has no stretches.
     current = {key for key, row in kept.items() if row.counts.stretches is not None}
-    due = {key: file for key, file in files.items() if key not in current or kept[key].stamp != _stamp_of_file(file)}
+    due = {
+        key: file
+        for key, file in files.items()
+        if key not in current or kept[key].stamp != _stamp_of_file(file)
+    }
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
         progress(done, total)
@@ -76,12 +82,17 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
             with briefly(file.path, where) as path:
                 counts = count_transcript(
-                    path, agent=bool(file.agent), linked=None if file.agent else family.parent_of(file.path)
+                    path,
+                    agent=bool(file.agent),
+                    linked=None if file.agent else family.parent_of(file.path),
                 )
             fresh[key] = _Kept(_stamp_of_file(file), _with_size_of_parent(counts, file, family))
     if due:
         _save_counts(fresh, files.keys(), where)
-    found = [_counts_of_transcript(key, row, where, family, there=key in files) for key, row in fresh.items()]
+    found = [
+        _counts_of_transcript(key, row, where, family, there=key in files)
+        for key, row in fresh.items()
+    ]
     return AllCounts(found, len(due))
 
 
@@ -111,12 +122,18 @@ def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -
         return counts
     with contextlib.suppress(SessionNotFound):
         rows = HeadTail(located).last_records
-        context = end_context([row for row in rows if clock.normal(row.get("timestamp")) <= child.at])
-        return counts._replace(child=child._replace(before=context.tokens - context.added if context else 0))
+        context = end_context(
+            [row for row in rows if clock.normal(row.get("timestamp")) <= child.at]
+        )
+        return counts._replace(
+            child=child._replace(before=context.tokens - context.added if context else 0)
+        )
     return counts
 
 
-def _counts_of_transcript(key: str, row: _Kept, where: Where, family: Family, *, there: bool) -> TranscriptCounts:
+def _counts_of_transcript(
+    key: str, row: _Kept, where: Where, family: Family, *, there: bool
+) -> TranscriptCounts:
     session_id, _, agent = key.partition("/")
     path, size, _ = row.stamp
     program = name_at(path, where)
@@ -150,9 +167,12 @@ def _read_counts(where: Where) -> dict[str, _Kept]:
 def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) -> None:
     """Save the counts, whole or not at all; where that fails the next run only takes longer."""
     known = set(there)
-    gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[-MOST_GONE:]
+    gone = sorted((key for key in kept if key not in known), key=lambda key: kept[key].stamp[2])[
+        -MOST_GONE:
+    ]
     rows = {
-        encodable(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)] for key in [*gone, *known & kept.keys()]
+        encodable(key): [*kept[key].stamp, *counts_to_row(kept[key].counts)]
+        for key in [*gone, *known & kept.keys()]
     }
     with contextlib.suppress(OSError):
         state_file.replace(

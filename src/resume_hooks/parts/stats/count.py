@@ -20,7 +20,9 @@ MAX_FOLDERS = 8
 MAX_DURATION = 1000 * clock.DAY  # milliseconds; a hook never takes longer
 MAX_EVENT = 40  # characters of the name of a kind, which a file may choose freely
 
-_OURS = re.compile(r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """)
+_OURS = re.compile(
+    r"""\. "\$CLAUDE_PLUGIN_ROOT/hooks/(?:guard|allow|notice|session-start|part|session-end)" """
+)
 """The commands of our own hooks.json."""
 
 _INSTANT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z")
@@ -38,8 +40,8 @@ Tallies = dict[str, dict[str, dict[int, int]]]
 class Request(NamedTuple):
     """A request as the API counted it: ``sent`` tokens, ``cached`` ones from the cache and ``written`` ones to it.
 
-    ``lifetime`` is that of the written tokens, in seconds, ``turn`` the number of prompts before it; one ``aside`` is a
-    sub-agent's in its session's own file.
+    ``lifetime`` is that of the written tokens, in seconds, ``turn`` the number of prompts before
+    it; one ``aside`` is a sub-agent's in its session's own file.
     """
 
     day: str
@@ -53,18 +55,25 @@ class Request(NamedTuple):
 
 
 def count_transcript(path: str, *, agent: bool = False, linked: Parent | None = None) -> Counts:
-    """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person. SessionNotFound.
+    """Count the transcript at ``path``; a sub-agent's (``agent``) has no turns of a person.
 
-    The ``before`` of a child comes from its own first line, 0 if that has none. A file that names no parent is a
-    handoff if our links say so (``linked``): one that ``/clear`` led to.
+    SessionNotFound.
+
+    The ``before`` of a child comes from its own first line, 0 if that has none. A file that names
+    no parent is a handoff if our links say so (``linked``): one that ``/clear`` led to.
     """
-    seen = _scan_for_counts(path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None)
+    seen = _scan_for_counts(
+        path, agent=agent, linked=linked if linked and linked.kind == "handoff" else None
+    )
     size = stated_size(path) if seen.parent else None
     return seen.make_counts(size.original if size else 0)
 
 
 def requests_of_session(path: str) -> list[Request]:
-    """The requests of the session at ``path``, in order, without those of sub-agents. SessionNotFound."""
+    """The requests of the session at ``path``, in order, without those of sub-agents.
+
+    SessionNotFound.
+    """
     return [request for request in _scan_for_counts(path).requests.values() if not request.aside]
 
 
@@ -127,7 +136,12 @@ class _Seen:
             self._stretch = COMPACTION
         else:
             for event, mine, duration in _durations_of_hooks(record):
-                _add_to_tally(self._hooks, f"{event}|{OURS if mine else OTHERS}", day, round_duration(duration))
+                _add_to_tally(
+                    self._hooks,
+                    f"{event}|{OURS if mine else OTHERS}",
+                    day,
+                    round_duration(duration),
+                )
 
     def _end_stretch(self, before: int) -> None:
         """Count a stretch with its calls before the first edit, or NO_EDIT, unless it has no call."""
@@ -142,8 +156,12 @@ class _Seen:
         name = string(records.message(record), "id") or f"#{len(self.requests)}"
         known = self.requests.get(name)
         usage = records.usage(record)
-        cached, written = (records.positive(usage.get(f"cache_{did}_input_tokens")) for did in ("read", "creation"))
-        hourly = records.positive(records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens"))
+        cached, written = (
+            records.positive(usage.get(f"cache_{did}_input_tokens")) for did in ("read", "creation")
+        )
+        hourly = records.positive(
+            records.mapping(usage, "cache_creation").get("ephemeral_1h_input_tokens")
+        )
         request = Request(
             day=day,
             sent=asked,
@@ -155,7 +173,9 @@ class _Seen:
             aside=record.get("isSidechain") is True,
         )
         if known is None or request.answered > known.answered:
-            self.requests[name] = request if known is None else request._replace(day=known.day, turn=known.turn)
+            self.requests[name] = (
+                request if known is None else request._replace(day=known.day, turn=known.turn)
+            )
         if not self._first and not record.get("isSidechain"):
             self._first = asked
 
@@ -168,7 +188,9 @@ class _Seen:
             days[request.day] = days.get(request.day, Day()).add_day(added)
         kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""
         child = Child(kind, self._since, before, self._first) if kind else None
-        return Counts(tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches)
+        return Counts(
+            tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches
+        )
 
 
 def _add_to_tally(found: Tallies, name: str, day: str, number: int) -> None:
@@ -185,7 +207,11 @@ def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
         found = [(string(attached, "hookEvent"), attached)]
     for event, info in found:
         duration = info.get("durationMs")
-        if not isinstance(duration, (int, float)) or duration is True or not 0 <= duration <= MAX_DURATION:
+        if (
+            not isinstance(duration, (int, float))
+            or duration is True
+            or not 0 <= duration <= MAX_DURATION
+        ):
             continue
         if _EVENT.fullmatch(event):
             yield event, _OURS.search(string(info, "command")) is not None, duration
@@ -194,7 +220,8 @@ def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
 class Day(NamedTuple):
     """A person's turns, answered requests, and their tokens.
 
-    ``sent`` are all tokens of requests, ``cached`` those of them out of the cache, ``answered`` those of answers.
+    ``sent`` are all tokens of requests, ``cached`` those of them out of the cache, ``answered``
+    those of answers.
     """
 
     turns: int = 0
@@ -211,8 +238,8 @@ class Day(NamedTuple):
 class Child(NamedTuple):
     """A session as the child of another one.
 
-    ``before`` is the size of its parent's context, 0 if unknown; ``after`` that of its own first request, 0 if nobody
-    went on in it.
+    ``before`` is the size of its parent's context, 0 if unknown; ``after`` that of its own first
+    request, 0 if nobody went on in it.
     """
 
     kind: str
@@ -224,8 +251,9 @@ class Child(NamedTuple):
 class Counts(NamedTuple):
     """The counts of a transcript; ``folders`` are working directories that it names, the first ones.
 
-    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are the calls before the first edit, or
-    NO_EDIT, by the beginning of the stretch; None where an older version counted.
+    ``hooks`` are milliseconds by event and owner (``Stop|ours``). ``stretches`` are the calls
+    before the first edit, or NO_EDIT, by the beginning of the stretch; None where an older version
+    counted.
     """
 
     folders: tuple[str, ...]
@@ -246,27 +274,44 @@ def counts_to_row(counts: Counts) -> list[Any]:
     """The counts as JSON."""
     days = {day: list(of) for day, of in counts.days.items()}
     child = None if counts.child is None else list(counts.child)
-    return [list(counts.folders), days, _rows_of_tallies(counts.hooks), child, _rows_of_tallies(counts.stretches or {})]
+    return [
+        list(counts.folders),
+        days,
+        _rows_of_tallies(counts.hooks),
+        child,
+        _rows_of_tallies(counts.stretches or {}),
+    ]
 
 
 def counts_from_row(row: Any) -> Counts:
-    """The counts in a row of ``counts_to_row``, of any version. TypeError, ValueError, AttributeError for others."""
+    """The counts in a row of ``counts_to_row``, of any version.
+
+    TypeError, ValueError, AttributeError for others.
+    """
     folders, days, hooks, child, *stretches = row
     return Counts(
         tuple(map(str, folders)),
         {str(day): Day(*map(int, numbers)) for day, numbers in days.items()},
         _tallies_of_rows(hooks),
-        None if child is None else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
+        None
+        if child is None
+        else Child(str(child[0]), str(child[1]), int(child[2]), int(child[3])),
         _tallies_of_rows(stretches[0]) if stretches else None,
     )
 
 
 def _rows_of_tallies(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
-    return {name: {day: sorted(rows.items()) for day, rows in by_day.items()} for name, by_day in found.items()}
+    return {
+        name: {day: sorted(rows.items()) for day, rows in by_day.items()}
+        for name, by_day in found.items()
+    }
 
 
 def _tallies_of_rows(rows: Any) -> Tallies:
     return {
-        str(name): {str(day): {int(number): int(count) for number, count in found} for day, found in by_day.items()}
+        str(name): {
+            str(day): {int(number): int(count) for number, count in found}
+            for day, found in by_day.items()
+        }
         for name, by_day in rows.items()
     }

@@ -25,7 +25,9 @@ class StatsForm(Strict):
 
     scope: str = Field(description="all, or the folder whose project was meant")
     since: str = Field(description="the first day that counts; empty for all")
-    read: int = Field(description="transcripts that had to be read, since they were new or had changed")
+    read: int = Field(
+        description="transcripts that had to be read, since they were new or had changed"
+    )
     sessions: int
     gone: int = Field(description="those of them that were deleted since")
     agents: int = Field(description="transcripts of sub-agents")
@@ -62,7 +64,9 @@ class StatsForm(Strict):
             ),
         ]
     ]
-    hooks: list[HookRow] = Field(description="durations that the client wrote down; from 100 ms on with two digits")
+    hooks: list[HookRow] = Field(
+        description="durations that the client wrote down; from 100 ms on with two digits"
+    )
     state: list[StatePart]
     threshold: list[
         Annotated[

@@ -1,4 +1,7 @@
-"""The cost of sessions if each had been made smaller at a line, ``compaction trim@150k``: a model. Pure."""
+"""The cost of sessions if each had been made smaller at a line, ``compaction trim@150k``: a model.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ ASSUMED = (
 class Price(NamedTuple):
     """The cost of all requests with a line of so many tokens, 0 for no line, in input tokens, answers included.
 
-    Sessions passed it, and were made smaller, so many ``times``, which ``left`` so many tokens on average.
+    Sessions passed it, and were made smaller, so many ``times``, which ``left`` so many tokens on
+    average.
     """
 
     line: int
@@ -50,7 +54,9 @@ def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price
     for line, way in ways:
         gone = [_Session(line, way, since, session) for session in known]
         lefts = [left for each in gone for left in each.lefts]
-        sums = (round(sum(getattr(each, name) for each in gone)) for name in ("read", "written", "cost"))
+        sums = (
+            round(sum(getattr(each, name) for each in gone)) for name in ("read", "written", "cost")
+        )
         priced.append(Price(line, way, len(lefts), round(sum(lefts) / max(1, len(lefts))), *sums))
     return priced
 
@@ -76,7 +82,10 @@ class _Session:
             self._pay_request(request, is_anew=is_anew)
 
     def _make_smaller(self, last: Request) -> bool:
-        """Make the session smaller after its ``last`` request where it is due; whether that was done."""
+        """Make the session smaller after its ``last`` request where it is due.
+
+        Whether that was done.
+        """
         size = last.sent + last.answered - self.removed
         if not self.line or size < self.worth or last.turn - self.tried_at < REST:
             return False
@@ -101,11 +110,17 @@ class _Session:
         if request.day < self.since:
             return
         sent = request.sent - self.removed
-        read = self.shared if is_anew else max(min(request.cached, self.shared), request.cached - self.removed)
+        read = (
+            self.shared
+            if is_anew
+            else max(min(request.cached, self.shared), request.cached - self.removed)
+        )
         read = min(read, sent) if request.cached or request.written else 0
         plain = max(0, request.sent - request.cached - request.written)
         written = max(0, sent - read - plain) if request.cached or request.written else 0
         self.read += read
         self.written += written
         rest = sent - read - written
-        self.cost += read * READ + written * WRITE[request.lifetime] + rest + request.answered * OUTPUT
+        self.cost += (
+            read * READ + written * WRITE[request.lifetime] + rest + request.answered * OUTPUT
+        )

@@ -32,8 +32,8 @@ class Month(NamedTuple):
 class Saving(NamedTuple):
     """The children of a kind that were made in a month; somebody went on in ``used`` of them.
 
-    Both sizes are known of ``measured`` children: that of the parent's context when it was left, and that of the
-    child's first own request. ``saved`` is the difference of their sums.
+    Both sizes are known of ``measured`` children: that of the parent's context when it was left,
+    and that of the child's first own request. ``saved`` is the difference of their sums.
     """
 
     month: str
@@ -51,7 +51,10 @@ class Saving(NamedTuple):
 
 
 class Hook(NamedTuple):
-    """The durations of an event's hooks in transcripts, of ours or of all others; in milliseconds."""
+    """The durations of an event's hooks in transcripts, of ours or of all others.
+
+    In milliseconds.
+    """
 
     event: str
     ours: bool
@@ -144,7 +147,9 @@ def _savings_of(inside: list[TranscriptCounts], since: str) -> list[Saving]:
 
 def _stretches_of(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
     rows = []
-    for kind, found in sorted(_sum_tallies((one.counts.stretches or {} for one in inside), since).items()):
+    for kind, found in sorted(
+        _sum_tallies((one.counts.stretches or {} for one in inside), since).items()
+    ):
         edited = {calls: count for calls, count in found.items() if calls != NO_EDIT}
         middle = percentile(edited, 50), percentile(edited, 75)
         rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), *middle))
@@ -200,6 +205,8 @@ def _sizes_below(path: str) -> Iterator[int]:
         with contextlib.suppress(OSError):  # gone, or not for us to look at
             status = os.lstat(here)
             if stat.S_ISREG(status.st_mode):
-                yield status.st_size if status.st_nlink == 1 else 0  # a file with another name takes no room here
+                yield (
+                    status.st_size if status.st_nlink == 1 else 0
+                )  # a file with another name takes no room here
             elif stat.S_ISDIR(status.st_mode):
                 waiting += [os.path.join(here, name) for name in os.listdir(here)]

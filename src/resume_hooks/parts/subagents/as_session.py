@@ -1,7 +1,7 @@
 """The transcript of a sub-agent as that of a session, in a copy of ours that is removed when the verb ends.
 
-Its lines keep their numbers, so that references name the original's records. Clients before 2.0 wrote a
-sub-agent's records into the file of the session that started it.
+Its lines keep their numbers, so that references name the original's records. Clients before 2.0
+wrote a sub-agent's records into the file of the session that started it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, private_folder
 from resume_hooks.sessions.agents.registry import copies_in
 from resume_hooks.sessions.archived.sessions import project_folder_of
-from resume_hooks.sessions.locate import SessionFile, candidates, names_subagent, resolve, resolve_transcript
+from resume_hooks.sessions.locate import (
+    SessionFile,
+    candidates,
+    names_subagent,
+    resolve,
+    resolve_transcript,
+)
 from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
 from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
 from resume_hooks.system.text import one_line, plain_line
@@ -33,7 +39,10 @@ OWN = frozenset({"agentId", "agentName", "teamName"})
 """The fields that mark a record as a sub-agent's, or as a team member's, for a client."""
 
 _MARK = b'"isSidechain":true'
-_FOREIGN, _LONGEST = re.compile(r"[^A-Za-z0-9-]"), 100  # signs that no id has, and the most characters of an id
+_FOREIGN, _LONGEST = (
+    re.compile(r"[^A-Za-z0-9-]"),
+    100,
+)  # signs that no id has, and the most characters of an id
 _SHOWN = 8  # characters of the first record's id, which names a sub-agent without an id of its own
 
 
@@ -48,7 +57,10 @@ class InlineAgent(NamedTuple):
 
 
 def inline_agents(path: str) -> list[InlineAgent]:
-    """The sub-agents in a session's file, in their order. SessionNotFound where it can't be read."""
+    """The sub-agents in a session's file, in their order.
+
+    SessionNotFound where it can't be read.
+    """
     found: dict[str, InlineAgent] = {}
     name, owners = "", dict[str, str]()
     with open_transcript(path) as stream:
@@ -57,35 +69,57 @@ def inline_agents(path: str) -> list[InlineAgent]:
             if record is None or record.get("isSidechain") is not True:
                 continue
             uuid, begins = string(record, "uuid"), opens_turn(record, subagent=True)
-            known = owners.get(string(record, "parentUuid")) or ("" if begins else name)  # a gap: the one before it
-            own = _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST] or _FOREIGN.sub("", uuid)[:_SHOWN]
+            known = owners.get(string(record, "parentUuid")) or (
+                "" if begins else name
+            )  # a gap: the one before it
+            own = (
+                _FOREIGN.sub("", string(record, "agentId"))[:_LONGEST]
+                or _FOREIGN.sub("", uuid)[:_SHOWN]
+            )
             name = owners[uuid] = known or f"{PREFIX}{own}"
-            one = found.setdefault(name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0))
+            one = found.setdefault(
+                name, InlineAgent(name, prompt_text(record) if begins else "", set(), "", 0)
+            )
             one.lines.add(line.number)
-            found[name] = one._replace(ended=string(record, "timestamp") or one.ended, size=one.size + len(line.raw))
+            found[name] = one._replace(
+                ended=string(record, "timestamp") or one.ended, size=one.size + len(line.raw)
+            )
     return list(found.values())
 
 
 @contextlib.contextmanager
 def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[SessionFile | None]:
-    """The sub-agent that a locator names, as a session whose ``source`` is the original; None for other locators.
+    """The sub-agent that a locator names, as a session whose ``source`` is the original.
+
+    None for other locators.
 
     AmbiguousLocator and SessionNotFound as for any locator; WriteFailed where no copy can be made.
     """
-    named = _find_named_subagent(locator, cwd, where) if names_subagent(locator) or subagent_name(locator) else None
+    named = (
+        _find_named_subagent(locator, cwd, where)
+        if names_subagent(locator) or subagent_name(locator)
+        else None
+    )
     if named is None:
         yield None
         return
     found, name, lines = named
     own = temporary_in(copies_in(where))  # after a kill the next copy takes it away
     try:
-        yield found._replace(path=_copy_subagent(found, name, lines, own, where), source=found.original)
+        yield found._replace(
+            path=_copy_subagent(found, name, lines, own, where), source=found.original
+        )
     finally:
         discard(own)
 
 
-def _find_named_subagent(locator: str, cwd: str, where: Where) -> tuple[SessionFile, str, Container[int] | None] | None:
-    """The transcript, the sub-agent's name, and its lines there (None: all); None for a transcript of no sub-agent."""
+def _find_named_subagent(
+    locator: str, cwd: str, where: Where
+) -> tuple[SessionFile, str, Container[int] | None] | None:
+    """The transcript, the sub-agent's name, and its lines there (None: all).
+
+    None for a transcript of no sub-agent.
+    """
     try:
         found = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
@@ -94,11 +128,20 @@ def _find_named_subagent(locator: str, cwd: str, where: Where) -> tuple[SessionF
             raise
         return inline[0], inline[1].name, inline[1].lines
     name = subagent_name(found.path)
-    return (found, name, None) if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain else None
+    return (
+        (found, name, None)
+        if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain
+        else None
+    )
 
 
-def _find_inline_subagent(locator: str, cwd: str, where: Where) -> tuple[SessionFile, InlineAgent] | None:
-    """The session, and the sub-agent in its file that the locator names; None for a file without sub-agents."""
+def _find_inline_subagent(
+    locator: str, cwd: str, where: Where
+) -> tuple[SessionFile, InlineAgent] | None:
+    """The session, and the sub-agent in its file that the locator names.
+
+    None for a file without sub-agents.
+    """
     words, _, name = locator.strip().rpartition("/")
     session = resolve(words, cwd, where, foreign=True)
     there = inline_agents(session.path)
@@ -114,8 +157,13 @@ def _find_inline_subagent(locator: str, cwd: str, where: Where) -> tuple[Session
     return (session, fitting[0]) if fitting else None
 
 
-def _copy_subagent(found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where) -> str:
-    """Write the copy into a folder below ``own`` with the name of the session's project. WriteFailed."""
+def _copy_subagent(
+    found: SessionFile, name: str, lines: Container[int] | None, own: str, where: Where
+) -> str:
+    """Write the copy into a folder below ``own`` with the name of the session's project.
+
+    WriteFailed.
+    """
     owner = file_of_owner(found.original, found.session_id.partition("/")[0])
     project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
     try:
@@ -133,7 +181,10 @@ def _copy_subagent(found: SessionFile, name: str, lines: Container[int] | None, 
 
 
 def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes]:
-    """The ``lines`` of a file (None: all) as a session's, all others blank. SessionNotFound if the file is gone."""
+    """The ``lines`` of a file (None: all) as a session's, all others blank.
+
+    SessionNotFound if the file is gone.
+    """
     with open_transcript(path) as stream:
         for line in read_lines(stream):
             record = parse(line.body) if lines is None or line.number in lines else None

@@ -20,7 +20,13 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.sessions.transcript_files import agent_type, beside_sessions, subagent_name, subagents_in, title_of
+from resume_hooks.sessions.transcript_files import (
+    agent_type,
+    beside_sessions,
+    subagent_name,
+    subagents_in,
+    title_of,
+)
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line
@@ -54,7 +60,9 @@ def print_subagents(options: SessionsOptions) -> None:
     if options.agent not in {ALL, NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = project_folder_of_option(options.project)
-    project, scope = (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
+    project, scope = (
+        (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
+    )
     sessions = listing.candidates(project, options.where)
     beside: dict[str, dict[str, list[str]]] = {}
     found: list[ListedSubagent] = []
@@ -64,7 +72,9 @@ def print_subagents(options: SessionsOptions) -> None:
             if project is None or project.holds(ends.folders, ends.project):
                 if place not in beside:
                     beside[place] = beside_sessions(place)
-                found += _subagents_of_session(session, ends, beside[place].get(session.session_id, []))
+                found += _subagents_of_session(
+                    session, ends, beside[place].get(session.session_id, [])
+                )
     found.sort(key=lambda one: one.mtime, reverse=True)
     end = options.offset + options.limit if options.limit else None
     shown = found[options.offset : end]
@@ -77,7 +87,9 @@ def print_subagents(options: SessionsOptions) -> None:
     options.emit(data, lambda: _subagents_text(shown) + rest)
 
 
-def _subagents_of_session(session: SessionFile, ends: HeadTail, beside: list[str]) -> Iterator[ListedSubagent]:
+def _subagents_of_session(
+    session: SessionFile, ends: HeadTail, beside: list[str]
+) -> Iterator[ListedSubagent]:
     """The sub-agents that a session started. SessionNotFound where its file is gone."""
     inside = subagents_in(os.path.splitext(session.path)[0], session.session_id)
     for path in (*(one.path for one in inside), *beside):
@@ -85,12 +97,24 @@ def _subagents_of_session(session: SessionFile, ends: HeadTail, beside: list[str
             with contextlib.suppress(OSError, SessionNotFound):  # as above
                 status = os.stat(path)
                 yield _listed_subagent(
-                    session, path, name, agent_type(path), title_of(path), status.st_mtime, status.st_size
+                    session,
+                    path,
+                    name,
+                    agent_type(path),
+                    title_of(path),
+                    status.st_mtime,
+                    status.st_size,
                 )
     for one in inline_agents(session.path) if ends.version.startswith(INLINE) else ():
         ended = clock.parse(one.ended)
         yield _listed_subagent(
-            session, session.path, one.name, "", one.asked, ended.timestamp() if ended else 0.0, one.size
+            session,
+            session.path,
+            one.name,
+            "",
+            one.asked,
+            ended.timestamp() if ended else 0.0,
+            one.size,
         )
 
 
@@ -98,12 +122,16 @@ def _listed_subagent(
     session: SessionFile, path: str, name: str, kind: str, asked: str, mtime: float, size: int
 ) -> ListedSubagent:
     locator = f"{session.session_id}/{name}"
-    return ListedSubagent(locator, session.session_id, path, kind, one_line(asked, TITLE_LENGTH), mtime, size)
+    return ListedSubagent(
+        locator, session.session_id, path, kind, one_line(asked, TITLE_LENGTH), mtime, size
+    )
 
 
 def _subagents_text(shown: list[ListedSubagent]) -> str:
     if not shown:
-        return "No sub-agent of these sessions has a transcript here. --all looks into every project."
+        return (
+            "No sub-agent of these sessions has a transcript here. --all looks into every project."
+        )
     now = time.time()
     rows = [
         (
@@ -116,4 +144,7 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
         for one in shown
     ]
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
-    return f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or {in_shell('fork SUB-AGENT')}"
+    return (
+        f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or "
+        f"{in_shell('fork SUB-AGENT')}"
+    )

@@ -1,10 +1,12 @@
 """A team's sessions, and one's own on other machines, in a PostgreSQL of theirs: push, resume, search, share, forget.
 
-Nothing here runs before a team was joined; ``psycopg`` is imported in ``connect`` alone, when a connection is opened.
+Nothing here runs before a team was joined; ``psycopg`` is imported in ``connect`` alone, when a
+connection is opened.
 
-What leaves is redacted first, then cut into pieces of whole lines, numbered as in the file; words are taken of the
-redacted line. A piece is taken only by who knows the digest of all that came before it, so that sending twice changes
-nothing, and what was rewritten is a new generation, never a merge. Whoever may read a row is decided in the database.
+What leaves is redacted first, then cut into pieces of whole lines, numbered as in the file; words
+are taken of the redacted line. A piece is taken only by who knows the digest of all that came
+before it, so that sending twice changes nothing, and what was rewritten is a new generation, never
+a merge. Whoever may read a row is decided in the database.
 """
 
 from __future__ import annotations
@@ -12,7 +14,13 @@ from __future__ import annotations
 from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
-    verbs=(Verb("team", "Push, pull, resume, search and share sessions on your team's PostgreSQL.", before="fsck"),),
+    verbs=(
+        Verb(
+            "team",
+            "Push, pull, resume, search and share sessions on your team's PostgreSQL.",
+            before="fsck",
+        ),
+    ),
     options=(
         Option(
             "lineage",

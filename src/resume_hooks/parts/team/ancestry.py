@@ -1,6 +1,7 @@
 """A lineage that goes on where this machine knows no more: ancestors on one's other machines, and of colleagues.
 
-What one may not see has its id alone, which its child tells anyway; whether it was ever pushed is not told.
+What one may not see has its id alone, which its child tells anyway; whether it was ever pushed is
+not told.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor
     if not rows or rows[0].status != MISSING or not rows[0].session_id:
         return rows
     missing, child = rows[0].session_id, rows[1].session_id
-    owners = [link.owner for link in read_links(where) if (link.parent_id, link.child_id) == (missing, child)]
+    owners = [
+        link.owner
+        for link in read_links(where)
+        if (link.parent_id, link.child_id) == (missing, child)
+    ]
     owner = next((owner for owner in reversed(owners) if owner), "")
     return [*_ancestors(missing, owner, db, {row.session_id for row in rows[1:]}), *rows[1:]]
 
@@ -34,7 +39,8 @@ def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
 def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> list[Ancestor]:
     """A session and its ancestors, oldest first; ``owner``: the login of whose the first one is, ``""`` for one's own.
 
-    Each is its child's owner's, or one's own, the newest of several machines: anybody can push a session under any id.
+    Each is its child's owner's, or one's own, the newest of several machines: anybody can push a
+    session under any id.
     """
     rows: list[Ancestor] = []
     with until_late(db):
@@ -43,14 +49,18 @@ def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> lis
             theirs = of_ids(db, [session_id], owner=owner) if owner else []
             own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
             found = next(iter([*theirs, *own]), None)
-            unseen = Ancestor(session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0)
+            unseen = Ancestor(
+                session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0
+            )
             rows.append(_row(found) if found else unseen)
             session_id, owner = (found.parent, found.owner) if found else ("", "")
     return rows[::-1]
 
 
 def _row(session: TeamSession) -> Ancestor:
-    derived = ("trimmed" if session.kind == "trim" else "continued") if session.parent else "original"
+    derived = (
+        ("trimmed" if session.kind == "trim" else "continued") if session.parent else "original"
+    )
     return Ancestor(
         session.session_id, "", session.title, derived, session.kind or "original", None, session.parent or None,
         REMOTE, session.created, session.ended, session.raw, session.owner, session.machine,

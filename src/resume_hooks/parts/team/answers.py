@@ -1,4 +1,7 @@
-"""What the core asks of a team at its verbs and hooks; where none was joined nothing of it is loaded."""
+"""What the core asks of a team at its verbs and hooks.
+
+Where none was joined nothing of it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
         return []
     from resume_hooks.parts.team.sharing import note_scrubbed
 
-    return [note for each in dict.fromkeys(sessions) if each and (note := note_scrubbed(each, where))]
+    return [
+        note for each in dict.fromkeys(sessions) if each and (note := note_scrubbed(each, where))
+    ]
 
 
 def after_start(where: Where, is_over: Callable[[], bool]) -> None:
@@ -54,6 +59,13 @@ def check(_: str) -> Finding:
     if failing:
         return problem(failing.sentence, failing.remedy, "failing")
     if find_spec(DRIVER) is None:
-        return problem(f"{DRIVER}, which speaks to the server of {joined.service}, is missing", how_to_add(), "driver")
-    pushes = f"turns' ends push {plural(len(joined.projects), 'project')}, last push {team_file.last_push(Where())}"
+        return problem(
+            f"{DRIVER}, which speaks to the server of {joined.service}, is missing",
+            how_to_add(),
+            "driver",
+        )
+    pushes = (
+        f"turns' ends push {plural(len(joined.projects), 'project')}, last push "
+        f"{team_file.last_push(Where())}"
+    )
     return ok(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

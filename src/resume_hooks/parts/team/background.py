@@ -1,8 +1,8 @@
 """What a push does that nobody waits for: which sessions it is about, when it is due, and what a model may ask.
 
-The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries before. Turns' ends
-push at most once a minute. One that comes sooner waits for that, whatever becomes of its client: so what was said is on
-the server a minute later, or a moment after the end.
+The mark's time is that of the last try, or lies ahead where the server was away: then nobody tries
+before. Turns' ends push at most once a minute. One that comes sooner waits for that, whatever
+becomes of its client: so what was said is on the server a minute later, or a moment after the end.
 """
 
 from __future__ import annotations
@@ -79,25 +79,37 @@ def not_taken(team: Team, where: Where) -> list[str]:
         if agent.name in RUNNING
     }
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
-    return [f"{plural(count, 'session')} of {label} stayed here; {fork}" for label, count in counts.items() if count]
+    return [
+        f"{plural(count, 'session')} of {label} stayed here; {fork}"
+        for label, count in counts.items()
+        if count
+    ]
 
 
-def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE) -> None:
+def push_behind(
+    where: Where, is_over: Callable[[], bool], only: str = "", *, pause: int = PAUSE
+) -> None:
     """Push what is behind, or of it the session ``only``; what fails is remembered.
 
-    Nothing is done where the last try is less than ``pause`` seconds ago, or a server that was away is not to be
-    tried yet; ``-AWAY`` is for who can't wait for either.
+    Nothing is done where the last try is less than ``pause`` seconds ago, or a server that was away
+    is not to be tried yet; ``-AWAY`` is for who can't wait for either.
     """
     team, mark = found(where), os.path.join(folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
-        if team is None or not team.projects or -AWAY <= time.time() - os.stat(mark).st_mtime < pause:
+        if (
+            team is None
+            or not team.projects
+            or -AWAY <= time.time() - os.stat(mark).st_mtime < pause
+        ):
             return
         everything = behind(team, where)
         waiting = [each for each in everything if only in {"", each.session_id}]
         if not (waiting or has_queued(where) or (not only and expiring(where)[0])):
             return  # the next turn's end need not wait
         os.utime(mark)
-        from resume_hooks.parts.team.fetching import drop_gone  # a command that pushes does without, 65 ms faster
+        from resume_hooks.parts.team.fetching import (
+            drop_gone,
+        )  # a command that pushes does without, 65 ms faster
 
         try:
             with connected(team.service) as db:
@@ -117,7 +129,9 @@ def push_behind(where: Where, is_over: Callable[[], bool], only: str = "", *, pa
             note_failing(said, len(everything), where, at_once=at_once)
 
 
-def _push_each(waiting: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]) -> None:
+def _push_each(
+    waiting: list[SessionFile], team: Team, db: Database, where: Where, is_over: Callable[[], bool]
+) -> None:
     """Push each session; what stops one of them keeps none of the others, and is raised after them."""
     failed: Exception | None = None
     for session in waiting:
@@ -156,7 +170,10 @@ def _is_of(session: SessionFile, team: Team, where: Where, known: dict[str, bool
 
 
 def main() -> None:
-    """Push the session of the event on stdin, a turn's or a session's end; never raises, and prints nothing."""
+    """Push the session of the event on stdin, a turn's or a session's end.
+
+    Never raises, and prints nothing.
+    """
     event = reply.read_stdin(MAX_INPUT)
     session_id = reply.field(event, "session_id") if event is not None else ""
     if event is None or not is_session_id(session_id):
@@ -174,7 +191,9 @@ def main() -> None:
     with contextlib.suppress(OSError):
         past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
         pause = PAUSE - past if 0 <= past < PAUSE else 0.0
-    with contextlib.suppress(SessionOpen):  # another turn's end waits already, and sends this one's, too
+    with contextlib.suppress(
+        SessionOpen
+    ):  # another turn's end waits already, and sends this one's, too
         if pause:
             with locked_folder(waiting, where, "Another turn's end waits", "Could not wait in"):
                 time.sleep(pause)

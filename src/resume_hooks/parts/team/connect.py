@@ -1,7 +1,9 @@
-"""A connection to the team's database: libpq's service file says where, who and how; nothing of it is in our settings.
+"""A connection to the team's database: libpq's service file says where, who and how.
 
-``psycopg`` is imported here alone, when somebody connects. Over a network nothing less than ``verify-full`` is taken.
-What the server sends is read by ``rows``.
+Nothing of it is in our settings.
+
+``psycopg`` is imported here alone, when somebody connects. Over a network nothing less than
+``verify-full`` is taken. What the server sends is read by ``rows``.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ if TYPE_CHECKING:
 DRIVER = "psycopg"  # the package
 
 VERSION = 5
-"""The form of the database that this version reads and writes; a file of SQL makes each of the one before."""
+"""The form of the database that this version reads and writes.
+
+A file of SQL makes each of the one before.
+"""
 
 OLDEST = 150_000
 """The oldest server, as libpq numbers them."""
@@ -80,23 +85,34 @@ class DriverMissing(TeamFailed):
 def how_to_add() -> str:
     """What adds the driver to the Python that runs this: the plugin's own venv has no other way in."""
     if os.path.isfile(os.path.join(sys.prefix, "requirements.lock")):
-        return f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} --install --team"
+        return (
+            f"Install it: sh {shlex.quote(os.path.join(CHECKOUT, 'hooks', 'engine'))} "
+            "--install --team"
+        )
     return f"Install it: {shlex.quote(sys.executable)} -m pip install '{DRIVER}[binary]>=3.2'"
 
 
 def service_named(text: str) -> str:
-    """The name of a libpq service. UsageError for anything else, a connection string with its password above all."""
+    """The name of a libpq service.
+
+    UsageError for anything else, a connection string with its password above all.
+    """
     if not _SERVICE.fullmatch(text):
         raise UsageError(
             "A team is named by a service of libpq, never by an address or a password",
-            "Describe it in ~/.pg_service.conf ([NAME], host=, dbname=, user=), the password in ~/.pgpass.",
+            (
+                "Describe it in ~/.pg_service.conf ([NAME], host=, dbname=, user=), the "
+                "password in ~/.pgpass."
+            ),
         )
     return text
 
 
 @contextlib.contextmanager
 def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
-    """A connection in autocommit for the length of the block; what the server refuses in it is a TeamFailed.
+    """A connection in autocommit for the length of the block.
+
+    What the server refuses in it is a TeamFailed.
 
     So is a database of a form that we don't know, unless ``any_form`` will do.
     """
@@ -106,7 +122,10 @@ def connected(service: str, *, any_form: bool = False) -> Iterator[Database]:
             connection = _bounded(driver).connect(**_options(service), autocommit=True)
         with connection:
             if connection.info.server_version < OLDEST:
-                raise TeamFailed("The server is older than PostgreSQL 15", "Let a newer one hold the team's sessions.")
+                raise TeamFailed(
+                    "The server is older than PostgreSQL 15",
+                    "Let a newer one hold the team's sessions.",
+                )
             db = connection.asked_by = Database(connection)
             if not any_form:
                 _require_form(db)
@@ -127,11 +146,15 @@ def until_late(db: Database) -> Iterator[None]:
 def _require_form(db: Database) -> None:
     form = form_of(db)
     if form < VERSION:
-        said = f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
+        said = (
+            f"The team's database has the older form {form}, and this resume-hooks needs {VERSION}"
+        )
         raise TeamFailed(said, "An administrator runs: resume-hooks team init SERVICE --upgrade")
     least = db.value("select least::text from team.about", (), _form)
     if least is None or least > VERSION:
-        said = f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
+        said = (
+            f"The team's database has the newer form {form}, and this resume-hooks knows {VERSION}"
+        )
         raise TeamFailed(said, "Update resume-hooks.")
 
 
@@ -181,7 +204,9 @@ async def connected_async(service: str) -> AsyncIterator[psycopg.AsyncConnection
     with refusals():
         try:
             async with asyncio.timeout(_ANSWER_SECONDS):
-                async with await driver.AsyncConnection.connect(**_options(service), autocommit=True) as connection:
+                async with await driver.AsyncConnection.connect(
+                    **_options(service), autocommit=True
+                ) as connection:
                     yield connection
         except TimeoutError as error:
             raise _no_answer() from error
@@ -196,7 +221,9 @@ def refusals() -> Iterator[None]:
     except driver.Error as error:
         raise _refusal(error) from error
     except MemoryError as error:
-        raise TeamFailed("The team's database answers with more than anybody asked for", "Who runs it?") from error
+        raise TeamFailed(
+            "The team's database answers with more than anybody asked for", "Who runs it?"
+        ) from error
 
 
 def form_of(db: Database) -> int:
@@ -217,7 +244,9 @@ def _driver() -> Any:
     try:
         import psycopg
     except ImportError as error:
-        raise DriverMissing(f"{DRIVER}, which speaks to the team's database, is not installed", how_to_add()) from error
+        raise DriverMissing(
+            f"{DRIVER}, which speaks to the team's database, is not installed", how_to_add()
+        ) from error
     # It logs what a server said as it stands, and without a handler Python prints that.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
     return psycopg
@@ -242,7 +271,16 @@ def _options(service: str) -> dict[str, Any]:
 
 
 _FILES = frozenset(
-    {"PGSERVICEFILE", "PGSYSCONFDIR", "PGPASSFILE", "PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL", "PGSSLCRLDIR"}
+    {
+        "PGSERVICEFILE",
+        "PGSYSCONFDIR",
+        "PGPASSFILE",
+        "PGSSLROOTCERT",
+        "PGSSLCERT",
+        "PGSSLKEY",
+        "PGSSLCRL",
+        "PGSSLCRLDIR",
+    }
 )
 """Variables of libpq that name a file, or a folder of files."""
 
@@ -257,7 +295,9 @@ def _without_variables_of_a_project() -> Iterator[None]:
     left_out = {
         name: value
         for name, value in os.environ.items()
-        if name.startswith("PG") and name != "PGPASSWORD" and not (name in _FILES and is_outside(value, projects))
+        if name.startswith("PG")
+        and name != "PGPASSWORD"
+        and not (name in _FILES and is_outside(value, projects))
     }
     for name in left_out:
         del os.environ[name]
@@ -275,7 +315,10 @@ def _name_authorities() -> None:
     import ssl  # 10 ms, for who connects over a network
 
     known = ssl.get_default_verify_paths()
-    for variable, place in ((known.openssl_cafile_env, known.cafile), (known.openssl_capath_env, known.capath)):
+    for variable, place in (
+        (known.openssl_cafile_env, known.cafile),
+        (known.openssl_capath_env, known.capath),
+    ):
         if place:
             os.environ.setdefault(variable, place)
 
@@ -312,17 +355,26 @@ def _is_loopback(host: str) -> bool:
 def _refusal(error: Exception) -> TeamFailed:
     """An error of the driver in a sentence, without the values that were sent, nor what could drive a terminal."""
     state = getattr(error, "sqlstate", None) or ""
-    words = getattr(getattr(error, "diag", None), "message_primary", None) or str(error).strip().partition("\n")[0]
+    words = (
+        getattr(getattr(error, "diag", None), "message_primary", None)
+        or str(error).strip().partition("\n")[0]
+    )
     said = plain_line(words)[:_MOST_SAID]
     if state in {"3F000", "42P01"} or (state == NOT_YOURS and "schema team" in said):
         return TeamFailed(
             "The database holds no team, or your role is none of its members",
-            "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member to YOUR_ROLE",
+            (
+                "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
+                "to YOUR_ROLE"
+            ),
             state,
         )
     remedies = {
         NOT_YOURS: "That is for its owner to do.",
-        OTHER_ROLE: "The team's admin says who you are: resume-hooks team member keep LOGIN, or retire LOGIN",
+        OTHER_ROLE: (
+            "The team's admin says who you are: resume-hooks team member keep LOGIN, or "
+            "retire LOGIN"
+        ),
         NOT_THERE: "A member has joined before, and a session is pushed: resume-hooks team sessions",
         FORGOTTEN: "What was forgotten is not sent again.",
         "": "Check the service in ~/.pg_service.conf, the network and the certificate.",

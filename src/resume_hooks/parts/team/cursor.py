@@ -1,4 +1,7 @@
-"""How far a session was sent: a small file of ours a session. Without it nothing is lost, all is compared."""
+"""How far a session was sent: a small file of ours a session.
+
+Without it nothing is lost, all is compared.
+"""
 
 from __future__ import annotations
 
@@ -75,9 +78,13 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     """Remember how far a session was sent. WriteFailed."""
     path = os.path.join(session_folder(session_id, where), _FILE)
     try:
-        state_file.replace(path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where)
+        state_file.replace(
+            path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where
+        )
     except OSError as error:
-        raise WriteFailed(f"Could not write {path}: {error.strerror}", "What was sent is sent; try again.") from error
+        raise WriteFailed(
+            f"Could not write {path}: {error.strerror}", "What was sent is sent; try again."
+        ) from error
 
 
 def note_forgotten(session_id: str, where: Where) -> None:
@@ -108,5 +115,9 @@ def stands(place: SentPlace, path: str) -> bool:
     with open_regular(path, follow=False) as stream:
         status = os.fstat(stream.fileno())
         before = bytes_before(stream, place.offset)
-        same = status.st_ino == place.inode and status.st_size >= place.offset and zlib.crc32(before) == place.check
+        same = (
+            status.st_ino == place.inode
+            and status.st_size >= place.offset
+            and zlib.crc32(before) == place.check
+        )
         return same and (before[-1:] in {b"", b"\n"} or stream.read(1) in {b"", b"\r", b"\n"})

@@ -1,9 +1,9 @@
 """Bring a session from the team: to read, or to go on in it.
 
-One's own comes whole, at home in another folder, with the ancestors that are one's own; of a colleague's the
-conversation alone, under a fresh id, as somebody else's words. Every piece is compared with its digest, and all of
-them with the chain, before anything is handed out. No name on the server is used as a path but a session's id and the
-fixed forms of names in its folder.
+One's own comes whole, at home in another folder, with the ancestors that are one's own; of a
+colleague's the conversation alone, under a fresh id, as somebody else's words. Every piece is
+compared with its digest, and all of them with the chain, before anything is handed out. No name on
+the server is used as a path but a session's id and the fixed forms of names in its folder.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ _PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.head))
 def resume(
     wanted: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
-    """Make a session of a team's one, whole where it is one's own. ImportFailed, WriteFailed, TeamFailed.
+    """Make a session of a team's one, whole where it is one's own.
+
+    ImportFailed, WriteFailed, TeamFailed.
 
     The sessions that came, oldest first, and what to say of those that did not.
     """
@@ -97,12 +99,17 @@ def resume(
         whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
         notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
         if came[0].hidden:
-            notes.append(f"{plural(came[0].hidden, 'record')} of it the model reads and the screen does not show.")
+            notes.append(
+                f"{plural(came[0].hidden, 'record')} of it the model reads and the "
+                "screen does not show."
+            )
         if _is_own(wanted.session_id, db, where):
             return came, [*notes, "It is linked to no other: one of yours has its id."]
         if not options.dry_run and not came[0].existing:
             with contextlib.suppress(OSError):
-                link = Link(came[0].session_id, wanted.session_id, KIND, clock.now(), owner=wanted.owner)
+                link = Link(
+                    came[0].session_id, wanted.session_id, KIND, clock.now(), owner=wanted.owner
+                )
                 record_link(link, where)
         return came, notes
     line, notes = _ancestors(wanted, db)
@@ -131,30 +138,43 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
             private_folder(place, where)
             os.replace(packed.path, path)
             known = {**pulled(where), wanted.row: wanted.session_id}
-            state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where)
+            state_file.replace(
+                os.path.join(folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where
+            )
         except OSError as error:
-            raise WriteFailed(f"Could not write {path}: {error.strerror}", "Check free space.") from error
+            raise WriteFailed(
+                f"Could not write {path}: {error.strerror}", "Check free space."
+            ) from error
     return path
 
 
 def pulled(where: Where) -> dict[int, str]:
     """The rows of the server of which copies for reading are here, each with its session's id."""
     known = read_object(os.path.join(folder(where), _PULLED, _ROWS))
-    return {int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)}
+    return {
+        int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)
+    }
 
 
 def drop_gone(db: Database, where: Where) -> list[str]:
-    """Remove copies of what one may not read any more: forgotten, or shared no longer. The ids of their sessions."""
+    """Remove copies of what one may not read any more: forgotten, or shared no longer.
+
+    The ids of their sessions.
+    """
     known = pulled(where)
     if not known:
         return []
-    told = db.rows("select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,)))
+    told = db.rows(
+        "select gone::text from team.gone(%s) gone", (list(known),), Form(int, (rows.row_number,))
+    )
     gone = sorted({row for row in told if row in known})  # it has no say in any other
     for row in gone:
         removal.discard(os.path.join(folder(where), _PULLED, str(row)), where.state)
     if gone:
         left = {row: name for row, name in known.items() if row not in gone}
-        state_file.replace(os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where)
+        state_file.replace(
+            os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
+        )
     return [known[row] for row in gone]
 
 
@@ -171,30 +191,44 @@ def _ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], li
     return line, []
 
 
-def _remember(session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where) -> None:
+def _remember(
+    session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where
+) -> None:
     """Note from where on the session is our own, so that only what follows is sent."""
     file, places = came.receipt.file, {}
     with contextlib.suppress(OSError):  # then all is sent
         for part in parts:
-            path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/")) if part.name else file
+            path = (
+                os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
+                if part.name
+                else file
+            )
             places[part.name] = place_at(path, os.path.getsize(path), part.records, part.head)
         keep_cursor(came.session_id, Cursor(0, session.row, places=places), where)
 
 
 @contextlib.contextmanager
-def _unpacked(session: TeamSession, db: Database, where: Where) -> Iterator[tuple[BundledSession, list[_Part]]]:
+def _unpacked(
+    session: TeamSession, db: Database, where: Where
+) -> Iterator[tuple[BundledSession, list[_Part]]]:
     """A session's files in private ones of ours, for the length of the block."""
     session_id, made = session.session_id, list[str]()
     try:
         try:
             parts = _fetched(session, db, where, made)
         except OSError as error:
-            raise WriteFailed(f"The session could not be kept: {error.strerror}", "Check free space.") from error
+            raise WriteFailed(
+                f"The session could not be kept: {error.strerror}", "Check free space."
+            ) from error
         main = next((part for part in parts if not part.name), None)
         if main is None:
-            raise ImportFailed(f"Of session {session_id} nothing was sent yet", "Push it where it lies.")
+            raise ImportFailed(
+                f"Of session {session_id} nothing was sent yet", "Push it where it lies."
+            )
         parent = (session.parent, session.kind) if session.parent else ("", "")
-        head = Head(session_id, session.title, session.folder, session.created, session.ended, *parent)
+        head = Head(
+            session_id, session.title, session.folder, session.created, session.ended, *parent
+        )
         places = [part for part in parts if part.name]
         files = tuple((part.name, part.path) for part in places)
         sums = Sums(main.records, main.sha256, 0, 0)
@@ -215,16 +249,27 @@ class _Budget:
         """Take so many bytes off it. TeamFailed where it is used up."""
         self._room -= size
         if self._room < 0:
-            raise TeamFailed("The session is larger on the server than any that is taken", "Who sent it?")
+            raise TeamFailed(
+                "The session is larger on the server than any that is taken", "Who sent it?"
+            )
         if time.monotonic() > self._end:
-            raise TeamFailed("The team's database sends the session too slowly", "Check the network and the server.")
+            raise TeamFailed(
+                "The team's database sends the session too slowly",
+                "Check the network and the server.",
+            )
 
 
 def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) -> list[_Part]:
-    """Every file of a session, checked; what is damaged beside the transcript is left out. ImportFailed, OSError."""
+    """Every file of a session, checked; what is damaged beside the transcript is left out.
+
+    ImportFailed, OSError.
+    """
     here = private_folder(folder(where), where)
     state_file.sweep(here)
-    query = "select id::text, name, records::text, head from team.part where session = %s order by name limit %s"
+    query = (
+        "select id::text, name, records::text, head from team.part where session = %s order "
+        "by name limit %s"
+    )
     found: list[_Part] = []
     budget = _Budget()
     for listed in db.rows(query, (session.row, MAX_FILES), _PART):
@@ -250,7 +295,9 @@ def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _P
             if piece.first != lines or size + piece.raw > MAX_BYTES:
                 raise damaged()
             if is_lined and lines + piece.records > MAX_LINES:
-                raise ImportFailed(f"It has more than {MAX_LINES:,} lines", "No transcript has so many.")
+                raise ImportFailed(
+                    f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
+                )
             ended = 0
             for body in unpacked(slices, piece.raw, piece.sha):
                 budget.take(len(body))

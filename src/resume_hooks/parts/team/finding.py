@@ -1,8 +1,9 @@
 """Search the team's words: the query of the local search, asked of the server, and its hits in their order.
 
-All words first, then any of them, then their beginnings. What the server ranks is read (``turn_reading``), compared
-with the phrases that were asked for, and put in the order of the words that it has and how near they stand. One's own
-stand beside others', and nobody's fill the answer while others have some.
+All words first, then any of them, then their beginnings. What the server ranks is read
+(``turn_reading``), compared with the phrases that were asked for, and put in the order of the words
+that it has and how near they stand. One's own stand beside others', and nobody's fill the answer
+while others have some.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.connect import until_late
 from resume_hooks.parts.team.pieces import quoted
 from resume_hooks.parts.team.rows import Database, Form
-from resume_hooks.parts.team.turn_reading import LOOKED_AT, TeamHit, Turn, TurnReader, share_of, shared_out
+from resume_hooks.parts.team.turn_reading import (
+    LOOKED_AT,
+    TeamHit,
+    Turn,
+    TurnReader,
+    share_of,
+    shared_out,
+)
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query, Term, parse
 
@@ -54,7 +62,10 @@ class Found(NamedTuple):
 
 
 class Narrowing(NamedTuple):
-    """Among which turns is looked: from an instant on (ISO 8601), one's own, a project's; by default all."""
+    """Among which turns is looked: from an instant on (ISO 8601), one's own, a project's.
+
+    By default all.
+    """
 
     since: str | None = None
     mine: bool = False
@@ -73,14 +84,17 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     is_filled = len(found.hits) >= most and not any(hit.mine for hit in found.hits)
     if among.mine or not (search.is_used_up or is_filled) or db.is_late():
         return found
-    own = _Search(query, db, among._replace(mine=True), most).run(queries[: search.asked])  # others' left no room
+    own = _Search(query, db, among._replace(mine=True), most).run(
+        queries[: search.asked]
+    )  # others' left no room
     return found._replace(hits=_best([*found.hits, *own.hits], most))
 
 
 class _Search:
     """Asks for turns until there are hits enough, and not one member's alone.
 
-    ``asked``: how many queries it took. ``is_used_up``: no more turns were asked for though there may be some.
+    ``asked``: how many queries it took. ``is_used_up``: no more turns were asked for though there
+    may be some.
     """
 
     def __init__(self, query: Query, db: Database, among: Narrowing, most: int) -> None:
@@ -107,7 +121,10 @@ class _Search:
             hits = [*hits, *_best(answers, self._most - len(hits))]
             if len(hits) >= self._most or (not self._has_phrases and self._read >= self._most):
                 break
-        return Found(_best(hits, self._most), len(self._known) if self._more and len(hits) < self._most else 0)
+        return Found(
+            _best(hits, self._most),
+            len(self._known) if self._more and len(hits) < self._most else 0,
+        )
 
     @property
     def _read(self) -> int:
@@ -115,17 +132,28 @@ class _Search:
         return len(self._known) - (0 if self._has_phrases else self._db.refused - self._before)
 
     def _add_answers(self, asked: str, hits: list[TeamHit]) -> None:
-        """Add the hits of one query, the newest turns' first; a member who had many turns is asked for no more."""
+        """Add the hits of one query, the newest turns' first.
+
+        A member who had many turns is asked for no more.
+        """
         until, turns = datetime.now(UTC) + _AHEAD, Counter[str]()
         for page in range(1, _MOST_PAGES + 1):
             if _fair_count(hits, self._most) >= self._most or self._db.is_late():
                 break
-            found, is_page = self._page(asked, until, [login for login in turns if turns[login] >= self._most_of_one])
+            found, is_page = self._page(
+                asked, until, [login for login in turns if turns[login] >= self._most_of_one]
+            )
             turns.update(turn.owner for turn in found if not turn.mine)
-            fresh = [turn for turn in sorted(found, key=lambda turn: -turn.rank) if turn[1:3] not in self._known]
+            fresh = [
+                turn
+                for turn in sorted(found, key=lambda turn: -turn.rank)
+                if turn[1:3] not in self._known
+            ]
             self._known.update(turn[1:3] for turn in fresh)
             looked_at = max(LOOKED_AT, self._most)
-            hits += self._reader.hits(shared_out(fresh, looked_at), looked_at, is_exact=not self._has_phrases)
+            hits += self._reader.hits(
+                shared_out(fresh, looked_at), looked_at, is_exact=not self._has_phrases
+            )
             is_all = not (is_page and found)
             is_enough = self._read >= _READ or page == _MOST_PAGES
             self.is_used_up = self.is_used_up or (is_enough and not is_all)
@@ -134,7 +162,9 @@ class _Search:
                 break
             until = min(turn.at for turn in found)
             if fresh:
-                until += _INSTANT  # there may be more of that instant; else there are too many of it
+                until += (
+                    _INSTANT  # there may be more of that instant; else there are too many of it
+                )
 
     def _page(self, asked: str, until: datetime, without: list[str]) -> tuple[list[Turn], bool]:
         """Turns from before an instant, and whether there may be older ones."""
@@ -158,17 +188,25 @@ def _best(hits: list[TeamHit], most: int) -> list[TeamHit]:
 def _fair_count(hits: list[TeamHit], most: int) -> int:
     """How many of some hits count where of no other member's more than a share does."""
     own = {hit.reference for hit in hits if hit.mine}
-    others = Counter(owner for owner, _ in {(hit.owner, hit.reference) for hit in hits if not hit.mine})
+    others = Counter(
+        owner for owner, _ in {(hit.owner, hit.reference) for hit in hits if not hit.mine}
+    )
     return len(own) + sum(min(count, share_of(most)) for count in others.values())
 
 
 def asked_of(query: Query) -> list[str]:
-    """The query in the server's form, the strictest first; in none a phrase lacks one of its words."""
+    """The query in the server's form, the strictest first.
+
+    In none a phrase lacks one of its words.
+    """
     without = "".join(f" & !({_term(term, stem_of)})" for term in query.excluded if not term.exact)
     every = [_term(term, stem_of) for term in query.terms]
     exact = [_term(term, stem_of) for term in query.terms if term.exact]
     begun = [_term(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
-    forms = [" & ".join(every), *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)])]
+    forms = [
+        " & ".join(every),
+        *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)]),
+    ]
     return [f"({form}){without}" for form in dict.fromkeys(forms)]
 
 

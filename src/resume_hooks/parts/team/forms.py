@@ -24,7 +24,11 @@ Hit = Annotated[
 class TeamForm(Strict):
     """What an act did, or would do where ``written`` is false."""
 
-    act: str = Field(description="init, join, projects, status, push, pull, search, sessions, resume, share, ... leave")
+    act: str = Field(
+        description=(
+            "init, join, projects, status, push, pull, search, sessions, resume, share, ... leave"
+        )
+    )
     service: str = Field(description="the libpq service of the team; empty where none was joined")
     login: str
     written: bool
@@ -45,7 +49,10 @@ class TeamForm(Strict):
         Annotated[
             Pushed,
             Like(
-                result="sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), expired or busy",
+                result=(
+                    "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), "
+                    "expired or busy"
+                ),
                 raw=Bytes,
                 stored=Bytes,
                 secrets="left out, by kind",
@@ -54,9 +61,15 @@ class TeamForm(Strict):
     ]
     hits: list[Hit]
     files: list[str] = Field(description="copies for reading that were made")
-    gone: list[str] = Field(description="sessions of which copies went, since they may not be read any more")
-    behind: int = Field(description="with status: sessions of pushed projects that are not sent, or not whole")
-    failing: str = Field(description="with status: since when turns' ends push nothing, and why; empty where they do")
+    gone: list[str] = Field(
+        description="sessions of which copies went, since they may not be read any more"
+    )
+    behind: int = Field(
+        description="with status: sessions of pushed projects that are not sent, or not whole"
+    )
+    failing: str = Field(
+        description="with status: since when turns' ends push nothing, and why; empty where they do"
+    )
     copies: int = Field(description="with forget: how many machines' copies the server had")
     sql: str = Field(description="with init --sql: what an administrator may run")
     receipt: ReceiptForm | None = Field(description="with resume: the session that came")

@@ -1,6 +1,7 @@
 """The team that was joined: ``team/team.json`` of the state folder, and the mark by which hooks notice it.
 
-It holds a service's name, this machine's id and the projects that are pushed; never a password or an address.
+It holds a service's name, this machine's id and the projects that are pushed; never a password or
+an address.
 """
 
 from __future__ import annotations
@@ -31,9 +32,13 @@ _CREDENTIALS = re.compile(r"[?#;].*\Z|(?:(?<=://).*|\A[^/]*)(?<!/)@(?=[^@/]+[:/]
 """What may hold a password in an address, or a token: what stands before the host, and what follows the path."""
 
 _REMOTE = re.compile(
-    r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z", re.IGNORECASE
+    r"(?:[a-z][a-z0-9+.-]*://)?(?:[^/@]*@)?([^/:@]+)(?::\d+/|[:/])/*(.+?)(?:\.git)?/*\Z",
+    re.IGNORECASE,
 )
-"""A remote's address: its host and path; scheme, user, password, port and the ending are none of a project's name."""
+"""A remote's address: its host and path.
+
+Scheme, user, password, port and the ending are none of a project's name.
+"""
 
 
 def required(where: Where) -> Team:
@@ -61,7 +66,9 @@ def keep(team: Team, where: Where) -> None:
     """Remember a team. WriteFailed."""
     row = {"version": VERSION, **team._asdict()}
     try:
-        state_file.replace(os.path.join(folder(where), FILE), json.dumps(row, indent=2).encode() + b"\n", where)
+        state_file.replace(
+            os.path.join(folder(where), FILE), json.dumps(row, indent=2).encode() + b"\n", where
+        )
         mark = os.path.join(folder(where), PUSHES)
         if team.projects and not os.path.exists(mark):
             state_file.replace(mark, b"", where)
@@ -70,7 +77,9 @@ def keep(team: Team, where: Where) -> None:
             with contextlib.suppress(FileNotFoundError):
                 removal.remove_file(mark, where.state)
     except OSError as error:
-        raise WriteFailed(f"The team could not be remembered: {error.strerror}", "Check the state folder.") from error
+        raise WriteFailed(
+            f"The team could not be remembered: {error.strerror}", "Check the state folder."
+        ) from error
 
 
 def leave(where: Where) -> None:
@@ -83,7 +92,11 @@ def project_of(cwd: str) -> str:
     git = git_folder(cwd) if cwd else ""
     config = configparser.RawConfigParser(strict=False, allow_no_value=True)
     with contextlib.suppress(OSError, ValueError, configparser.Error):
-        config.read_string(paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode("utf-8", "replace"))
+        config.read_string(
+            paths.read_regular(os.path.join(git, "config"), _LONGEST_CONFIG).decode(
+                "utf-8", "replace"
+            )
+        )
     remote = (config.get('remote "origin"', "url", fallback="") or "")[:_LONGEST_REMOTE]
     remote = remote.strip().strip('"')  # git quotes `#` and `;`
     named = _REMOTE.match(_CREDENTIALS.sub("", remote))

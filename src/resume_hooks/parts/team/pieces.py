@@ -1,7 +1,8 @@
 """What leaves the machine: redacted lines, cut into numbered pieces, and the words of each turn.
 
-A line is cleaned before anything else looks at it: no image, no document, no known secret. Words are taken of the
-cleaned line. Whatever fails here stops the push of the session; nothing is sent as it is instead.
+A line is cleaned before anything else looks at it: no image, no document, no known secret. Words
+are taken of the cleaned line. Whatever fails here stops the push of the session; nothing is sent as
+it is instead.
 """
 
 from __future__ import annotations
@@ -72,10 +73,12 @@ class LinePiece(NamedTuple):
 
 
 def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
-    """What leaves of a file from a byte on: a transcript line by line, another text as one. OSError.
+    """What leaves of a file from a byte on: a transcript line by line, another text as one.
 
-    A last line without its line feed counts once it is a whole object, and is given one; until then it waits. What is
-    no text is left out.
+    OSError.
+
+    A last line without its line feed counts once it is a whole object, and is given one; until then
+    it waits. What is no text is left out.
     """
     if not path.endswith(".jsonl"):
         yield from _text(path, known) if not offset else ()
@@ -102,12 +105,23 @@ def cleaned(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
 
 
 def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> Iterator[LinePiece]:
-    """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``. OSError."""
-    words, body, secrets, number, end = _Words(path, first), bytearray(), Counter[str](), first, offset
+    """The pieces of a file from the line ``first`` on, which begins at the byte ``offset``.
+
+    OSError.
+    """
+    words, body, secrets, number, end = (
+        _Words(path, first),
+        bytearray(),
+        Counter[str](),
+        first,
+        offset,
+    )
 
     def piece() -> LinePiece:
         sha, data = hashlib.sha256(body).digest(), zlib.compress(body)
-        return LinePiece(first, number - first, len(body), sha, data, secrets, words.passages(), end)
+        return LinePiece(
+            first, number - first, len(body), sha, data, secrets, words.passages(), end
+        )
 
     for record in records_of(path, known, offset):
         words.take(record.body, number)
@@ -152,12 +166,24 @@ def _without_media(body: bytes) -> bytes:
 
 
 def _stand_in(key: object, inner: object, holder: object) -> object:
-    """What stands for a value that is an image's or a document's bytes; None for any other value."""
-    if isinstance(inner, dict) and inner.get("type") in MEDIA and isinstance(source := inner.get("source"), dict):
+    """What stands for a value that is an image's or a document's bytes.
+
+    None for any other value.
+    """
+    if (
+        isinstance(inner, dict)
+        and inner.get("type") in MEDIA
+        and isinstance(source := inner.get("source"), dict)
+    ):
         data = source.get("data")
         if source.get("type") == "base64" and isinstance(data, str):
-            return {"type": "text", "text": f"[{inner['type']} left out: {len(data) * 3 // 4:,} bytes]"}
-    encoded = key == "base64" or (key == "data" and isinstance(holder, dict) and holder.get("type") == "base64")
+            return {
+                "type": "text",
+                "text": f"[{inner['type']} left out: {len(data) * 3 // 4:,} bytes]",
+            }
+    encoded = key == "base64" or (
+        key == "data" and isinstance(holder, dict) and holder.get("type") == "base64"
+    )
     return "" if encoded and isinstance(inner, str) and inner else None
 
 
@@ -182,14 +208,23 @@ class _Words:
             return
         if opens_turn(record, subagent=self._subagent):
             self._close()
-        said = self._extractor.texts_of(record) if self._is_transcript else RecordTexts("result", result=body.decode())
+        said = (
+            self._extractor.texts_of(record)
+            if self._is_transcript
+            else RecordTexts("result", result=body.decode())
+        )
         if said is None:
             return
         self._last = clock.parse(record.get("timestamp")) or self._last
         if not self._places:
             self._start, self._at = number, self._last
         place = str(min(number - self._start + 1, _LAST_PLACE))
-        texts = ((said.prompt, "A", False), (said.reply, "B", False), (said.input, "C", True), (said.result, "D", True))
+        texts = (
+            (said.prompt, "A", False),
+            (said.reply, "B", False),
+            (said.input, "C", True),
+            (said.result, "D", True),
+        )
         for text, weight, numbered in texts:
             for word in words_of(text, numbered=numbered).decode("utf-8", "replace").split():
                 if word not in self._places:
@@ -209,7 +244,9 @@ class _Words:
 
     def _close(self) -> None:
         if self._places:
-            text = " ".join(f"{quoted(word)}:{','.join(places)}" for word, places in self._places.items())
+            text = " ".join(
+                f"{quoted(word)}:{','.join(places)}" for word, places in self._places.items()
+            )
             self._done.append(TurnWords(self._start, self._at or _NO_TIME, text))
         self._places, self._size = {}, 0
 

@@ -1,8 +1,9 @@
 """Send a session: what the team lacks of it, and nothing twice.
 
-The server takes a piece only from who names the digest of all that it has. A cursor beside our settings says how far
-it went; without one, or where the file was rewritten, what the server has is compared with the file piece by piece.
-Where they differ a new generation begins; where the file ends earlier it is left as it is, and told.
+The server takes a piece only from who names the digest of all that it has. A cursor beside our
+settings says how far it went; without one, or where the file was rewritten, what the server has is
+compared with the file piece by piece. Where they differ a new generation begins; where the file
+ends earlier it is left as it is, and told.
 """
 
 from __future__ import annotations
@@ -50,7 +51,10 @@ from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
 _BUSY = "Another command is sending this session"
-_APPEND = "select records::text, head from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+_APPEND = (
+    "select records::text, head from team.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, "
+    "%s, %s)"
+)
 
 _REFUSED: dict[str, Literal["forgotten", "scrubbed", "expired"]] = {
     FORGOTTEN: "forgotten", SCRUBBED: "scrubbed", EXPIRED: "expired"
@@ -66,7 +70,9 @@ class Pushed(NamedTuple):
 
     session_id: str
     title: str
-    result: Literal["sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"]
+    result: Literal[
+        "sent", "unchanged", "replaced", "shorter", "forgotten", "scrubbed", "expired", "busy"
+    ]
     pieces: int = 0
     records: int = 0
     raw: int = 0
@@ -102,7 +108,9 @@ class _ShorterError(Exception):
     """The server has more than the file, which is its beginning."""
 
 
-def push(session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False) -> Pushed:
+def push(
+    session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
+) -> Pushed:
     """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
     if ruled := data_rules.reason(where):
         raise TeamFailed(f"Nothing was pushed: {ruled}", "Ask who manages this account.")
@@ -130,20 +138,31 @@ def preview(session: SessionFile, where: Where) -> Pushed:
     for _, path in files(session):
         for piece in pieces_of(path, known):
             count.add(piece)
-    return count.pushed(session.session_id, about(session, Family(where), where, known)["title"], "sent")
+    return count.pushed(
+        session.session_id, about(session, Family(where), where, known)["title"], "sent"
+    )
 
 
 def files(session: SessionFile) -> list[tuple[str, str]]:
-    """The files of a session that go along, each with its name on the server; the transcript's is ``""``.
+    """The files of a session that go along, each with its name on the server.
+
+    The transcript's is ``""``.
 
     A file whose name is no place of a session's, or holds a secret, stays.
     """
-    beside = [(name, path) for name, path in files_of(session) if is_place(name) and not redact(name)[1]]
+    beside = [
+        (name, path) for name, path in files_of(session) if is_place(name) and not redact(name)[1]
+    ]
     return [("", session.path), *beside]
 
 
-def about(session: SessionFile, family: Family, where: Where, known: Redactor | None = None) -> dict[str, str]:
-    """What is told of a session beside its records, without secrets, those ``known`` among them. SessionNotFound."""
+def about(
+    session: SessionFile, family: Family, where: Where, known: Redactor | None = None
+) -> dict[str, str]:
+    """What is told of a session beside its records, without secrets, those ``known`` among them.
+
+    SessionNotFound.
+    """
     ends, parent = HeadTail(session.path), family.parent_of(session.path)
     home = home_folder(ends, where)
     known = known or secrets_of_ends(ends)
@@ -196,13 +215,24 @@ class _Count:
 
     def pushed(self, session_id: str, title: str, result: Any) -> Pushed:
         """What became of the session."""
-        return Pushed(session_id, title, result, self.pieces, self.records, self.raw, self.stored, dict(self.secrets))
+        return Pushed(
+            session_id,
+            title,
+            result,
+            self.pieces,
+            self.records,
+            self.raw,
+            self.stored,
+            dict(self.secrets),
+        )
 
 
 class _Push:
     """One session on its way."""
 
-    def __init__(self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool) -> None:
+    def __init__(
+        self, session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool
+    ) -> None:
         self._session = session
         self._team = team
         self._db = db
@@ -225,7 +255,9 @@ class _Push:
         """Send what is missing."""
         known, result = self._cursor, "sent"
         if known.drop:
-            self._db.run("select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine))
+            self._db.run(
+                "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
+            )
         row = self._begin(0, drop=False)
         places = known.places if known.row in {0, row} and not (self._rescan or known.drop) else {}
         try:
@@ -237,7 +269,8 @@ class _Push:
                 places = self._send(row, {})
             except _DivergedError as error:
                 raise TeamFailed(
-                    f"Session {self._session.session_id} changed while it was sent", "Push it again."
+                    f"Session {self._session.session_id} changed while it was sent",
+                    "Push it again.",
                 ) from error
         keep_cursor(self._session.session_id, Cursor(row, known.base, places=places), self._where)
         if not self._count.pieces and result == "sent":
@@ -246,15 +279,28 @@ class _Push:
 
     def _begin(self, old: int, *, drop: bool) -> int:
         base = self._cursor.base if not old else 0
-        told = (self._session.session_id, self._team.machine, json.dumps(self._about), old or None, drop, base or None)
-        row = self._db.value("select team.begin_session(%s, %s, %s, %s, %s, %s)::text", told, rows.row_number)
+        told = (
+            self._session.session_id,
+            self._team.machine,
+            json.dumps(self._about),
+            old or None,
+            drop,
+            base or None,
+        )
+        row = self._db.value(
+            "select team.begin_session(%s, %s, %s, %s, %s, %s)::text", told, rows.row_number
+        )
         if row is None:
-            raise TeamFailed("The team's database does not say where the session goes", "Who runs it?")
+            raise TeamFailed(
+                "The team's database does not say where the session goes", "Who runs it?"
+            )
         return row
 
     def _send(self, row: int, places: dict[str, SentPlace]) -> dict[str, SentPlace]:
         """Every file; where each one ends then."""
-        if self._cursor.drop and row == self._cursor.row:  # that and earlier generations may hold what was scrubbed
+        if (
+            self._cursor.drop and row == self._cursor.row
+        ):  # that and earlier generations may hold what was scrubbed
             raise _DivergedError
         found: dict[str, SentPlace] = {}
         for name, path in files(self._session):
@@ -265,7 +311,9 @@ class _Push:
                 found[name] = self._send_file(row, name, path, place)
             except OSError as error:
                 if not name:
-                    raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Was it just deleted?") from error
+                    raise SessionNotFound(
+                        f"{path} can't be read: {error.strerror}", "Was it just deleted?"
+                    ) from error
         return found
 
     def _send_file(self, row: int, name: str, path: str, place: SentPlace) -> SentPlace:
@@ -305,7 +353,9 @@ class _Push:
         for piece in self._db.rows(query, (row, name), _SENT):
             body, lines, end = bytearray(), 0, offset
             for record in islice(ours, piece.records):
-                if len(body) >= MOST_RAW:  # a piece of ours ends there, whatever the server says of this one
+                if (
+                    len(body) >= MOST_RAW
+                ):  # a piece of ours ends there, whatever the server says of this one
                     raise _DivergedError
                 body += record.body
                 lines, end = lines + 1, record.end

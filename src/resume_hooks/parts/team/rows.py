@@ -1,9 +1,10 @@
 """What the team's server sends, as typed values; no other module sees a raw one.
 
-Whoever runs the server, and any member who can write a row, counts as an attacker: a column may hold anything. Every
-value is read here by the parser of its column, and a row with a value that is none of its kind is left out and counted,
-never raised: the rows beside it count. A query casts each column to text, or to ``bytea`` where it is bytes, so that no
-reader of the driver's ever sees it. What one answer takes in memory is bounded where the system can do that (Linux).
+Whoever runs the server, and any member who can write a row, counts as an attacker: a column may
+hold anything. Every value is read here by the parser of its column, and a row with a value that is
+none of its kind is left out and counted, never raised: the rows beside it count. A query casts each
+column to text, or to ``bytea`` where it is bytes, so that no reader of the driver's ever sees it.
+What one answer takes in memory is bounded where the system can do that (Linux).
 """
 
 from __future__ import annotations
@@ -27,10 +28,16 @@ if TYPE_CHECKING:
     import psycopg
 
 MOST_ANSWER = 64 * 1024 * 1024
-"""Bytes that the process may grow by while an answer is waited for. The largest that we ask for has 10 MB."""
+"""Bytes that the process may grow by while an answer is waited for.
+
+The largest that we ask for has 10 MB.
+"""
 
 MOST_ROWS = 50_000
-"""Rows of an answer that are read; each takes several times its bytes here. A file of 10 GB has 40,000 pieces."""
+"""Rows of an answer that are read; each takes several times its bytes here.
+
+A file of 10 GB has 40,000 pieces.
+"""
 
 MOST_TEXT = 64 * 1024
 """Bytes of a value that is text; a longer one is none of ours."""
@@ -66,7 +73,8 @@ class Form(NamedTuple, Generic[Row]):
 class Database:
     """A team's database that we are connected to. ``refused`` counts the rows that were left out.
 
-    ``end`` is the instant, by the monotonic clock, until which answers are waited for, all together.
+    ``end`` is the instant, by the monotonic clock, until which answers are waited for, all
+    together.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
@@ -101,7 +109,9 @@ class Database:
         """Have something done that has no answer; several statements where there are no values."""
         self.connection.execute(statement.encode(), values or None)
 
-    def rows(self, query: str, values: Sequence[object] | Mapping[str, object], form: Form[Row]) -> list[Row]:
+    def rows(
+        self, query: str, values: Sequence[object] | Mapping[str, object], form: Form[Row]
+    ) -> list[Row]:
         """The rows of a query that are what they should be."""
         with self.connection.cursor(binary=True) as cursor:
             cursor.execute(query.encode(), values)
@@ -113,14 +123,19 @@ class Database:
         """The first such row; None for none."""
         return next(iter(self.rows(query, values, form)), None)
 
-    def value(self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]) -> Row | None:
+    def value(
+        self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
+    ) -> Row | None:
         """The one value of a query; None where there is none, or it is none of its kind."""
         return self.row(query, values, Form(_same, (parse,)))
 
     @property
     def notes(self) -> list[str]:
         """What to say of rows that were left out, and of what was not asked any more."""
-        said = f"{plural(self.refused, 'row')} of the server were not what they should be, and were left out."
+        said = (
+            f"{plural(self.refused, 'row')} of the server were not what they should be, and "
+            "were left out."
+        )
         notes = [said] if self.refused else []
         return [*notes, _LATE] if self._was_late else notes
 
@@ -140,7 +155,9 @@ def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
     count = result.ntuples if result else 0
     for number in range(min(count, MOST_ROWS)):
         try:
-            found.append(form.read([result.get_value(number, column) for column in range(result.nfields)]))
+            found.append(
+                form.read([result.get_value(number, column) for column in range(result.nfields)])
+            )
         except (ValueError, OverflowError, OSError, RecursionError):  # the middle ones of instants
             continue
     return found, count - len(found)
@@ -297,7 +314,8 @@ def _own_limits() -> tuple[int, int]:
 def bounded_memory() -> Iterator[None]:
     """While the block runs the process grows by ``MOST_ANSWER`` at most: libpq then gives an answer up.
 
-    The length of a message is the server's word, and libpq takes up to 2 GB in before we see any of it.
+    The length of a message is the server's word, and libpq takes up to 2 GB in before we see any of
+    it.
     """
     try:
         import resource  # Windows has none
@@ -308,7 +326,9 @@ def bounded_memory() -> Iterator[None]:
         yield
         return
     before, hard = _own_limits()
-    limits = [limit for limit in (before, hard, now + MOST_ANSWER) if limit != resource.RLIM_INFINITY]
+    limits = [
+        limit for limit in (before, hard, now + MOST_ANSWER) if limit != resource.RLIM_INFINITY
+    ]
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield

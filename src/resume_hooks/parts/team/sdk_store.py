@@ -1,8 +1,8 @@
 """The Agent SDK's ``SessionStore`` on the team's database: atomic, deduplicated, with summaries, for any entry.
 
-Duck-typed: the SDK is imported where a program that has it appends, for its fold of summaries. Rows are one's own:
-nobody else on the server sees them. Nothing is redacted, since ``load`` must give what was appended; for sessions that
-others may see there is ``team push``.
+Duck-typed: the SDK is imported where a program that has it appends, for its fold of summaries. Rows
+are one's own: nobody else on the server sees them. Nothing is redacted, since ``load`` must give
+what was appended; for sessions that others may see there is ``team push``.
 """
 
 from __future__ import annotations
@@ -71,7 +71,10 @@ class PostgresSessionStore:
         async with connected_async(self._service) as db, db.transaction():
             place = (*_main(key), key.get("subpath") or "")
             await db.execute(
-                "insert into team.sdk_part(project_key, session_id, subpath) values(%s, %s, %s) on conflict do nothing",
+                (
+                    "insert into team.sdk_part(project_key, session_id, subpath) values(%s, "
+                    "%s, %s) on conflict do nothing"
+                ),
                 place,
             )
             found = await _asked(
@@ -82,9 +85,15 @@ class PostgresSessionStore:
                 _PART,
             )
             if not found:
-                raise UsageError("The session was deleted while it was appended to", "Append again.")
+                raise UsageError(
+                    "The session was deleted while it was appended to", "Append again."
+                )
             part, count, summary = found[0]
-            uuids = [entry["uuid"] for entry in entries if isinstance(entry.get("uuid"), str) and entry["uuid"]]
+            uuids = [
+                entry["uuid"]
+                for entry in entries
+                if isinstance(entry.get("uuid"), str) and entry["uuid"]
+            ]
             answer = await _asked(
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
@@ -163,7 +172,9 @@ class PostgresSessionStore:
             return await _asked(db, query, values, form)
 
 
-async def _asked(db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]) -> list[Row]:
+async def _asked(
+    db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
+) -> list[Row]:
     """The rows of a query. TeamFailed where one is not what was kept: to leave it out would change the session."""
     found, refused = await rows.rows_of(db, query, values, form)
     if refused:
@@ -189,7 +200,9 @@ def _entries(pieces: Iterable[bytes]) -> list[Entry]:
 
 
 def _damaged() -> TeamFailed:
-    return TeamFailed("What the team's database keeps of this session is not what was kept", "Who runs it?")
+    return TeamFailed(
+        "What the team's database keeps of this session is not what was kept", "Who runs it?"
+    )
 
 
 def _main(key: Key) -> tuple[str, str]:

@@ -59,9 +59,9 @@ _ANY_ID = "00000000-0000-0000-0000-000000000000"
 class TeamSession(NamedTuple):
     """A session on one machine, as the server tells of it.
 
-    ``row`` is its number there. ``visible`` is private, project or team; ``shared_with`` are single members beside.
-    ``given`` is true for one's own that was a member's who left: his words, which nobody verified. ``pushed`` is when
-    the machine sent of it last.
+    ``row`` is its number there. ``visible`` is private, project or team; ``shared_with`` are single
+    members beside. ``given`` is true for one's own that was a member's who left: his words, which
+    nobody verified. ``pushed`` is when the machine sent of it last.
     """
 
     row: int
@@ -99,7 +99,10 @@ _LISTED = Form(
 
 
 def listed(db: Database, *, mine: bool = False) -> list[TeamSession]:
-    """What one may see, one's own alone with ``mine``, the newest first; the ``MOST_LISTED`` pushed last."""
+    """What one may see, one's own alone with ``mine``, the newest first.
+
+    The ``MOST_LISTED`` pushed last.
+    """
     return _found(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
 
 
@@ -108,7 +111,9 @@ def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
     return db.rows(_QUERY + _IN_ROWS + _NEWEST, {"rows": numbers, "most": len(numbers)}, _LISTED)
 
 
-def of_ids(db: Database, ids: list[str], *, mine: bool = False, owner: str = "") -> list[TeamSession]:
+def of_ids(
+    db: Database, ids: list[str], *, mine: bool = False, owner: str = ""
+) -> list[TeamSession]:
     """The sessions with these ids that one may see, an ``owner``'s alone where one is named, the newest first.
 
     Several machines, and several members, may have the same.
@@ -119,14 +124,24 @@ def of_ids(db: Database, ids: list[str], *, mine: bool = False, owner: str = "")
 
 
 def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
-    """The session that words name, among one's own with ``mine``. SessionNotFound, AmbiguousLocator."""
+    """The session that words name, among one's own with ``mine``.
+
+    SessionNotFound, AmbiguousLocator.
+    """
     words = locator.strip()
     front, _, rest = words.partition(":")
-    values = {"words": [words, rest or words], "first": words, "last": rest or words, "front": front.partition("@")[0]}
+    values = {
+        "words": [words, rest or words],
+        "first": words,
+        "last": rest or words,
+        "front": front.partition("@")[0],
+    }
     return chosen(locator, _found(db, _NAMED + _FITTING, values, mine=mine, most=_MOST_NAMED))
 
 
-def _found(db: Database, which: str, values: dict[str, Any], *, mine: bool = False, most: int) -> list[TeamSession]:
+def _found(
+    db: Database, which: str, values: dict[str, Any], *, mine: bool = False, most: int
+) -> list[TeamSession]:
     found: list[TeamSession] = []
     for whose in [_OWN] if mine else [_OWN, _OTHERS]:
         found += db.rows(_QUERY + whose + which, {**values, "most": most}, _LISTED)
@@ -136,29 +151,41 @@ def _found(db: Database, which: str, values: dict[str, Any], *, mine: bool = Fal
 def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
     """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
 
-    ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is else the one that
-    went on last, and one's own before somebody's, who left or not, of the same id or beginning. SessionNotFound,
-    AmbiguousLocator.
+    ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is
+    else the one that went on last, and one's own before somebody's, who left or not, of the same id
+    or beginning. SessionNotFound, AmbiguousLocator.
     """
     front, colon, rest = locator.strip().partition(":")
-    fronted = [session for session in sessions if front in {session.owner, f"{session.owner}@{session.machine}"}]
+    fronted = [
+        session
+        for session in sessions
+        if front in {session.owner, f"{session.owner}@{session.machine}"}
+    ]
     if colon and fronted:
         sessions, locator = fronted, rest
     words = locator.strip()
     low, is_long = words.casefold(), len(words) >= MIN_PREFIX
     owner, _, name = words.rpartition(":")
-    is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(name + _ANY_ID[len(name) :])
-    titled = [] if is_id else sessions  # who asks by an id, or its beginning, is given none by its title
+    is_id = len(name) >= (MIN_PREFIX if owner else _SHORT_ID) and is_session_id(
+        name + _ANY_ID[len(name) :]
+    )
+    titled = (
+        [] if is_id else sessions
+    )  # who asks by an id, or its beginning, is given none by its title
     ways = (
         [session for session in sessions if session.session_id == words],
-        _own_first([session for session in sessions if is_long and session.session_id.startswith(words)]),
+        _own_first(
+            [session for session in sessions if is_long and session.session_id.startswith(words)]
+        ),
         [session for session in titled if session.title == words],
         [session for session in titled if low and low in session.title.casefold()],
     )
     fitting = sorted(next((way for way in ways if way), []), key=lambda session: session.given)
     own = {session.session_id for session in fitting if session.mine}
     fitting = [session for session in fitting if session.mine or session.session_id not in own]
-    found = {(session.owner, session.session_id): session for session in reversed(fitting)}  # the first stays
+    found = {
+        (session.owner, session.session_id): session for session in reversed(fitting)
+    }  # the first stays
     if not found:
         raise SessionNotFound(
             f"The team has no session '{one_line(plain_line(locator), 80)}' that you may see",

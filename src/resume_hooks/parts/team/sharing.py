@@ -1,4 +1,7 @@
-"""Who may see a session, and that nobody may any more. Only its owner asks for that; the database holds him to it."""
+"""Who may see a session, and that nobody may any more. Only its owner asks for that.
+
+The database holds him to it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,13 @@ from typing import NamedTuple
 
 from resume_hooks.parts.team import rows
 from resume_hooks.parts.team.connect import TeamFailed, refusals
-from resume_hooks.parts.team.cursor import cursor_of, keep_cursor, note_forgotten, pushed_here, session_folder
+from resume_hooks.parts.team.cursor import (
+    cursor_of,
+    keep_cursor,
+    note_forgotten,
+    pushed_here,
+    session_folder,
+)
 from resume_hooks.parts.team.joined import required
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.sessions import TeamSession
@@ -24,7 +33,10 @@ _QUEUE = "forget"
 """The folder of sessions that are to be forgotten once the server can be reached, an empty file each."""
 
 _HERE = b"here"
-"""What stands in such a file where only what this machine pushed is to go; else all of one's machines' does."""
+"""What stands in such a file where only what this machine pushed is to go.
+
+Else all of one's machines' does.
+"""
 
 
 class Reach(NamedTuple):
@@ -52,15 +64,25 @@ def unshare(session: TeamSession, db: Database) -> None:
 
 
 def forget(session_id: str, db: Database, where: Where) -> int:
-    """Have the server forget a session on all one's machines, for good; how many copies it had. TeamFailed."""
+    """Have the server forget a session on all one's machines, for good; how many copies it had.
+
+    TeamFailed.
+    """
     copies = db.value("select team.forget(%s)::text", (session_id,), rows.count)
     note_forgotten(session_id, where)
     return copies or 0
 
 
 def note_deleted(session_id: str, where: Where) -> str:
-    """Have a session that was deleted here forgotten at the next push; what to tell, ``""`` where nothing was sent."""
-    if found(where) is None or not is_session_id(session_id) or not cursor_of(session_id, where).row:
+    """Have a session that was deleted here forgotten at the next push.
+
+    What to tell, ``""`` where nothing was sent.
+    """
+    if (
+        found(where) is None
+        or not is_session_id(session_id)
+        or not cursor_of(session_id, where).row
+    ):
         return ""
     with contextlib.suppress(OSError):
         state_file.replace(os.path.join(folder(where), _QUEUE, session_id), b"", where)
@@ -80,7 +102,10 @@ def note_scrubbed(session_id: str, where: Where) -> str:
             state_file.replace(os.path.join(folder(where), _QUEUE, session_id), _HERE, where)
     else:
         keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
-    return f"What the team has of {session_id} from this machine goes with: resume-hooks team push --all"
+    return (
+        f"What the team has of {session_id} from this machine goes with: resume-hooks team "
+        "push --all"
+    )
 
 
 def has_queued(where: Where) -> bool:
@@ -118,17 +143,26 @@ def expiring(where: Where) -> tuple[list[str], int]:
     days = managed_days()[1]
     if not days:
         return [], 0
-    here = {each.session_id for each in all_sessions(where)} | {each.session_id for each in all_archived(where)}
+    here = {each.session_id for each in all_sessions(where)} | {
+        each.session_id for each in all_archived(where)
+    }
     return sorted(pushed_here(where) - here), days
 
 
 def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[str]:
-    """Have the server remove what this machine pushed of sessions, as far as they are so old; the ids of those."""
+    """Have the server remove what this machine pushed of sessions, as far as they are so old.
+
+    The ids of those.
+    """
     if not sessions:
         return []
     values = (sessions, required(where).machine, days)
-    told = db.rows("select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.session_id,)))
-    gone = [session_id for session_id in told if session_id in sessions]  # it has no say in any other
+    told = db.rows(
+        "select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.session_id,))
+    )
+    gone = [
+        session_id for session_id in told if session_id in sessions
+    ]  # it has no say in any other
     for session_id in gone:
         removal.discard(session_folder(session_id, where), where.state)
     return gone

@@ -34,7 +34,10 @@ class StoredPiece(NamedTuple):
 
 
 def part_name(raw: bytes | None) -> str:
-    """The name of a file of a session: ``""`` for its transcript, else a place in its folder. ValueError."""
+    """The name of a file of a session: ``""`` for its transcript, else a place in its folder.
+
+    ValueError.
+    """
     name = (raw or b"").decode()
     if raw is None or (name and not is_place(name)):
         raise ValueError
@@ -43,7 +46,13 @@ def part_name(raw: bytes | None) -> str:
 
 PIECE = Form(
     StoredPiece,
-    (rows.count, rows.whole(1), rows.whole(1, MOST_RAW + MOST_LINE), rows.digest, rows.whole(1, MOST_STORED)),
+    (
+        rows.count,
+        rows.whole(1),
+        rows.whole(1, MOST_RAW + MOST_LINE),
+        rows.digest,
+        rows.whole(1, MOST_STORED),
+    ),
 )
 
 
@@ -91,7 +100,10 @@ class _Data(NamedTuple):
 
 
 def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[bytes]:
-    """So many packed bytes of a piece of any size, a ``SLICE`` at a time. ImportFailed where they end early."""
+    """So many packed bytes of a piece of any size, a ``SLICE`` at a time.
+
+    ImportFailed where they end early.
+    """
     query = "select substring(data from %s for %s) from team.chunk where part = %s and first = %s"
     for start in range(0, stored, SLICE):
         data = db.value(query, (start + 1, SLICE, part, first), rows.blob(SLICE, 1))
@@ -101,7 +113,9 @@ def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[byte
 
 
 def unpacked(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
-    """The lines of a piece of ``raw`` bytes, as its packed bytes come. ImportFailed where they are not what was sent.
+    """The lines of a piece of ``raw`` bytes, as its packed bytes come.
+
+    ImportFailed where they are not what was sent.
 
     That may be known only after the last of them was given.
     """
@@ -126,5 +140,6 @@ def unpacked(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
 def damaged() -> ImportFailed:
     """What to say where a piece, or all of them, is not what was sent."""
     return ImportFailed(
-        "What the server has of this session is damaged, or not complete", "Push it again, with --rescan."
+        "What the server has of this session is damaged, or not complete",
+        "Push it again, with --rescan.",
     )

@@ -18,13 +18,19 @@ from resume_hooks.system.invocation import in_shell
 
 FOLDER, FILE, VERSION = "team", "team.json", 1
 PUSHES = "push"
-"""An empty file in that folder: turns' ends push. Its time is that of their last try; hooks look at nothing else."""
+"""An empty file in that folder: turns' ends push. Its time is that of their last try.
+
+Hooks look at nothing else.
+"""
 
 _LAST = "last"
 """An empty file of the time at which a push ran last, whoever asked for it."""
 
 FAILING, UNTOLD = "failing.json", "untold"
-"""What keeps a push from running, and that the next start is to say so; the shell looks for the latter."""
+"""What keeps a push from running, and that the next start is to say so.
+
+The shell looks for the latter.
+"""
 
 LONG = 24 * 60 * 60
 """Seconds after which a start says that the server can't be reached."""
@@ -65,12 +71,19 @@ def found(where: Where) -> Optional[Team]:
     """The team that was joined; None for none, and where the project says which."""
     row = read_object(os.path.join(folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
-    if row.get("version") != VERSION or not all(isinstance(text, str) and text for text in (service, login, machine)):
+    if row.get("version") != VERSION or not all(
+        isinstance(text, str) and text for text in (service, login, machine)
+    ):
         return None
     if is_projects_state(where):
         return None
     projects = row.get("projects")
-    return Team(str(service), str(login), str(machine), tuple(map(str, projects if isinstance(projects, list) else ())))
+    return Team(
+        str(service),
+        str(login),
+        str(machine),
+        tuple(map(str, projects if isinstance(projects, list) else ())),
+    )
 
 
 def failing(where: Where) -> Optional[Failing]:
@@ -85,13 +98,20 @@ def failing(where: Where) -> Optional[Failing]:
 
 
 def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once: bool) -> None:
-    """Remember why a push failed and what helps; have the next start say it, once: now, or when it lasts. OSError."""
+    """Remember why a push failed and what helps.
+
+    Have the next start say it, once: now, or when it lasts. OSError.
+    """
     known, now = failing(where), int(time.time())
-    row = Failing(min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told))
+    row = Failing(
+        min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told)
+    )
     if not row.told and (at_once or now - row.since >= LONG):
         state_file.replace(os.path.join(folder(where), UNTOLD), b"", where)
         row = row._replace(told=True)
-    state_file.replace(os.path.join(folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where)
+    state_file.replace(
+        os.path.join(folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where
+    )
 
 
 def note_pushed(where: Where) -> None:
@@ -112,7 +132,10 @@ def last_push(where: Where) -> str:
 
 
 def unpushed(where: Where) -> str:
-    """What the team is not sent, and why, for the start that asks; no later one says it again. ``""`` for nothing."""
+    """What the team is not sent, and why, for the start that asks; no later one says it again.
+
+    ``""`` for nothing.
+    """
     try:
         removal.remove_file(os.path.join(folder(where), UNTOLD), where.state)
     except OSError:

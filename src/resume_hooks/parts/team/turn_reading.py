@@ -1,7 +1,7 @@
 """The turns that the server names, read: what their texts bear out becomes a hit.
 
-What is damaged there, or too large to be looked into, is left out and counted; nobody's sessions take so long to read
-that others' are not found.
+What is damaged there, or too large to be looked into, is left out and counted; nobody's sessions
+take so long to read that others' are not found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,14 @@ from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.sessions import TeamSession, of_rows
-from resume_hooks.parts.team.stored_pieces import SLICE, batches, packed_pieces, part_name, slices_of, unpacked
+from resume_hooks.parts.team.stored_pieces import (
+    SLICE,
+    batches,
+    packed_pieces,
+    part_name,
+    slices_of,
+    unpacked,
+)
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query
@@ -141,9 +148,12 @@ class TurnReader:
     def hits(self, rows: Sequence[Turn], most: int, *, is_exact: bool) -> list[TeamHit]:
         """The hits among turns, the best ranked first, until there are ``most``.
 
-        Where the server was asked for exactly what is sought, a turn that is no hit counts as refused.
+        Where the server was asked for exactly what is sought, a turn that is no hit counts as
+        refused.
         """
-        sessions = {session.row: session for session in of_rows(self._db, [row.session for row in rows])}
+        sessions = {
+            session.row: session for session in of_rows(self._db, [row.session for row in rows])
+        }
         hits: list[TeamHit] = []
         left = [row for row in rows if row.session in sessions]
         while left and len(hits) < most:
@@ -165,14 +175,22 @@ class TurnReader:
             if row is not None and place.first <= place.record < place.first + place.records:
                 pieces.setdefault((place.part, place.first), []).append(place)
         wanted = [
-            turns[0] for turns in pieces.values() if self._may_read(turns[0], sessions[asked[turns[0][:2]].session])
+            turns[0]
+            for turns in pieces.values()
+            if self._may_read(turns[0], sessions[asked[turns[0][:2]].session])
         ]
         hits: list[TeamHit] = []
         for batch in batches(wanted):
-            data = packed_pieces([(piece.part, piece.first) for piece in batch if piece.stored <= SLICE], self._db)
+            data = packed_pieces(
+                [(piece.part, piece.first) for piece in batch if piece.stored <= SLICE], self._db
+            )
             for piece in batch:
                 turns, packed = pieces[piece.part, piece.first], data.get((piece.part, piece.first))
-                slices = slices_of(piece.part, piece.first, piece.stored, self._db) if packed is None else [packed]
+                slices = (
+                    slices_of(piece.part, piece.first, piece.stored, self._db)
+                    if packed is None
+                    else [packed]
+                )
                 try:
                     body = b"".join(unpacked(slices, piece.raw, piece.sha))
                 except ImportFailed:
@@ -190,7 +208,11 @@ class TurnReader:
     def _may_read(self, piece: _Place, session: TeamSession) -> bool:
         """Whether a piece is looked into; else it counts as refused."""
         self._read[session.owner] += piece.raw
-        may = piece.raw <= _LARGEST and piece.stored <= _LARGEST and self._read[session.owner] <= _MOST_OF_ONE
+        may = (
+            piece.raw <= _LARGEST
+            and piece.stored <= _LARGEST
+            and self._read[session.owner] <= _MOST_OF_ONE
+        )
         self._db.refused += not may
         return may
 
@@ -214,33 +236,52 @@ class _HitReader:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        marks = [tuple(stem(form) for forms in term.forms for form in forms[:1]) for term in query.terms]
-        lookups = [Lookup(term, "word", (), mark, 1, 1.0, mark) for term, mark in zip(query.terms, marks, strict=True)]
+        marks = [
+            tuple(stem(form) for forms in term.forms for form in forms[:1]) for term in query.terms
+        ]
+        lookups = [
+            Lookup(term, "word", (), mark, 1, 1.0, mark)
+            for term, mark in zip(query.terms, marks, strict=True)
+        ]
         self._marker = Marker(lookups)
         stems = [word.removesuffix("i").encode() for mark in marks for word in mark]
-        # No line may be passed over where a phrase must not be in any, or a word is spelled in several ways.
-        sees_all = any(term.exact for term in query.excluded) or not all(term.text.isascii() for term in query.terms)
+        # No line may be passed over where a phrase must not be in any, or a word is spelled in
+        # several ways.
+        sees_all = any(term.exact for term in query.excluded) or not all(
+            term.text.isascii() for term in query.terms
+        )
         self._needles = [] if sees_all else stems
         self._phrases = [Phrase(term.text) for term in query.terms if term.exact]
         self._without = [Phrase(term.text) for term in query.excluded if term.exact]
 
-    def hit(self, row: Turn, place: _Place, lines: list[bytes], session: TeamSession) -> TeamHit | None:
+    def hit(
+        self, row: Turn, place: _Place, lines: list[bytes], session: TeamSession
+    ) -> TeamHit | None:
         """A turn as a hit, by its best record; None where its lines do not bear it out."""
         name = place.name
         best: tuple[int, Snippet] | None = None
         missing = set(range(len(self._phrases)))
         terms: set[int] = set()
-        for number, snippet, low in self._texts(lines, row.record, subagent=name.startswith("subagents/")):
+        for number, snippet, low in self._texts(
+            lines, row.record, subagent=name.startswith("subagents/")
+        ):
             if any(phrase.place_in(low) >= 0 for phrase in self._without):
                 return None
             missing -= {place for place in missing if self._phrases[place].place_in(low) >= 0}
             terms |= snippet.terms
-            if best is None or len(snippet.terms) + snippet.near > len(best[1].terms) + best[1].near:
+            if (
+                best is None
+                or len(snippet.terms) + snippet.near > len(best[1].terms) + best[1].near
+            ):
                 best = (number, snippet)
         if best is None or missing:
             return None
         number, snippet = best
-        agent = f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}" if name.startswith("subagents/") else ""
+        agent = (
+            f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}"
+            if name.startswith("subagents/")
+            else ""
+        )
         names = [term.name for term in self._query.terms]
         return TeamHit(
             f"{session.owner}:{session.session_id}{agent}:{number}", session.session_id, session.owner, session.machine,
@@ -251,7 +292,9 @@ class _HitReader:
             session.mine and not session.given,
         )  # fmt: skip
 
-    def _texts(self, lines: list[bytes], number: int, *, subagent: bool) -> list[tuple[int, Snippet, str]]:
+    def _texts(
+        self, lines: list[bytes], number: int, *, subagent: bool
+    ) -> list[tuple[int, Snippet, str]]:
         """The records of a turn that say something: number, snippet, and the text without capitals."""
         extractor, told = TextExtractor(subagent=subagent), []
         for place, line in enumerate(lines):

@@ -1,7 +1,8 @@
 """Build the digest of a session and its ancestors: the whole history counts, its latest part weighs most.
 
-Ancestors are read oldest first, within a budget. A fresh child of ours holds the digest of all before it: farther
-back nothing is read. Of each section as many entries are kept as there is room for.
+Ancestors are read oldest first, within a budget. A fresh child of ours holds the digest of all
+before it: farther back nothing is read. Of each section as many entries are kept as there is room
+for.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ ANCESTOR_BUDGET = 100_000_000  # bytes of ancestors that are read beside the ses
 SUBAGENT_BUDGET = 20_000_000  # bytes of sub-agents that are read, those that ended last first
 
 REACH = 200_000_000
-"""Bytes at the end of a session that are read: somewhat more than a second. Of a larger one, the beginning too."""
+"""Bytes at the end of a session that are read: somewhat more than a second.
+
+Of a larger one, the beginning too.
+"""
 
 OPENING = 2_000_000  # bytes of that beginning
 
@@ -60,27 +64,44 @@ _KEY = b"PRIVATE KEY"
 
 
 def _join_sections(
-    own: Mapping[str, tuple[DigestEntry, ...]], before: Digest | None, facts: LineageFacts, paths: work.Paths
+    own: Mapping[str, tuple[DigestEntry, ...]],
+    before: Digest | None,
+    facts: LineageFacts,
+    paths: work.Paths,
 ) -> tuple[Mapping[str, tuple[DigestEntry, ...]], Mapping[str, int]]:
     """The sections of a session after those of ``before``, and the numbers of entries that ``before`` omitted."""
     if before is None:
         return own, {}
-    failed = frozenset(shell.command_at_home(run.command, paths.folder) for run in facts.runs if run.failed)
+    failed = frozenset(
+        shell.command_at_home(run.command, paths.folder) for run in facts.runs if run.failed
+    )
     merged = dict(own)
     for section in SECTIONS:
-        if section.is_current and (own[section.name] or section.name != "todos" or facts.open_list.used):
+        if section.is_current and (
+            own[section.name] or section.name != "todos" or facts.open_list.used
+        ):
             continue  # the older ones are of another moment
         known = {entry.text for entry in own[section.name]}
-        older = [_entry_as_of_now(section, entry, paths, failed) for entry in before.entries_of(section.name)]
-        merged[section.name] = (*own[section.name], *(entry for entry in older if entry.text not in known))
+        older = [
+            _entry_as_of_now(section, entry, paths, failed)
+            for entry in before.entries_of(section.name)
+        ]
+        merged[section.name] = (
+            *own[section.name],
+            *(entry for entry in older if entry.text not in known),
+        )
     merged["constraints"] = _binding_demands(merged["constraints"])
     omitted = {name: before.omitted.get(name, 0) for name in merged if merged[name] != own[name]}
     return merged, {name: count for name, count in omitted.items() if count}
 
 
-def _entry_as_of_now(section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]) -> DigestEntry:
+def _entry_as_of_now(
+    section: Section, entry: DigestEntry, paths: work.Paths, failed: Collection[str]
+) -> DigestEntry:
     """An entry of an ancestor's digest, with the present state of the file or the command that it names."""
-    notes = [note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}]
+    notes = [
+        note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}
+    ]
     if section is CHANGED and paths.is_dirty(entry.text):
         notes.append(work.UNCOMMITTED)
     if section in {COMMANDS, OTHERS} and entry.text in failed:
@@ -93,7 +114,9 @@ def _binding_demands(entries: Sequence[DigestEntry]) -> tuple[DigestEntry, ...]:
     return tuple(entries[at] for at in standing_places([entry.text for entry in entries]))
 
 
-def _standing_demands(entries: Sequence[DigestEntry], said: Sequence[TalkMessage]) -> tuple[DigestEntry, ...]:
+def _standing_demands(
+    entries: Sequence[DigestEntry], said: Sequence[TalkMessage]
+) -> tuple[DigestEntry, ...]:
     """Demands without those that the talk marks as taken back: also a statement that is not a demand can change one."""
     taken_back = [(message.ref, sentence) for message in said for sentence, _ in message.superseded]
     return tuple(
@@ -106,7 +129,10 @@ def _standing_demands(entries: Sequence[DigestEntry], said: Sequence[TalkMessage
 def _own_sections(
     facts: LineageFacts, folder: str, git: RepositoryState, session_id: str, branch: str
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    """The sections of the facts; paths are relative to ``folder``, ``session_id`` is the latest session."""
+    """The sections of the facts.
+
+    Paths are relative to ``folder``, ``session_id`` is the latest session.
+    """
     runs = work.commands_of(facts)
     seen = git_seen([(command.run, command.parts) for command in runs], branch)
     paths = work.Paths(folder, git)
@@ -175,14 +201,19 @@ def _size_of_entry(entry: DigestEntry) -> int:
 _IMPORTED = f'{{"{IMPORTED}":'.encode()
 """The beginning of the file of an imported session."""
 
-UNVERIFIED = DigestEntry("some of this was said in an imported session: nobody verified it, and its USER is not yours")
+UNVERIFIED = DigestEntry(
+    "some of this was said in an imported session: nobody verified it, and its USER is not yours"
+)
 
 
-def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0) -> Digest:
+def digest_of(
+    session: SessionFile, where: Where, *, reach: int | None = None, since: int = 0
+) -> Digest:
     """The digest of a session, without secrets. SessionNotFound if it can't be read.
 
-    ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger one; by default REACH.
-    ``since`` is the line from which on the session counts, and then no ancestor does.
+    ``reach`` is how many bytes at the end of each file are read, beside the opening of a larger
+    one; by default REACH. ``since`` is the line from which on the session counts, and then no
+    ancestor does.
     """
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
@@ -210,11 +241,15 @@ def digest_of(session: SessionFile, where: Where, *, reach: int | None = None, s
         if facts.holds_imported or (before is not None and UNVERIFIED in before.entries_of("now")):
             rows["now"] = (UNVERIFIED, *rows["now"])
         sections, omitted = _stored_sections(rows, omitted)
-        digest = Digest(sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to)
+        digest = Digest(
+            sections, said, omitted, git.line, unread, passed_over, read_to=facts.read_to
+        )
         return without_secrets(digest, texts)
 
 
-def _files_to_read(session: SessionFile, where: Where) -> tuple[list[SessionFile], Digest | None, int]:
+def _files_to_read(
+    session: SessionFile, where: Where
+) -> tuple[list[SessionFile], Digest | None, int]:
     """The files to read, oldest first; the digest of earlier ones; the number of files left out."""
     files, room = [session], ANCESTOR_BUDGET
     if subagent_name(session.path):
@@ -246,8 +281,11 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
                 facts.read_to = stream.tell(), number
                 return 0
             number = _take_lines(iter(stream.readlines(OPENING)), 0, file.session_id, facts)
-            # Whole lines up to the first that begins behind what is skipped: twice as fast as counting their ends.
-            while (room := skipped - stream.tell()) > 0 and (lines := stream.readlines(min(BUFFER, room))):
+            # Whole lines up to the first that begins behind what is skipped: twice as fast as
+            # counting their ends.
+            while (room := skipped - stream.tell()) > 0 and (
+                lines := stream.readlines(min(BUFFER, room))
+            ):
                 number += len(lines)
             number = _take_lines(stream, number, file.session_id, facts)
             facts.read_to = stream.tell(), number
@@ -257,9 +295,14 @@ def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 
 
 
 def _take_lines(lines: Iterator[bytes], first: int, session_id: str, facts: LineageFacts) -> int:
-    """Take in lines, the first of which has the number ``first``; returns the number after the last."""
+    """Take in lines, the first of which has the number ``first``.
+
+    Returns the number after the last.
+    """
     number = first - 1
-    for number, raw in enumerate(lines, first):  # a value for each line would cost a tenth of the whole
+    for number, raw in enumerate(
+        lines, first
+    ):  # a value for each line would cost a tenth of the whole
         brief = prescan_line(raw)
         if brief is not None and facts.take_prescan(brief, session_id, number):
             continue
@@ -295,7 +338,9 @@ def _subagent_changes(files: Sequence[SessionFile], facts: LineageFacts) -> Suba
         for agent in sorted(agents, key=lambda agent: -_order_of_agent(agent, facts)):
             try:
                 room -= os.path.getsize(agent.path)
-                changes += _changes_of_agent(agent, _order_of_agent(agent, facts)) if room >= 0 else []
+                changes += (
+                    _changes_of_agent(agent, _order_of_agent(agent, facts)) if room >= 0 else []
+                )
                 unread += room < 0
             except OSError:
                 unread += 1
@@ -328,4 +373,7 @@ def _changes_of_agent(agent: Subagent, order: int) -> list[FileChange]:
         for run in facts.runs
         for path, _ in (() if run.failed else shell.changes_by(simple_commands(run.command)))
     ]
-    return [change._replace(place=change.place._replace(order=order)) for change in (*facts.changes, *named)]
+    return [
+        change._replace(place=change.place._replace(order=order))
+        for change in (*facts.changes, *named)
+    ]

@@ -1,6 +1,7 @@
 """The latest tool calls of a session with their results, for the room that an opening has left.
 
-Read backwards from the end of the file, so that it costs what is shown and not what the session holds.
+Read backwards from the end of the file, so that it costs what is shown and not what the session
+holds.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "descri
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
-_NEVER = frozenset({"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"})
+_NEVER = frozenset(
+    {"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"}
+)
 """Tools whose calls are in other sections."""
 
 
@@ -42,10 +45,12 @@ class _Answer(NamedTuple):
 
 
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
-    """The latest answered calls, oldest first, in about ``room`` characters; empty for a file that is gone.
+    """The latest answered calls, oldest first, in about ``room`` characters.
 
-    They end where the ``digest`` does that was made of the session. A file that was written after it was read is shown
-    by what was written.
+    Empty for a file that is gone.
+
+    They end where the ``digest`` does that was made of the session. A file that was written after
+    it was read is shown by what was written.
     """
     results: dict[str, _Answer] = {}
     found: list[TalkMessage] = []
@@ -59,7 +64,11 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 if room <= 0 or end - line.offset > REACH:
                     break
                 record = records.parse(line.body) if b'"tool_' in line.raw else None
-                if record is None or record.get("isSidechain") is True or script_calls.is_copy_of_error(record):
+                if (
+                    record is None
+                    or record.get("isSidechain") is True
+                    or script_calls.is_copy_of_error(record)
+                ):
                     continue
                 results |= _results_in_record(record)
                 for block in reversed(records.calls(record)):
@@ -105,7 +114,12 @@ def _says_nothing(block: Record, answer: _Answer) -> bool:
     return not answer.is_error and answer.text.strip() in _EMPTY
 
 
-_EMPTY = EMPTY_ANSWERS | {"", "No matches found", "No files found", "(Bash completed with no output)"}
+_EMPTY = EMPTY_ANSWERS | {
+    "",
+    "No matches found",
+    "No files found",
+    "(Bash completed with no output)",
+}
 """The output of a search without a hit."""
 
 
@@ -119,14 +133,19 @@ def _text_of_call(block: Record, answer: str) -> str:
     removed = "" if written else string(given, "old_string")
     if removed:
         return f"{head}\nremoved:\n{_both_ends_of_output(removed, RESULT)}"
-    got = written or answer  # that a file was written is said by the call: what was written tells more than the answer
+    got = (
+        written or answer
+    )  # that a file was written is said by the call: what was written tells more than the answer
     most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
     shown = "" if is_placeholder(got) else _both_ends_of_output(got, most)
     return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head
 
 
 def _both_ends_of_output(text: str, most: int) -> str:
-    """A text as it is shown, in about ``most`` characters; of a long text only the ends are read."""
+    """A text as it is shown, in about ``most`` characters.
+
+    Of a long text only the ends are read.
+    """
     near = NEAR * most
     if len(text) <= 2 * near:
         return talk.shown_text(text, most)

@@ -1,12 +1,13 @@
 """Gathers the facts of a digest in one pass over the files of a lineage, oldest first.
 
-Every fact keeps its place, the session and the line that it was found in. What a trim left in the place of contents is
-passed over, and so is what a child copied of its parent, under the same uuids or, in a fork with uuids of its own, each
-record with the one that it is a copy of: both were found there. So is what lies on a branch that was abandoned.
+Every fact keeps its place, the session and the line that it was found in. What a trim left in the
+place of contents is passed over, and so is what a child copied of its parent, under the same uuids
+or, in a fork with uuids of its own, each record with the one that it is a copy of: both were found
+there. So is what lies on a branch that was abandoned.
 
-Most bytes of a session are files that were read, of which a digest needs to know only that the reading worked: a
-prescan tells that of a line as clients write it, where a quote inside a text is always escaped. Whatever looks
-different is left to the parser.
+Most bytes of a session are files that were read, of which a digest needs to know only that the
+reading worked: a prescan tells that of a line as clients write it, where a quote inside a text is
+always escaped. Whatever looks different is left to the parser.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ from resume_hooks.transcripts.transcript import Copies
 
 SHORTEST = 3_000  # bytes of a line from which on skimming is faster than parsing
 REACH = 2_000  # bytes at the start of a line that hold its envelope and the answer's own keys
-TELLING = frozenset(kind.encode() for kind in (QUEUED, HOOK_CONTEXT))  # kinds of attachments that say something
+TELLING = frozenset(
+    kind.encode() for kind in (QUEUED, HOOK_CONTEXT)
+)  # kinds of attachments that say something
 
 _HEAD = late(
     rb'\{"parentUuid":(?:null|"([0-9a-f-]{36})"),"isSidechain":(false|true),(?:"attachment":\{"type":"(\w+)")?'
@@ -63,7 +66,10 @@ _BESIDE = b'},{"type":"text","text":"'
 
 
 class Prescan(NamedTuple):
-    """A record's id and that of the one before it; the ``call`` that it answers without an error, ``""`` for none."""
+    """A record's id and that of the one before it.
+
+    The ``call`` that it answers without an error, ``""`` for none.
+    """
 
     uuid: str
     parent: str
@@ -77,11 +83,15 @@ def prescan_line(raw: bytes) -> Prescan | None:
     if head is None or head[3] in TELLING or not raw.endswith((b"}\n", b"}")):
         return None
     if head[3] is None:
-        inner = raw.find(b"{", 1, REACH)  # what lies deeper is another record's: progress of a sub-agent
+        inner = raw.find(
+            b"{", 1, REACH
+        )  # what lies deeper is another record's: progress of a sub-agent
         call = _CALL.match(raw, inner - len(_USER))
         if call is not None:
             return _prescan_answer(raw, head, call)
-        thinks = raw.startswith(_MESSAGE, inner - len(_MESSAGE)) and raw.find(_THOUGHT, inner, REACH) > 0
+        thinks = (
+            raw.startswith(_MESSAGE, inner - len(_MESSAGE)) and raw.find(_THOUGHT, inner, REACH) > 0
+        )
         if not thinks or any(block in raw for block in _BLOCKS):
             return None
     at = raw.find(_UUID)
@@ -117,9 +127,12 @@ _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskSt
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
 _RULES = 400  # characters of a text that is loaded from which on it holds rules
-_STARTED = "Async agent launched"  # how the answer begins to a call that starts one in the background
+_STARTED = (
+    "Async agent launched"  # how the answer begins to a call that starts one in the background
+)
 _FOREIGN_WRITER = late(
-    r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)", re.IGNORECASE
+    r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
+    re.IGNORECASE,
 )
 
 
@@ -134,7 +147,10 @@ class Branches:
         self._copied_until = 0
 
     def is_copy(self, record: Record, order: int) -> bool:
-        """Whether a record was found before; if not, its link is noted. A record without a uuid is not a copy."""
+        """Whether a record was found before; if not, its link is noted.
+
+        A record without a uuid is not a copy.
+        """
         uuid = record.get("uuid")
         if not isinstance(uuid, str):
             return False
@@ -142,7 +158,9 @@ class Branches:
             source = self._orders.get(copied_from(record))
             if source is not None:
                 self._orders.setdefault(uuid, source)
-        return self.is_known(uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order)
+        return self.is_known(
+            uuid, string(record, "parentUuid") or string(record, "logicalParentUuid"), order
+        )
 
     def is_known(self, uuid: str, parent: str, order: int) -> bool:
         """The same for a record by its ids; ``order`` counts the records that were read."""
@@ -163,8 +181,9 @@ class Branches:
     def end_branches_of_file(self, session_id: str) -> Callable[[Quote], bool]:
         """End a file; returns a function that says of a quote whether it still counts.
 
-        What does not: branches of this file that leave the live one, and what a parent went on with after this file
-        was copied from it. What hangs on another root, or on nothing, was not abandoned for all that is known.
+        What does not: branches of this file that leave the live one, and what a parent went on with
+        after this file was copied from it. What hangs on another root, or on nothing, was not
+        abandoned for all that is known.
         """
         live = self._records_upward(self._last)
         if self._hint in self._parents and self._hint not in live:
@@ -190,7 +209,9 @@ class Branches:
         return live | {uuid} if uuid in self._orders else live
 
 
-def _leaves_live_branch(uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]) -> bool:
+def _leaves_live_branch(
+    uuid: str, live: Collection[str], parents: Mapping[str, str], known: dict[str, bool]
+) -> bool:
     """Whether a record lies on a branch that leaves the live one."""
     way: list[str] = []
     at = uuid
@@ -287,7 +308,15 @@ class LineageFacts:
         self.is_imported = False
         self._copies = Copies()
         counts = self._branches.end_branches_of_file(session_id)
-        for rows in (self.said, self.closing, self.answers, self.plans, self.questions, self.summaries, self.reports):
+        for rows in (
+            self.said,
+            self.closing,
+            self.answers,
+            self.plans,
+            self.questions,
+            self.summaries,
+            self.reports,
+        ):
             rows[:] = filter(counts, rows)
         self.refusals[:] = (refusal for refusal in self.refusals if counts(refusal.said))
         if self.unanswered and not counts(self.unanswered):
@@ -317,11 +346,15 @@ class LineageFacts:
         self._order += 1
         if not self._branches.is_known(brief.uuid, brief.parent, self._order) and call is not None:
             del self._open[brief.call]
-            self._on_tool_success(call, {}, Quote("", RecordPlace(session_id, number, self._order), brief.uuid))
+            self._on_tool_success(
+                call, {}, Quote("", RecordPlace(session_id, number, self._order), brief.uuid)
+            )
         return True
 
     def _take_answer(self, record: Record, place: RecordPlace) -> None:
-        spoken = self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
+        spoken = (
+            self.is_imported or bool(records.model(record)) or records.counted_tokens(record)[1] > 0
+        )
         if not spoken and not script_calls.is_made_by_script(record):
             return  # the client's own words, or our card
         for block in records.blocks(record):
@@ -335,7 +368,9 @@ class LineageFacts:
                 self._take_call(record, block, place)
 
     def _take_call(self, record: Record, block: Record, place: RecordPlace) -> None:
-        call = PendingCall(string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd"))
+        call = PendingCall(
+            string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd")
+        )
         self.called_at = place.order
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
@@ -344,7 +379,10 @@ class LineageFacts:
             self.questions += [Quote(question, place, string(record, "uuid")) for question in asked]
 
     def _take_user_record(self, record: Record, place: RecordPlace) -> None:
-        if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
+        if (
+            record.get("isCompactSummary") is True
+            or record.get("isVisibleInTranscriptOnly") is True
+        ):
             self._take_summary(record, place)
             return
         if self.is_imported and clock.normal(record.get("timestamp")) <= self._imported_at:
@@ -352,7 +390,9 @@ class LineageFacts:
         if answers := script_calls.results(record):
             for block in answers:
                 self._take_result(record, block, place)
-            if beside := records.text(record):  # what the user typed meanwhile, as older clients send it
+            if beside := records.text(
+                record
+            ):  # what the user typed meanwhile, as older clients send it
                 self._take_typed(Quote(beside, place, string(record, "uuid")))
             return
         content, uuid = records.message(record).get("content"), string(record, "uuid")
@@ -379,7 +419,11 @@ class LineageFacts:
         """Take in the text of a skill that was loaded, by itself or for the command that the user gave just before."""
         last = self.prompts.said[-1] if self.prompts.said else None
         name = facts.skill_loaded(text)
-        if last is not None and last.text.startswith("/") and place.order - last.place.order <= _SOON:
+        if (
+            last is not None
+            and last.text.startswith("/")
+            and place.order - last.place.order <= _SOON
+        ):
             name = last.text.split()[0]
         if name and len(text) >= _RULES:
             self.skills.pop(name, None)
@@ -402,7 +446,10 @@ class LineageFacts:
             self.summaries.append(Quote(text, place, string(record, "uuid")))
 
     def _take_recap(self, record: Record, place: RecordPlace) -> None:
-        """Take in the client's recap of what was going on, for a user who was away; and what the session's goal is."""
+        """Take in the client's recap of what was going on, for a user who was away.
+
+        And what the session's goal is.
+        """
         if string(record, "subtype") == records.GOAL:
             words = string(record, "goal")
             self.goal = Quote(words, place) if words else None
@@ -469,7 +516,9 @@ class LineageFacts:
             self._on_tool_success(call, records.tool_details(record), Quote(text, place, uuid))
             self._on_agent(call, record, Quote(text, place, uuid))
 
-    def _take_run(self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> None:
+    def _take_run(
+        self, call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+    ) -> None:
         """Take in how a shell command ended."""
         if run := facts.run_of(call, record, block, text, place):
             if task := facts.task_of(record, text):
@@ -513,8 +562,13 @@ class LineageFacts:
         elif call.tool == "TaskUpdate":
             self.open_list.update_task(call)
 
-    def _take_choices(self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str) -> None:
-        """Take in the user's choices: questions, each with its answer; empty where nobody was there."""
+    def _take_choices(
+        self, pairs: Sequence[tuple[str, str]], place: RecordPlace, uuid: str
+    ) -> None:
+        """Take in the user's choices: questions, each with its answer.
+
+        Empty where nobody was there.
+        """
         if not pairs:
             return
         self.answers += [Quote(f"{asked} -> {answered}", place, uuid) for asked, answered in pairs]
@@ -529,16 +583,23 @@ class LineageFacts:
                 self.reports.append(Quote(report, place))
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
-            self.runs[at] = self.runs[at]._replace(status=ending.status, failed=ending.failed, answered=place)
+            self.runs[at] = self.runs[at]._replace(
+                status=ending.status, failed=ending.failed, answered=place
+            )
 
 
 def _words_of_user(text: str) -> str:
     """The user's words in the opening of a child of ours: a next step, or the report after a mark."""
-    from resume_hooks.sessions.opening_layout import FORMER_REPORT, REPORT  # only children of ours pay for it
+    from resume_hooks.sessions.opening_layout import (
+        FORMER_REPORT,
+        REPORT,
+    )  # only children of ours pay for it
 
     text = text[max(0, text.find(lineage_block.OPENING)) :]  # /clear says before it what it did
     step = (next_step_of(text) or "").removeprefix(f"{NEW_TASK}\n")
-    return step or next(filter(None, (text.partition(f"\n\n{each}\n")[2] for each in (REPORT, FORMER_REPORT))), "")
+    return step or next(
+        filter(None, (text.partition(f"\n\n{each}\n")[2] for each in (REPORT, FORMER_REPORT))), ""
+    )
 
 
 _HANDLERS: dict[str, Callable[[LineageFacts, Record, RecordPlace], None]] = {

@@ -1,6 +1,9 @@
-"""The digest as a value: the talk of a session, and entries by section. A record of a child stores it.
+"""The digest as a value: the talk of a session, and entries by section.
 
-Invariant: an entry is one line, and no line of a message is blank, so that a digest never holds a blank line.
+A record of a child stores it.
+
+Invariant: an entry is one line, and no line of a message is blank, so that a digest never holds a
+blank line.
 """
 
 from __future__ import annotations
@@ -82,10 +85,11 @@ class DigestEntry(NamedTuple):
 class Digest:
     """Entries by section, and the ``talk``, oldest first.
 
-    ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's repository. What was
-    not read for its size: ``unread`` ancestors and sub-agents, and ``passed_over`` bytes in the middle of the session.
-    ``secrets`` are texts that hold secrets, which are never stored or shown: what is added later must not hold these.
-    ``read_to`` are the bytes and the lines of the session as it was read; zeros where it was not.
+    ``omitted`` counts entries of a section that found no room. ``git`` is one line on the folder's
+    repository. What was not read for its size: ``unread`` ancestors and sub-agents, and
+    ``passed_over`` bytes in the middle of the session. ``secrets`` are texts that hold secrets,
+    which are never stored or shown: what is added later must not hold these. ``read_to`` are the
+    bytes and the lines of the session as it was read; zeros where it was not.
     """
 
     sections: Mapping[str, tuple[DigestEntry, ...]] = field(default_factory=dict)
@@ -147,7 +151,9 @@ def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
     return replace(digest, sections=_rewrite_sections(digest, rewrite), talk=tuple(talk))
 
 
-def _rewrite_sections(digest: Digest, rewrite: Callable[[str], str]) -> dict[str, tuple[DigestEntry, ...]]:
+def _rewrite_sections(
+    digest: Digest, rewrite: Callable[[str], str]
+) -> dict[str, tuple[DigestEntry, ...]]:
     return {
         name: tuple(row._replace(text=rewrite(row.text), note=rewrite(row.note)) for row in rows)
         for name, rows in digest.sections.items()
@@ -203,15 +209,22 @@ def refs_of(digest: Digest) -> Iterator[str]:
 
 def line_of_digest(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
-    sections = {name: [list(entry) for entry in entries] for name, entries in digest.sections.items()}
+    sections = {
+        name: [list(entry) for entry in entries] for name, entries in digest.sections.items()
+    }
     rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
     rest["passed_over"] = digest.passed_over
     talk = [list(message) for message in digest.talk]
-    return orjson.dumps({"type": DIGEST, "version": VERSION, **rest, "sections": sections, "talk": talk})
+    return orjson.dumps(
+        {"type": DIGEST, "version": VERSION, **rest, "sections": sections, "talk": talk}
+    )
 
 
 def digest_at(path: str) -> Digest | None:
-    """The digest of a fresh child of ours; None for any other session, and where it can't be read."""
+    """The digest of a fresh child of ours.
+
+    None for any other session, and where it can't be read.
+    """
     try:
         with open(path, "rb") as stream:
             rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
@@ -219,9 +232,14 @@ def digest_at(path: str) -> Digest | None:
         return None
     first = parse(rows[0]) if rows else None
     # In a copy of another session, which does not begin anew, the digest is that one's.
-    if first is None or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH:
+    if (
+        first is None
+        or string(mapping(first, "continue_metadata"), "continuation_type") not in _FRESH
+    ):
         return None
-    found = (digest_in(record) for raw in rows[1:] if DIGEST.encode() in raw and (record := parse(raw)))
+    found = (
+        digest_in(record) for raw in rows[1:] if DIGEST.encode() in raw and (record := parse(raw))
+    )
     return next(filter(None, found), None)
 
 
@@ -234,10 +252,16 @@ def digest_in(record: Record) -> Digest | None:
     if kind(record) != DIGEST or version not in (VERSION, FORMER):
         return None
     rows, omitted = mapping(record, "sections"), mapping(record, "omitted")
-    sections = {name: entries for name in NAMES if (entries := tuple(_entries_of_rows(rows.get(name))))}
+    sections = {
+        name: entries for name in NAMES if (entries := tuple(_entries_of_rows(rows.get(name))))
+    }
     return Digest(
         sections,
-        tuple(_messages_of_rows(record.get("talk")) if version == VERSION else _talk_of_former_form(rows)),
+        tuple(
+            _messages_of_rows(record.get("talk"))
+            if version == VERSION
+            else _talk_of_former_form(rows)
+        ),
         {name: count for name in NAMES if (count := positive(omitted.get(name), MOST))},
         plain_line(string(record, "git")[:LONGEST_TEXT]),
         positive(record.get("unread"), MOST),
@@ -262,7 +286,9 @@ def _messages_of_rows(rows: object) -> Iterator[TalkMessage]:
         if not all(isinstance(cell, str) for cell in (name, ref, text)):
             continue
         if name in _KINDS and (said := _lines_of_message(text)):
-            yield TalkMessage(Kind(name), _reference_or_empty(ref), said, tuple(_marks_of_rows(marks)))
+            yield TalkMessage(
+                Kind(name), _reference_or_empty(ref), said, tuple(_marks_of_rows(marks))
+            )
 
 
 def _marks_of_rows(rows: object) -> Iterator[tuple[str, str]]:
@@ -275,7 +301,9 @@ def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
     """The talk of a digest of an older form: its prompts, of which the first came first and the others backwards."""
     goals = list(_entries_of_rows(rows.get("goal")))
     asked = [TalkMessage(Kind.REQUEST, row.ref, row.text) for row in (*goals[:1], *goals[:0:-1])]
-    last = [TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries_of_rows(rows.get("last"))]
+    last = [
+        TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries_of_rows(rows.get("last"))
+    ]
     return [*asked, *last]
 
 

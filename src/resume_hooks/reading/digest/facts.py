@@ -1,8 +1,8 @@
 """The facts of a digest, each with its place: words, commands, calls.
 
-Of a prompt that was typed while the model was busy a queue says what became of it: sent as a prompt of its own (then it
-has a record), handed to the model between two calls (clients up to 2.1.112 leave no other record of it), or taken back
-to be edited.
+Of a prompt that was typed while the model was busy a queue says what became of it: sent as a prompt
+of its own (then it has a record), handed to the model between two calls (clients up to 2.1.112
+leave no other record of it), or taken back to be edited.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
 TELLING = 2_000  # characters at each end of an output that are looked at
 _EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
-_BACKGROUND = late(r"Command (?:running in background|did not complete within|was manually backgrounded)")
+_BACKGROUND = late(
+    r"Command (?:running in background|did not complete within|was manually backgrounded)"
+)
 _TASK = late(r"\bID: ([\w-]{1,40})")
 _NOTIFICATION = "<task-notification"
 
@@ -32,9 +34,16 @@ _NOTIFIED = late(
 )
 
 SERVER_TOOL = "mcp__"  # how the name of a server's tool begins
-_ANSWERED = ("User has answered your questions", "The user answered", "Your questions have been answered")
+_ANSWERED = (
+    "User has answered your questions",
+    "The user answered",
+    "Your questions have been answered",
+)
 _CHOSEN = late(r'\s*=\s*"((?:[^"\\]|\\.)*)(?:"|\Z)', re.DOTALL)
-_REJECTED = (f"{records.REJECTION} proceed with this tool use", f"{records.REJECTION} take this action right now")
+_REJECTED = (
+    f"{records.REJECTION} proceed with this tool use",
+    f"{records.REJECTION} take this action right now",
+)
 
 EMPTY_ANSWERS = frozenset({"[]", "{}", "null"})
 """The JSON that a program prints for an empty result."""
@@ -49,7 +58,10 @@ _NOT_RUN = late(
     r"\w{1,40} operation blocked by hook|This command requires approval|"
     r"Permission for this action (?:was|has been) denied"
 )
-"""How the answer begins where a rule or a hook forbade the call; of recent clients its record says so too."""
+"""How the answer begins where a rule or a hook forbade the call.
+
+Of recent clients its record says so too.
+"""
 
 _MISFIT = "<tool_use_error>"  # how the answer begins to a call that no client could carry out
 _NUMBER = late(r"#(\w{1,20})")
@@ -84,7 +96,10 @@ _FOR_CLIENT = late(
     r"/(?:clear|compact|model|resume|continue|exit|quit|login|logout|help|cost|usage|status|config|doctor|memory|mcp|hooks|"
     r"permissions|context|export|rewind|branch|rename|plugin|agents|theme|ide|add-dir)(?!\S)"
 )
-"""Commands that the client carries out itself; some versions keep them like those that ask the model."""
+"""Commands that the client carries out itself.
+
+Some versions keep them like those that ask the model.
+"""
 
 _COMMAND_NAME = late(r"\A\s*<command-name>(/[^<\s]{1,80})</command-name>")
 _COMMAND_ARGS = late(r"<command-args>(.*?)</command-args>", re.DOTALL)
@@ -96,7 +111,11 @@ def words_of_command(text: str) -> str:
     """A command of the client's with words about the work, as ``/compact <text>``; ``""`` for any other text."""
     name, given = _COMMAND_NAME.match(text), _COMMAND_ARGS.search(text)
     words = given[1].strip() if given else ""
-    if name is None or len(words.split()) < records.LEAST_ASKED or name[1].startswith("/resume-hooks:"):
+    if (
+        name is None
+        or len(words.split()) < records.LEAST_ASKED
+        or name[1].startswith("/resume-hooks:")
+    ):
         return ""
     return f"{name[1]} {words}" if _SETS_CLIENT.match(name[1]) is None else ""
 
@@ -141,8 +160,8 @@ class RecordPlace(NamedTuple):
 class Quote(NamedTuple):
     """A text, where it was said, and the uuid of that record, ``""`` if it has none.
 
-    ``correcting``: by a user who stopped or refused what was going on. ``shown`` is a prompt with what was pasted into
-    it; ``""`` where nothing was.
+    ``correcting``: by a user who stopped or refused what was going on. ``shown`` is a prompt with
+    what was pasted into it; ``""`` where nothing was.
     """
 
     text: str
@@ -160,8 +179,9 @@ class Quote(NamedTuple):
 class ShellRun(NamedTuple):
     """A shell command that ran.
 
-    ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None if nobody told it. ``failed``
-    is told apart from that: old clients say of a failed command no status. ``answered`` is where its ``output`` stands.
+    ``folder`` is where it was run, ``""`` unknown; ``status`` its exit status, None if nobody told
+    it. ``failed`` is told apart from that: old clients say of a failed command no status.
+    ``answered`` is where its ``output`` stands.
     """
 
     command: str
@@ -184,7 +204,9 @@ class PendingCall(NamedTuple):
 
     def first_text(self, *keys: str) -> str:
         """The first non-empty text among some inputs; ``""`` for none."""
-        return next((value for key in keys if isinstance(value := self.given.get(key), str) and value), "")
+        return next(
+            (value for key in keys if isinstance(value := self.given.get(key), str) and value), ""
+        )
 
     def paths(self) -> list[str]:
         """The files that it names."""
@@ -219,13 +241,18 @@ class TaskEnding(NamedTuple):
 def refusal_in_answer(
     call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
 ) -> Refusal | None:
-    """The refusal that an answer is, by the user or by a rule of the client's; None for any other answer.
+    """The refusal that an answer is, by the user or by a rule of the client's.
 
-    What a file or a server says can begin like one: older clients mark a refusal as an error alone, and of a server's
-    errors those words may be its own. What answers to a change of a file is the client's.
+    None for any other answer.
+
+    What a file or a server says can begin like one: older clients mark a refusal as an error alone,
+    and of a server's errors those words may be its own. What answers to a change of a file is the
+    client's.
     """
     uuid, denied = string(record, "uuid"), string(record, "toolDenialKind")
-    is_clients = call.tool in records.WRITERS or (records.is_error(block) and not call.tool.startswith(SERVER_TOOL))
+    is_clients = call.tool in records.WRITERS or (
+        records.is_error(block) and not call.tool.startswith(SERVER_TOOL)
+    )
     if denied == "user-rejected" or (is_clients and text.startswith(_REJECTED)):
         said = text.partition("the user said:\n")[2].strip()
         if said.startswith(_CLARIFY):
@@ -239,11 +266,15 @@ def refusal_in_answer(
 def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[str, str]]:
     """The questions of a call, each with the answer that was chosen; none where nobody was there.
 
-    Clients note them in ``details``. Of older ones ``text`` is gone through by the questions' own words: anything may
-    stand in those, quotes as well.
+    Clients note them in ``details``. Of older ones ``text`` is gone through by the questions' own
+    words: anything may stand in those, quotes as well.
     """
     noted = records.mapping(details, "answers")
-    pairs = [(question, answer[: len(text)]) for question, answer in noted.items() if isinstance(answer, str)]
+    pairs = [
+        (question, answer[: len(text)])
+        for question, answer in noted.items()
+        if isinstance(answer, str)
+    ]
     if pairs or not text.startswith(_ANSWERED):
         return pairs
     place = 0
@@ -262,20 +293,28 @@ def clarified_answers(text: str) -> list[tuple[str, str]]:
     return _CLARIFIED.findall(text) if _CLARIFY in text else []
 
 
-def run_of(call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace) -> ShellRun | None:
+def run_of(
+    call: PendingCall, record: Record, block: Record, text: str, place: RecordPlace
+) -> ShellRun | None:
     """How a shell command ended; None if it did not run, or a trim left a placeholder of it."""
     command = call.first_text("command")
     if not command or is_placeholder(command) or text.startswith(_MISFIT):
         return None
     more = records.tool_details(record)
-    failed = records.is_error(block) or more.get("interrupted") is True or text.startswith("[Request interrupted")
+    failed = (
+        records.is_error(block)
+        or more.get("interrupted") is True
+        or text.startswith("[Request interrupted")
+    )
     background = _is_in_background(more, text)
     match = _EXIT.match(text)
     status = int(match[1]) if match else None if failed or background else 0
     output = "" if is_placeholder(text) else text
     if len(output) > 2 * TELLING:
         output = f"{output[:TELLING]}\n{output[-TELLING:]}"
-    return ShellRun(command, call.place, place, call.folder, status, failed or bool(status), output, background)
+    return ShellRun(
+        command, call.place, place, call.folder, status, failed or bool(status), output, background
+    )
 
 
 def task_of(record: Record, text: str) -> str:
@@ -377,7 +416,9 @@ class Prompts:
         text, shown = typed_text(said.text), with_pastes(said.text)
         if text.startswith(_INSERTED) or _FOR_CLIENT.match(text) or _TRIGGER.match(text):
             return False
-        if not shown or any(not known.uuid and known.full == shown for known in self.said[-RECENT:]):
+        if not shown or any(
+            not known.uuid and known.full == shown for known in self.said[-RECENT:]
+        ):
             return False
         self.said.append(said._replace(text=text, shown="" if shown == text else shown))
         return True
@@ -389,7 +430,11 @@ class Prompts:
     def extend_last(self, more: str, place: RecordPlace) -> None:
         """Add the output of the user's own command to it, if nothing was said since."""
         last = self.said[-1] if self.said else None
-        if last is not None and last.text.startswith("! ") and last.place.session_id == place.session_id:
+        if (
+            last is not None
+            and last.text.startswith("! ")
+            and last.place.session_id == place.session_id
+        ):
             self.said[-1] = last._replace(shown=f"{last.full}\n[it printed:]\n{more}")
 
     def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
@@ -408,7 +453,10 @@ class Prompts:
         return None
 
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
-        """Keep the prompts that ``counts`` accepts; whether a queued prompt is the latest one then."""
+        """Keep the prompts that ``counts`` accepts.
+
+        Whether a queued prompt is the latest one then.
+        """
         self.said = [said for said in self.said if counts(said)]
         left = [said for said in self._queue if not said.text.lstrip().startswith(_FOR_US)]
         self._queue.clear()

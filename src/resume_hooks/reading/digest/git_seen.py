@@ -1,7 +1,7 @@
 """The state of git in the output of a session's own commands, for a folder where git can't be run any more.
 
-Invariant: everything is read from commands that ended well and from what they printed; what sub-agents and people did
-in another window is not seen.
+Invariant: everything is read from commands that ended well and from what they printed; what
+sub-agents and people did in another window is not seen.
 """
 
 from __future__ import annotations
@@ -29,7 +29,10 @@ MOST_CHECKOUTS = 3  # folders of which the branch is told
 
 
 class StatusSeen(NamedTuple):
-    """The paths in a session's last ``git status``, as printed; empty where everything was committed."""
+    """The paths in a session's last ``git status``, as printed.
+
+    Empty where everything was committed.
+    """
 
     place: RecordPlace
     folder: str
@@ -45,9 +48,12 @@ class CheckoutSeen(NamedTuple):
 
 
 class GitSeen(NamedTuple):
-    """The branch that git named last, or the client; where the session committed and pushed last; its last status.
+    """The branch that git named last, or the client; where the session committed and pushed last.
 
-    The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the latest first.
+    Its last status.
+
+    The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the
+    latest first.
     """
 
     branch: str
@@ -83,7 +89,9 @@ def _branch_named(run: ShellRun) -> str:
     """The branch that the output of a command names last; ``""`` for none."""
     if "git" in run.command or "Switched to" in run.output:
         rows = _BRANCH.findall(run.output)
-        found = [row for row in rows if "status" in run.command or not row[1]]  # "## " begins a heading elsewhere
+        found = [
+            row for row in rows if "status" in run.command or not row[1]
+        ]  # "## " begins a heading elsewhere
         if found:
             return next(str(name) for name in found[-1] if name)
     if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
@@ -111,7 +119,11 @@ def _last_status(commands: Sequence[ParsedRun]) -> StatusSeen | None:
 def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     """The folder in which a command worked; ``""`` if unknown."""
     moved = shell.folder_after_cd(parts)
-    return posixpath.normpath(posixpath.join(run.folder, moved)) if run.folder and moved is not None else ""
+    return (
+        posixpath.normpath(posixpath.join(run.folder, moved))
+        if run.folder and moved is not None
+        else ""
+    )
 
 
 def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:

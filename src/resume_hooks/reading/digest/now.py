@@ -1,7 +1,7 @@
 """The present state of a session, in a few lines: what somebody who goes on has to know first.
 
-Invariant: every line is true of the session's last moment, and of the folder as git sees it now. What earlier sessions
-of a lineage left open is theirs.
+Invariant: every line is true of the session's last moment, and of the folder as git sees it now.
+What earlier sessions of a lineage left open is theirs.
 """
 
 from __future__ import annotations
@@ -46,9 +46,14 @@ def lines_of_now(
     """The lines, the most pressing first; ``session_id`` is the latest session, ``seen`` is git by its commands."""
     yield from _lines_of_repository(facts, paths, git, seen)
     if facts.goal is not None:
-        yield make_entry(f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"', facts.goal.place)
+        yield make_entry(
+            f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
+            facts.goal.place,
+        )
     if facts.plan_mode:
-        yield DigestEntry("plan mode is on: nothing is to be changed before the user approves a plan")
+        yield DigestEntry(
+            "plan mode is on: nothing is to be changed before the user approves a plan"
+        )
     yield from _lines_to_read(facts, paths, seen.commit)
     last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
     at_work = list(_lines_at_work(facts, session_id, last_prompt))
@@ -57,7 +62,9 @@ def lines_of_now(
         call = facts.cut_off
         what = call.first_text("command", "prompt", "file_path", "description")
         yield make_entry(
-            f"the session ends before this call was answered: {call.tool} {what}", call.place, most=CUT_OFF
+            f"the session ends before this call was answered: {call.tool} {what}",
+            call.place,
+            most=CUT_OFF,
         )
     yield from at_work
 
@@ -65,7 +72,10 @@ def lines_of_now(
 def _lines_of_repository(
     facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen
 ) -> Iterator[DigestEntry]:
-    """Git's present state of the folder; where git can't be run, the state by the session's own commands."""
+    """Git's present state of the folder.
+
+    Where git can't be run, the state by the session's own commands.
+    """
     if git.root:
         yield DigestEntry(f"git: {plain_line(git.line)}")
         if git.dirty:
@@ -74,7 +84,8 @@ def _lines_of_repository(
     if len(seen.checkouts) > 1:
         for each in seen.checkouts:
             yield make_entry(
-                f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen", each.place
+                f"in {quoted_name(each.folder)}: branch {quoted_name(each.branch)}, when last seen",
+                each.place,
             )
     elif seen.branch and seen.branch != _DETACHED:
         yield make_entry(f"branch {quoted_name(seen.branch)}, as last seen in the session", "")
@@ -86,17 +97,22 @@ def _lines_of_repository(
     yield from _uncommitted_as_seen(facts, paths, seen)
     if facts.has_unseen_agents:
         yield make_entry(
-            "sub-agents worked, too: what they may have changed is not in these lists", facts.reports[-1].place
+            "sub-agents worked, too: what they may have changed is not in these lists",
+            facts.reports[-1].place,
         )
 
 
-def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> Iterator[DigestEntry]:
+def _lines_to_read(
+    facts: LineageFacts, paths: Paths, commit: RecordPlace | None
+) -> Iterator[DigestEntry]:
     """Documents about the work and the plan, to be read first, with the changes since."""
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
         if commit is not None and commit.order > place.order:
-            yield make_entry(f"a document about the work, part of which may be done: {path}", place, since)
+            yield make_entry(
+                f"a document about the work, part of which may be done: {path}", place, since
+            )
         else:
             yield make_entry(f"read this first: {path}", place, since or "written in this session")
     if facts.plans:
@@ -105,7 +121,9 @@ def _lines_to_read(facts: LineageFacts, paths: Paths, commit: RecordPlace | None
         yield make_entry(
             f"the last plan that the user approved: {title}",
             plan.place,
-            _changes_since(len(_files_changed_since(facts, paths, plan.place.order)), plan.place, commit),
+            _changes_since(
+                len(_files_changed_since(facts, paths, plan.place.order)), plan.place, commit
+            ),
         )
 
 
@@ -120,7 +138,9 @@ def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None)
 def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[str]:
     """The files that were changed after a moment, once each, in the order of their first change."""
     changed = (change for change in facts.changes if change.place.order > order)
-    names = dict.fromkeys(plain_line(paths.relative_path(change.path, change.folder)) for change in changed)
+    names = dict.fromkeys(
+        plain_line(paths.relative_path(change.path, change.folder)) for change in changed
+    )
     return [name for name in names if TEMPORARY.search(name) is None]
 
 
@@ -133,17 +153,23 @@ def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> It
     ]
     for said in waiting[-RUNNING:]:
         yield make_entry(f"a sub-agent was still at work: {said.text}", said.place)
-    background = [run for run in facts.runs if run.background and run.status is None and not run.failed]
+    background = [
+        run for run in facts.runs if run.background and run.status is None and not run.failed
+    ]
     for run in [run for run in background if run.place.order > last_prompt][-RUNNING:]:
         yield make_entry(
-            f"a command was still running in the background: {shell.core_of_command(run.command)}", run.place
+            f"a command was still running in the background: {shell.core_of_command(run.command)}",
+            run.place,
         )
 
 
 def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> Iterator[DigestEntry]:
     """The files in the session's last ``git status``, and those changed since that or since its last commit."""
     commit, status = seen.commit, seen.status
-    since, before = commit, "since the session's last commit" if commit else "this session shows no commit;"
+    since, before = (
+        commit,
+        "since the session's last commit" if commit else "this session shows no commit;",
+    )
     if status is not None and (commit is None or status.place.order > commit.order):
         since, before = status.place, "since then"
         listed = [plain_line(paths.relative_path(path, status.folder)) for path in status.paths]
@@ -162,10 +188,13 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:FILES])}{more}"
 
 
-def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool) -> Iterator[DigestEntry]:
+def _state_of_request(
+    facts: LineageFacts, last_prompt: int, *, is_at_work: bool
+) -> Iterator[DigestEntry]:
     """The state of the last request: answered, or how far the work on it went.
 
-    It counts as answered where the last words ask and announce nothing, and nothing was called or reported after them.
+    It counts as answered where the last words ask and announce nothing, and nothing was called or
+    reported after them.
     """
     last = facts.unanswered
     if last is None:
@@ -175,7 +204,8 @@ def _state_of_request(facts: LineageFacts, last_prompt: int, *, is_at_work: bool
     report = facts.reports[-1] if facts.reports else None
     if report is not None and report.place.order > last.place.order:
         yield make_entry(
-            "the last report of a sub-agent came after the last words, and nobody answered it", report.place
+            "the last report of a sub-agent came after the last words, and nobody answered it",
+            report.place,
         )
     elif facts.called_at > last.place.order:
         yield make_entry(WENT_ON, last.place)
@@ -195,19 +225,29 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
     """The line of an unanswered request, with how far the work on it went."""
     ran = sum(run.place.order > last_prompt for run in facts.runs)
     changed = len({change.path for change in facts.changes if change.place.order > last_prompt})
-    done = [plural(count, noun) for count, noun in ((ran, "command"), (changed, "changed file")) if count]
+    done = [
+        plural(count, noun)
+        for count, noun in ((ran, "command"), (changed, "changed file"))
+        if count
+    ]
     reached = f"; the work on it ends after {' and '.join(done)}" if done else ""
     return f"the last request was not answered{reached}"
 
 
 def _line_of_uncommitted(git: RepositoryState, paths: Paths) -> str:
     """The files with uncommitted changes, relative to the session's folder."""
-    names = sorted(quoted_name(plain_line(paths.relative_path(posixpath.join(git.root, name)))) for name in git.dirty)
+    names = sorted(
+        quoted_name(plain_line(paths.relative_path(posixpath.join(git.root, name))))
+        for name in git.dirty
+    )
     return f"not committed: {_first_names(names)}"
 
 
 def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, RecordPlace]]:
-    """The documents that the session wrote about its own state, the latest first; among them the plan of plan mode."""
+    """The documents that the session wrote about its own state, the latest first.
+
+    Among them the plan of plan mode.
+    """
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
         path = plain_line(paths.relative_path(change.path, change.folder))

@@ -1,11 +1,11 @@
 """A digest as text, within a number of characters: the opening of a new session, in every way to make one.
 
-The order: where the work stands, with the last request and the last answer; what binds; the talk, oldest first; the
-lists of files, commands, failures and commits. Records of the session that most of it is of go by ``:<record>``; the
-first line says which session that is.
+The order: where the work stands, with the last request and the last answer; what binds; the talk,
+oldest first; the lists of files, commands, failures and commits. Records of the session that most
+of it is of go by ``:<record>``; the first line says which session that is.
 
-Invariant: no text is longer than its room, no line is blank, every line of the talk is indented, so that nothing that
-was said can pass for a line of ours, and what is left out is counted.
+Invariant: no text is longer than its room, no line is blank, every line of the talk is indented, so
+that nothing that was said can pass for a line of ours, and what is left out is counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,11 @@ BULLET = "  - "
 INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
-LAST_REQUEST, LAST_ANSWER, LAST_REPORT = 0.2, 0.35, 0.25  # parts of the room that these may take at most
+LAST_REQUEST, LAST_ANSWER, LAST_REPORT = (
+    0.2,
+    0.35,
+    0.25,
+)  # parts of the room that these may take at most
 CALLS = 0.45  # part of the room that the latest calls may take at most
 RESERVED = 0.12  # part of the room that the talk leaves to them in any case: the end of the session
 LEAST_CALLS = 400  # characters of room below which no call is shown
@@ -58,7 +62,10 @@ _SPEAKERS = {
 
 
 class Opening(NamedTuple):
-    """The ``text`` of an opening; how many ``messages`` of the talk it holds, and how many it leaves out."""
+    """The ``text`` of an opening.
+
+    How many ``messages`` of the talk it holds, and how many it leaves out.
+    """
 
     text: str
     messages: int = 0
@@ -89,19 +96,26 @@ def full(digest: Digest) -> str:
 
 
 def opening(
-    digest: Digest, room: int | None, *, calls: Calls | None = None, whole: str = "", read: str = "resume-hooks read"
+    digest: Digest,
+    room: int | None,
+    *,
+    calls: Calls | None = None,
+    whole: str = "",
+    read: str = "resume-hooks read",
 ) -> Opening:
     """A digest in ``room`` characters, None for all of it.
 
-    ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the record that holds
-    the digest, ``read`` the command that shows a record.
+    ``calls`` are asked for the latest calls where room is left, ``whole`` is the reference of the
+    record that holds the digest, ``read`` the command that shows a record.
     """
     digest = _without_repeats(digest)
     names = _names_of(digest)
     head = [_head_of_opening(names, whole, read), *_lines_about(digest)]
     left = UNLIMITED if room is None else room - _size_of_rows(head) + 1
     last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
-    talk_size = sum(len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk)
+    talk_size = sum(
+        len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk
+    )
     named = [section for section in SECTIONS if section.group is not Group.SPARE]
     sections = _rows_of_sections(
         named, digest, names, max(round(left * LISTS), left - talk_size) if digest.talk else left
@@ -109,23 +123,42 @@ def opening(
     left -= sum(_size_of_rows(rows) for rows in sections.values())
     quoted: dict[TalkMessage, list[str]] = {}
     for message, heading, share in last:
-        rows = _quote_message(message, names, heading, min(left, round((room or UNLIMITED) * share)))
+        rows = _quote_message(
+            message, names, heading, min(left, round((room or UNLIMITED) * share))
+        )
         if _size_of_rows(rows) <= left:
             quoted[message] = rows
             left -= _size_of_rows(rows)
     rest = [message for message in digest.talk if message not in quoted]
     reserved = round(room * RESERVED) if calls is not None and room is not None else 0
-    said = _talk_rows(rest, names, left - reserved, is_whole=room is None, current=_first_current(digest.talk, rest))
+    said = _talk_rows(
+        rest,
+        names,
+        left - reserved,
+        is_whole=room is None,
+        current=_first_current(digest.talk, rest),
+    )
     left -= _size_of_rows(said.rows)
-    sections |= _rows_of_sections([one for one in SECTIONS if one.group is Group.SPARE], digest, names, left)
+    sections |= _rows_of_sections(
+        [one for one in SECTIONS if one.group is Group.SPARE], digest, names, left
+    )
     groups: dict[Group, list[str]] = {group: [] for group in Group}
     for section in SECTIONS:
         groups[section.group] += sections.get(section.name, [])
     last_rows = [row for message in digest.talk if message in quoted for row in quoted[message]]
-    rows = [*head, *groups[Group.NOW], *last_rows, *groups[Group.BINDING], *said.rows, *groups[Group.LIST]]
+    rows = [
+        *head,
+        *groups[Group.NOW],
+        *last_rows,
+        *groups[Group.BINDING],
+        *said.rows,
+        *groups[Group.LIST],
+    ]
     rows += groups[Group.SPARE]
     if calls is not None and room is not None:
-        latest, texts = _latest_calls(calls, digest, min(room - _size_of_rows(rows), round(room * CALLS)))
+        latest, texts = _latest_calls(
+            calls, digest, min(room - _size_of_rows(rows), round(room * CALLS))
+        )
         if texts:  # what was learned from the calls must not stand elsewhere either
             known = without_secrets(digest, (*digest.secrets, *texts))
             return opening(known, room, calls=lambda _: latest, whole=whole, read=read)
@@ -137,8 +170,12 @@ def _without_repeats(digest: Digest) -> Digest:
     """A digest without repetitions of messages, of standing failures and of demands in the last request."""
     standing = {entry.ref for entry in digest.entries_of("errors")}
     failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
-    last = {message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))}
-    constraints = tuple(entry for entry in digest.entries_of("constraints") if entry.ref not in last)
+    last = {
+        message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))
+    }
+    constraints = tuple(
+        entry for entry in digest.entries_of("constraints") if entry.ref not in last
+    )
     sections = {**digest.sections, "failures": failures, "constraints": constraints}
     return replace(digest, sections=sections, talk=tuple(dict.fromkeys(digest.talk)))
 
@@ -146,7 +183,9 @@ def _without_repeats(digest: Digest) -> Digest:
 def shown_entries(text: str, section: Section) -> int:
     """The number of entries of a section that an opening shows."""
     rows = text.split("\n")
-    start = next((at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows))
+    start = next(
+        (at + 1 for at, row in enumerate(rows) if row.startswith(section.heading)), len(rows)
+    )
     end = next((at for at in range(start, len(rows)) if not rows[at].startswith(BULLET)), len(rows))
     return end - start
 
@@ -173,11 +212,13 @@ def _is_at_work(digest: Digest) -> bool:
     return any(entry.text == WENT_ON for entry in digest.entries_of("now"))
 
 
-def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list[tuple[TalkMessage, str, float]]:
+def _last_messages(
+    messages: Sequence[TalkMessage], *, is_at_work: bool
+) -> list[tuple[TalkMessage, str, float]]:
     """The last answer, the last request, and later reports of sub-agents, each with its part of the room.
 
-    Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since it holds the state
-    and the open ends; they are shown as they were said.
+    Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since
+    it holds the state and the open ends; they are shown as they were said.
     """
     found: list[tuple[TalkMessage, str, float]] = []
     last = -1
@@ -190,7 +231,10 @@ def _last_messages(messages: Sequence[TalkMessage], *, is_at_work: bool) -> list
             found.append((messages[places[-1]], heading, share))
             last = max(last, places[-1])
     reports = [message for message in messages[last + 1 :] if message.kind is Kind.REPORT]
-    return [*found, *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports)]
+    return [
+        *found,
+        *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports),
+    ]
 
 
 def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int) -> list[str]:
@@ -208,7 +252,10 @@ def _body_of_message(message: TalkMessage, text: str, names: _Names) -> Iterator
         yield f"{INDENT}{unmarked(row)}"
     for sentence, ref in message.superseded:
         if sentence[:40] in text.replace("\n", " "):
-            yield f'{INDENT}[superseded at {names.short_reference(ref)}: "{unmarked(cut_line(sentence, 120))}"]'
+            yield (
+                f"{INDENT}[superseded at {names.short_reference(ref)}: "
+                f'"{unmarked(cut_line(sentence, 120))}"]'
+            )
 
 
 def _latest_calls(calls: Calls, digest: Digest, room: int) -> tuple[list[TalkMessage], list[str]]:
@@ -248,12 +295,16 @@ class _TalkRows:
 
 def _first_current(messages: Sequence[TalkMessage], rest: Sequence[TalkMessage]) -> int:
     """The place among the ``rest`` of the first message that was said after the last request."""
-    last = max((at for at, message in enumerate(messages) if message.kind is Kind.REQUEST), default=-1)
+    last = max(
+        (at for at, message in enumerate(messages) if message.kind is Kind.REQUEST), default=-1
+    )
     later = {message.ref for message in messages[last + 1 :]}
     return next((at for at, message in enumerate(rest) if message.ref in later), len(rest))
 
 
-def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int) -> _TalkRows:
+def _talk_rows(
+    messages: Sequence[TalkMessage], names: _Names, room: int, *, is_whole: bool, current: int
+) -> _TalkRows:
     """The talk, oldest first, under its heading; nothing where not even one message fits."""
     heading = "talk, oldest first:"
     left = room - len(heading) - 60
@@ -264,7 +315,11 @@ def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_
         return [f"{head}{part}", *_body_of_message(message, text, names)]
 
     texts = chosen_talk(
-        messages, left, lambda message, text: _size_of_rows(rows_of(message, text)), current, is_whole=is_whole
+        messages,
+        left,
+        lambda message, text: _size_of_rows(rows_of(message, text)),
+        current,
+        is_whole=is_whole,
     )
     if not texts:
         return _TalkRows([], 0)
@@ -274,8 +329,13 @@ def _talk_rows(messages: Sequence[TalkMessage], names: _Names, room: int, *, is_
     return _TalkRows([heading, *rows], len(texts))
 
 
-def _rows_of_sections(wanted: Sequence[Section], digest: Digest, names: _Names, room: int) -> dict[str, list[str]]:
-    """The rows of some sections, each within its share; all shares shrink where the sections exceed the room."""
+def _rows_of_sections(
+    wanted: Sequence[Section], digest: Digest, names: _Names, room: int
+) -> dict[str, list[str]]:
+    """The rows of some sections, each within its share.
+
+    All shares shrink where the sections exceed the room.
+    """
     scale = 1.0
     found: dict[str, list[str]] = {}
     for _ in range(4):
@@ -338,7 +398,9 @@ def _size_of_rows(rows: Sequence[str]) -> int:
 def _names_of(digest: Digest) -> _Names:
     """The main session of a digest; ids of others are shortened, unless two begin alike."""
     refs = [*refs_of(digest), *(ref for message in digest.talk for _, ref in message.superseded)]
-    counts = Counter(session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon)
+    counts = Counter(
+        session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon
+    )
     owners = {session.partition("/")[0] for session in counts}
     starts = Counter(owner[:SHORT] for owner in owners)
     words = {}

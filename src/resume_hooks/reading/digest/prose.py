@@ -16,7 +16,9 @@ MARKUP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|>|\|)[ \t]+")
 """What stands before a list item, a heading, a quote, a row of a table."""
 
 _END = late(r"(?<=[.!?])[\"')*_`]*\s+(?=[\"'(*_`]*[A-Z0-9À-Þ가-힣])|(?<=[。\uff01\uff1f])")
-_OPENS = late(r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>")
+_OPENS = late(
+    r"<(system-reminder|ide_\w{1,40}|local-command-\w{1,20}|command-\w{1,20}|pasted_content)\b[^<>]*>"
+)
 """The opening tag of what a client puts into a prompt."""
 
 _PASTE = "pasted_content"
@@ -44,7 +46,9 @@ _TITLE_READ = 4_000  # characters of it
 _TITLE_BYTES = 5  # bytes of a title; "hello" and "go on" say nothing of the work
 
 _COMMAND = late(r"\s*/\S+\s*")
-_HEADING = late(r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE)
+_HEADING = late(
+    r"^#{1,3}[ \t]+(?:plan|goal|task)?(?:[ \t]*:[ \t]*|\b)(\S[^\n]*)", re.IGNORECASE | re.MULTILINE
+)
 _ASKING = late(
     r"""\A(?:
       (?:hi|hello|hey)(?:[ ]+(?:claude|there|again))?\b | (?:good[ ])?morning\b | thanks?(?:[ ]you)?\b
@@ -87,7 +91,10 @@ def _outside_tags(text: str, pasted: Callable[[str], str]) -> str:
 
 
 def sentences_of(text: str) -> Iterator[str]:
-    """The sentences and list items of a text, each on one line, without the markup before them; code is left out."""
+    """The sentences and list items of a text, each on one line, without the markup before them.
+
+    Code is left out.
+    """
     for row in _FENCE.sub("", text).split("\n"):
         bare = MARKUP.sub("", row).strip()
         if _ROW.fullmatch(bare) is None:
@@ -119,8 +126,8 @@ def asks_at_end(text: str) -> bool:
 def goal_title(prompts: Iterable[str]) -> str:
     """The request of the first prompt that has one; ``""`` without any.
 
-    Of a plan that was pasted behind a colon it is the heading; what the client put into a prompt and the polite
-    beginning of a request go, and a command without a word behind it says nothing.
+    Of a plan that was pasted behind a colon it is the heading; what the client put into a prompt
+    and the polite beginning of a request go, and a command without a word behind it says nothing.
     """
     for prompt in prompts:
         typed = typed_text(prompt[:_TITLE_READ])

@@ -1,7 +1,9 @@
-"""The present state of git in the folder of a session. Read-only, queried while the transcript is read.
+"""The present state of git in the folder of a session.
 
-Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs nothing that a
-repository brings: it is asked by a ``GitView``.
+Read-only, queried while the transcript is read.
+
+Invariant: git gets ``PATIENCE`` and no more, takes no lock, leaves no process behind, and runs
+nothing that a repository brings: it is asked by a ``GitView``.
 """
 
 from __future__ import annotations
@@ -31,16 +33,21 @@ _STATUS = ("status", "--porcelain=v2", "--branch", "--ignore-submodules=all", "-
 _COUNT = ("rev-list", "--count", "--since={since}", "HEAD", "--")
 _UPSTREAM = ("rev-parse", "--verify", "--quiet", "@{upstream}^{commit}")
 
-_FIELDS = {b"1 ": 8, b"2 ": 9, b"u ": 10, b"? ": 1}  # the spaces before the path in a row of git's, by how it begins
+_FIELDS = {
+    b"1 ": 8,
+    b"2 ": 9,
+    b"u ": 10,
+    b"? ": 1,
+}  # the spaces before the path in a row of git's, by how it begins
 
 
 class RepositoryState(NamedTuple):
     """A repository now: one ``line`` for people, and the facts that it is made of.
 
-    ``dirty`` has the paths, from the ``root``, with changes that are not committed, new files included. ``branch`` is
-    ``""`` where none is checked out. ``ahead`` and ``behind`` count commits against the remote-tracking branch of the
-    upstream; 0 without one. ``rewritten``: the upstream's tip was this branch's and no longer leads to it, so that a
-    push must be forced.
+    ``dirty`` has the paths, from the ``root``, with changes that are not committed, new files
+    included. ``branch`` is ``""`` where none is checked out. ``ahead`` and ``behind`` count commits
+    against the remote-tracking branch of the upstream; 0 without one. ``rewritten``: the upstream's
+    tip was this branch's and no longer leads to it, so that a push must be forced.
     """
 
     line: str
@@ -53,7 +60,10 @@ class RepositoryState(NamedTuple):
 
 
 class GitQuery:
-    """Queries to git that run in parallel; ``collect_answers`` returns those that came in time. Used with ``with``."""
+    """Queries to git that run in parallel; ``collect_answers`` returns those that came in time.
+
+    Used with ``with``.
+    """
 
     def __init__(self, folder: str, since: str, where: Where) -> None:
         self._deadline = time.monotonic() + PATIENCE
@@ -63,7 +73,9 @@ class GitQuery:
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
         self._root = root_above(os.path.normpath(folder)) if is_there else ""
         # git is asked twice, first for settings; a thread waits for these, so that we need not.
-        self._asking = threading.Thread(target=self._start_questions, args=(since, where), daemon=True)
+        self._asking = threading.Thread(
+            target=self._start_questions, args=(since, where), daemon=True
+        )
         self._asking.start()
 
     def _start_questions(self, since: str, where: Where) -> None:
@@ -73,7 +85,9 @@ class GitQuery:
         with contextlib.suppress(OSError):  # no git, or it takes too long
             view = self._closing.enter_context(GitView(self._root, where, self._deadline))
             if not view.is_bare:
-                renames = ["--no-renames"] if view.is_partial else []  # a name that changed needs contents
+                renames = (
+                    ["--no-renames"] if view.is_partial else []
+                )  # a name that changed needs contents
                 count = [word.format(since=since) for word in _COUNT]
                 self._runs = [view.start(*_STATUS, *renames), view.start(*count)]
                 if view.has_upstream:
@@ -84,7 +98,10 @@ class GitQuery:
         return self
 
     def __exit__(
-        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
     ) -> None:
         self._asking.join()  # it waits no longer than git has
         self._closing.close()
@@ -138,14 +155,18 @@ def _was_tip(reflog: str, commit: bytes) -> bool:
 
 
 def _line_of_state(state: RepositoryState, count: bytes) -> str:
-    parts = [f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"]
+    parts = [
+        f"branch {quoted_name(state.branch[:BRANCH])}" if state.branch else "no branch (detached)"
+    ]
     if count.isdigit():
         parts.append(f"{plural(int(count), 'commit')} since the session began")
     if state.ahead:
         parts.append(f"{plural(state.ahead, 'commit')} ahead of its upstream")
     if state.behind:
         parts.append(
-            f"{state.behind} behind" if state.ahead else f"{plural(state.behind, 'commit')} behind its upstream"
+            f"{state.behind} behind"
+            if state.ahead
+            else f"{plural(state.behind, 'commit')} behind its upstream"
         )
     if state.rewritten:
         parts.append(REWRITTEN)

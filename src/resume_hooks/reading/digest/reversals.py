@@ -1,7 +1,8 @@
 """Finds the statements that a later one takes back: of two that contradict each other, the newer wins.
 
-Precision before recall: two sentences are told to contradict each other where they say of the same thing that it has
-another value, or where the later one says in so many words that it is a change. Nothing is understood.
+Precision before recall: two sentences are told to contradict each other where they say of the same
+thing that it has another value, or where the later one says in so many words that it is a change.
+Nothing is understood.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ _STATES = late(
     r"\b(?:is|are|be|was|equals?|means|cap|limit|budget|deadline|max(?:imum)?|min(?:imum)?|at most|at least|prefers?|"
     r"must|should|uses?|named?|called|set to|runs? on|lives? (?:in|at)|stays?|keep)\b"
 )
-_BINDS = late(r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b")
+_BINDS = late(
+    r"\b(?:never|always|only|do not|don't|want|needs?|goal|preference|like|prefer(?:red)?|let's)\b"
+)
 """Signs of a sentence that a later one may take back, beside statements."""
 
 _CHANGES = late(
@@ -67,7 +70,10 @@ class _Words(NamedTuple):
 
 
 def superseded_places(statements: Sequence[str]) -> dict[int, int]:
-    """The places of statements that a later one takes back, each with the place of that one. Oldest first."""
+    """The places of statements that a later one takes back, each with the place of that one.
+
+    Oldest first.
+    """
     first = max(0, len(statements) - LOOKED_AT)
     words = {at: _words_of_statement(statements[at]) for at in range(first, len(statements))}
     weights = _weights_of_words(words.values())
@@ -109,13 +115,18 @@ def corrected_sentences(
     Both come with their moments, oldest first; given are their places in these.
     """
     changes = [
-        (at, moment, _words_of_statement(text)) for at, (moment, text) in enumerate(statements) if is_change(text)
+        (at, moment, _words_of_statement(text))
+        for at, (moment, text) in enumerate(statements)
+        if is_change(text)
     ]
     known = {word for _, _, words in changes for word in words.telling}
     weights = _weights_of_words(words for _, _, words in changes)
     for place, (moment, sentence) in enumerate(sentences):
-        # Most sentences share no words with any change, and finding all of their words takes far longer than this.
-        if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(sentence.lower()):
+        # Most sentences share no words with any change, and finding all of their words takes far
+        # longer than this.
+        if len(known.intersection(sentence.lower().split())) < LEAST - 1 or not _STATES.search(
+            sentence.lower()
+        ):
             continue
         older, old_values = _words_of_statement(sentence)
         if len(older & known) < LEAST:
@@ -127,7 +138,9 @@ def corrected_sentences(
                 break
 
 
-def _likeness_of_words(older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]) -> float:
+def _likeness_of_words(
+    older: frozenset[str], newer: frozenset[str], weights: Mapping[str, float]
+) -> float:
     """The weighted share of common words of two statements."""
     shared, rest = older & newer, older ^ newer
     weight = sum([weights.get(word, 1) for word in shared])
@@ -164,13 +177,20 @@ def _takes_back(
 
 def _is_measured_anew(said: str, again: str) -> bool:
     """Whether two statements give different numbers of the same things."""
-    old, new = ({unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again))
-    return any(unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY)
+    old, new = (
+        {unit.lower(): number for number, unit in _MEASURE.findall(text)} for text in (said, again)
+    )
+    return any(
+        unit in new and new[unit] != number for unit, number in old.items() if unit not in _EMPTY
+    )
 
 
 def _is_same_choice(said: str, again: str) -> bool:
     """Whether two statements both name the object of a choice, and it is the same."""
-    topics = [topic and _words_of_statement(topic[1]) for topic in (_TOPIC.search(said), _TOPIC.search(again))]
+    topics = [
+        topic and _words_of_statement(topic[1])
+        for topic in (_TOPIC.search(said), _TOPIC.search(again))
+    ]
     return topics[0] is not None and topics[0] == topics[1]
 
 

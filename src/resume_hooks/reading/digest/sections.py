@@ -1,7 +1,7 @@
 """The sections of a digest, one row each: name, heading, room in an opening, and use in later digests.
 
-The order of the table is the order in which an opening shows them; the talk stands between those that come before it
-and the lists behind it.
+The order of the table is the order in which an opening shows them; the talk stands between those
+that come before it and the lists behind it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ class Group(Enum):
 class Section(NamedTuple):
     """One section.
 
-    It stands in ``group``. Of an opening it may take ``share``, a part of 1, and at most ``most`` characters; a row of
-    it ``row`` characters. ``stored`` are the bytes that a child keeps of it. ``is_knowledge``: it serves another task
-    on the same code, too. ``is_current``: only what the latest session says of it counts.
+    It stands in ``group``. Of an opening it may take ``share``, a part of 1, and at most ``most``
+    characters; a row of it ``row`` characters. ``stored`` are the bytes that a child keeps of it.
+    ``is_knowledge``: it serves another task on the same code, too. ``is_current``: only what the
+    latest session says of it counts.
     """
 
     name: str
@@ -45,17 +46,44 @@ class Section(NamedTuple):
 _NOW, _BINDING, _LIST, _SPARE = Group
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
 TODOS = Section("todos", "still to do", _NOW, 0.08, 1_200, 160, 2_500, is_current=True)
-QUESTIONS = Section("questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True)
-CONSTRAINTS = Section("constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True)
-ANSWERS = Section("answers", "what the user chose when asked", _BINDING, 0.08, 2_400, 400, 5_000, is_knowledge=True)
-SKILLS = Section("skills", "rules of skills that were loaded", _BINDING, 0.06, 1_800, 260, 3_000, is_current=True)
+QUESTIONS = Section(
+    "questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True
+)
+CONSTRAINTS = Section(
+    "constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
+)
+ANSWERS = Section(
+    "answers",
+    "what the user chose when asked",
+    _BINDING,
+    0.08,
+    2_400,
+    400,
+    5_000,
+    is_knowledge=True,
+)
+SKILLS = Section(
+    "skills", "rules of skills that were loaded", _BINDING, 0.06, 1_800, 260, 3_000, is_current=True
+)
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
-COMMANDS = Section("commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True)
-ERRORS = Section("errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True)
-FAILURES = Section("failures", "failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True)
-REFUSALS = Section("refusals", "refused when it was tried", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True)
-ARTEFACTS = Section("artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True)
-OTHERS = Section("others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True)
+COMMANDS = Section(
+    "commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True
+)
+ERRORS = Section(
+    "errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True
+)
+FAILURES = Section(
+    "failures", "failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True
+)
+REFUSALS = Section(
+    "refusals", "refused when it was tried", _LIST, 0.06, 1_000, 300, 2_000, is_knowledge=True
+)
+ARTEFACTS = Section(
+    "artefacts", "commits and pull requests", _LIST, 0.05, 1_200, 160, 2_000, is_knowledge=True
+)
+OTHERS = Section(
+    "others", "other commands that worked", _SPARE, 0.2, 5_000, 600, 7_000, is_knowledge=True
+)
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (

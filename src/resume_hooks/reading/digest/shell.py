@@ -1,7 +1,7 @@
 """Shell commands for a digest: the simple commands in one, the identity of commands, and the files that they change.
 
-A lexer, not a shell: it knows quotes and operators, and expands nothing. Only a certain change counts: globs and
-variables are skipped, and so is git's output about other people's commits.
+A lexer, not a shell: it knows quotes and operators, and expands nothing. Only a certain change
+counts: globs and variables are skipped, and so is git's output about other people's commits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ from resume_hooks.redaction.lazy_patterns import late
 LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
 DOCUMENTS = 100  # documents at most that are looked for in a command
 INDENT = 200  # white space at most around the word that ends a document
-_TOKEN = late(r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""", re.DOTALL)
+_TOKEN = late(
+    r"""'[^']*'|"(?:[^"\\]|\\.)*"|(?:\\.|[^\s'"\\;&|<>()])+|\d?>>?&?|&&|\|\||[;&|<()]|\n""",
+    re.DOTALL,
+)
 _DOCUMENT = late(r"(?<!<)<<-?[ \t]*(['\"]?)(\w{1,80})\1")
 _COMMENT = late(r"^[ \t]*#.*\n?", re.MULTILINE)
 _QUOTING = late(r"['\"\\<>]")
@@ -69,7 +72,11 @@ _ALL_OPERANDS = frozenset(
 )
 _LAST_OPERAND = frozenset({"cp", "ln", "install"})
 _CHANGERS = _ALL_OPERANDS | _LAST_OPERAND | {"sed", "git"}
-_VALUED = {"truncate": "-s", "touch": "-d", "install": "-m"}  # an option with a value, which is not a file
+_VALUED = {
+    "truncate": "-s",
+    "touch": "-d",
+    "install": "-m",
+}  # an option with a value, which is not a file
 
 _IN_PLACE = late(r"-[a-zA-Z]*i|--in-place")
 _SED_SCRIPT = late(r"[sy]\W|\d*[,\d]*[dapi]\Z")
@@ -80,7 +87,18 @@ _STATUS = late(
 _COUNTS = late(r"\d+ ?[+-]*|Bin .*")
 _MODE = late(r" (?:create|delete) mode \d{1,9} (.+)")
 _FOREIGN = frozenset(
-    {"log", "show", "merge", "pull", "fetch", "cherry-pick", "rebase", "blame", "format-patch", "apply"}
+    {
+        "log",
+        "show",
+        "merge",
+        "pull",
+        "fetch",
+        "cherry-pick",
+        "rebase",
+        "blame",
+        "format-patch",
+        "apply",
+    }
 )
 """Parts of git that print files of commits that this session may have had nothing to do with."""
 
@@ -125,7 +143,12 @@ def command_of_whole_output(command: str) -> str:
         if bar and not kept.endswith("|") and _CUTS.fullmatch(filtering):
             found = kept.rstrip()
         else:
-            found = found.removesuffix("2>&1").removesuffix("2>/dev/null").removesuffix("2> /dev/null").rstrip()
+            found = (
+                found.removesuffix("2>&1")
+                .removesuffix("2>/dev/null")
+                .removesuffix("2> /dev/null")
+                .rstrip()
+            )
     return found
 
 
@@ -136,7 +159,11 @@ def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
         bare = _COMMENT.sub("", bare)
     bare = bare[:LONGEST]
     if _QUOTING.search(bare) is None:  # most; the walk over tokens costs ten times as much
-        return tuple(SimpleCommand(_words_of_program(part.split()), ()) for part in _SPLIT.split(bare) if part.strip())
+        return tuple(
+            SimpleCommand(_words_of_program(part.split()), ())
+            for part in _SPLIT.split(bare)
+            if part.strip()
+        )
     return tuple(one for one in _walk_command(bare) if one.words or one.targets)
 
 
@@ -192,10 +219,16 @@ def without_documents(command: str) -> str:
 
 
 def _end_of_document(command: str, at: int, word: str) -> int:
-    """Where a document that begins ``at`` ends, behind the line that is nothing but its word; else at the end."""
+    """Where a document that begins ``at`` ends, behind the line that is nothing but its word.
+
+    Else at the end.
+    """
     while (found := command.find(word, at)) >= 0:
         at = found + len(word)
-        before, after = command[max(0, found - INDENT) : found].rstrip(" \t"), command[at : at + INDENT].lstrip(" \t\r")
+        before, after = (
+            command[max(0, found - INDENT) : found].rstrip(" \t"),
+            command[at : at + INDENT].lstrip(" \t\r"),
+        )
         if before.endswith("\n") and (not after or after[0] in "\n)"):
             return at
     return len(command)
@@ -205,7 +238,9 @@ def program_of(parts: tuple[SimpleCommand, ...]) -> str:
     """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
     for words, _ in parts:
         if words and _is_working_command(words):
-            return " ".join([words[0].rpartition("/")[2] or words[0], *filter(_PLAIN.fullmatch, words[1:2])])
+            return " ".join(
+                [words[0].rpartition("/")[2] or words[0], *filter(_PLAIN.fullmatch, words[1:2])]
+            )
     return ""
 
 
@@ -249,10 +284,22 @@ def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
         if verb == "git":
             verb = next(git_words(words), "")
         named = _named_paths(words)
-        removed = named if verb in {"rm", "unlink"} and "--cached" not in words else named[:-1] if verb == "mv" else ()
-        for path, gone in (*((path, False) for path in targets), *((path, path in removed) for path in named)):
+        removed = (
+            named
+            if verb in {"rm", "unlink"} and "--cached" not in words
+            else named[:-1]
+            if verb == "mv"
+            else ()
+        )
+        for path, gone in (
+            *((path, False) for path in targets),
+            *((path, path in removed) for path in named),
+        ):
             if _UNKNOWN.search(path) is None and (base is not None or path.startswith(("/", "~"))):
-                yield path if path.startswith(("/", "~")) else posixpath.join(base or "", path), gone
+                yield (
+                    path if path.startswith(("/", "~")) else posixpath.join(base or "", path),
+                    gone,
+                )
 
 
 def ends_with_all(command: str) -> bool:
@@ -287,7 +334,9 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
         if counts and (path := _counted_path(row)):
             rooted.append(path)
     here = _STATUS.findall(f"\n{output}") if verbs & {"status", "commit"} else []
-    return GitListing(tuple(_unquote_path(path.rpartition(" -> ")[2]) for path in here), tuple(rooted))
+    return GitListing(
+        tuple(_unquote_path(path.rpartition(" -> ")[2]) for path in here), tuple(rooted)
+    )
 
 
 def _folder_moved_to(base: str | None, words: tuple[str, ...]) -> str | None:
@@ -302,10 +351,15 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     if words[:1] == ("git",):  # ``git -C folder mv a b`` as ``git mv``, ``a``, ``b``
         verb, *own = [*git_words(words)] or [""]
         source = next((word for word in own if word in {"-s", "--source"}), None)
-        if verb in {"checkout", "restore"} and "--" in own:  # a checkout of files is a restore of these
+        if (
+            verb in {"checkout", "restore"} and "--" in own
+        ):  # a checkout of files is a restore of these
             words = ("git restore", *own[own.index("--") + 1 :])
         else:
-            words = (f"git {verb}", *(_words_without_option(source, tuple(own)) if verb == "restore" else own))
+            words = (
+                f"git {verb}",
+                *(_words_without_option(source, tuple(own)) if verb == "restore" else own),
+            )
     name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
     if (valued := _VALUED.get(name)) in rest:
         rest = _words_without_option(valued, rest)
@@ -316,7 +370,9 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
         return operands[-1:]
     if name == "sed" and any(_IN_PLACE.match(word) for word in rest):
         scripts = 0 if any(word in {"-e", "-f"} for word in rest) else 1
-        return tuple(word for word in filter(None, operands[scripts:]) if not _SED_SCRIPT.match(word))
+        return tuple(
+            word for word in filter(None, operands[scripts:]) if not _SED_SCRIPT.match(word)
+        )
     return ()
 
 
@@ -329,7 +385,9 @@ def _is_of_work(call: list[str]) -> bool:
     """Whether a ``git diff`` tells of this work: of what is not committed, or of files named beside a commit."""
     before = call[1 : call.index("--")] if "--" in call else call[1:]
     commits = [word for word in before if not word.startswith("-") and word != "HEAD"]
-    named = len(call) > len(before) + 2  # the folder against one commit: two would be of what others did
+    named = (
+        len(call) > len(before) + 2
+    )  # the folder against one commit: two would be of what others did
     return not commits or (named and len(commits) == 1 and ".." not in commits[0])
 
 

@@ -1,7 +1,8 @@
 """Entries from the talk: the user's demands and choices, refusals, and open ends.
 
-Demands are recognized by their words, precision before recall: a model takes what is listed for a fact, and the talk
-holds the rest. A question, a joke, a doubt, a heading, a line of code or of a log is not a demand, whatever its words.
+Demands are recognized by their words, precision before recall: a model takes what is listed for a
+fact, and the talk holds the rest. A question, a joke, a doubt, a heading, a line of code or of a
+log is not a demand, whatever its words.
 """
 
 from __future__ import annotations
@@ -82,10 +83,15 @@ _MACHINE = late(
 PROSE = 25_000
 """Characters of the user's messages that are searched for demands, the latest first."""
 
-ASKED, LAST_SENTENCES = 1_500, 3  # characters, and sentences, at the end of an answer in which it asks something
+ASKED, LAST_SENTENCES = (
+    1_500,
+    3,
+)  # characters, and sentences, at the end of an answer in which it asks something
 CHOICE = 160  # characters of an answer up to which it is a choice
 ANSWER = 400  # characters of a question and what the user chose
-BRIEF = 8  # words below which a demand is told with the sentence before it, which says what it is about
+BRIEF = (
+    8  # words below which a demand is told with the sentence before it, which says what it is about
+)
 NAMED = 120  # characters of what a refused call was about
 
 SKILLS, RULES = 2, 12  # skills whose rules are quoted, and rules of each
@@ -105,7 +111,9 @@ _RULE = late(
 )
 """Words of a rule in a text that is written as rules."""
 
-_PREFERS = late(r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b")
+_PREFERS = late(
+    r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
+)
 """Statements that bind without the words of a demand."""
 
 _STANDING = late(
@@ -185,7 +193,9 @@ def _words_of_prompt(text: str) -> str:
     if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
         return shown
     paragraphs = shown.strip().split("\n\n")
-    around = [paragraph for paragraph in (paragraphs[0], *paragraphs[1:][-1:]) if len(paragraph) <= AROUND]
+    around = [
+        paragraph for paragraph in (paragraphs[0], *paragraphs[1:][-1:]) if len(paragraph) <= AROUND
+    ]
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 
@@ -249,7 +259,9 @@ def _is_rule(sentence: str) -> bool:
 
 
 def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:
-    """The calls that the user refused with a reason; or the others, refused without a word or by a rule.
+    """The calls that the user refused with a reason.
+
+    Or the others, refused without a word or by a rule.
 
     A plan that was sent back with words is not a refusal: the talk has the user's words.
     """
@@ -272,7 +284,10 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The assistant's unanswered questions: by a tool, and at the end of its last words."""
     yield from (make_entry(said.text, said.place) for said in facts.questions)
     if said := facts.unanswered:
-        asked = filter(is_question, list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:])
+        asked = filter(
+            is_question,
+            list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:],
+        )
         yield from (make_entry(sentence, said.place) for sentence in asked)
 
 

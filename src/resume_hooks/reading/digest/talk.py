@@ -1,7 +1,8 @@
 """The talk of a lineage: messages of the user and the assistant, without calls, results and thinking.
 
-Every message names its speaker and its record. It is quoted: nothing in it is changed, but what is long of a paste, of
-a block of code or of a table is cut in the middle, with a mark, and secrets are gone before anything is cut.
+Every message names its speaker and its record. It is quoted: nothing in it is changed, but what is
+long of a paste, of a block of code or of a table is cut in the middle, with a mark, and secrets are
+gone before anything is cut.
 """
 
 from __future__ import annotations
@@ -25,14 +26,18 @@ TYPED = 4_000  # characters of a prompt up to which it counts as typed by hand
 PASTE_SHOWN = (900, 500)  # characters of a paste that are shown of its two ends
 MESSAGE = 12_000  # characters of one message
 NARRATION = 1_500  # characters of what the assistant said between two calls
-SHORTEST_NARRATION = 60  # characters below which it says nothing that somebody goes on with: "All tests pass."
+SHORTEST_NARRATION = (
+    60  # characters below which it says nothing that somebody goes on with: "All tests pass."
+)
 REPORT = 4_000  # characters of what a sub-agent reported, and somebody answered
 SUMMARY = 16_000  # characters of what the client summed up
 _FENCED = late(r"^([ \t]*)(```|~~~)[^\n]*\n(.*?)(?:^[ \t]*\2[^\n]*$|\Z)", re.DOTALL | re.MULTILINE)
 FENCE_LINES = (8, 4)  # lines of a block of code that are shown of its two ends
 TABLE_LINES = (8, 2)  # the same of a table
 _TABLE_ROW = late(r"\s*\|.*\|\s*")
-_PASTED = late(re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL)
+_PASTED = late(
+    re.escape(prose.PASTE_BEGINS) + r"\n(.*?)\n" + re.escape(prose.PASTE_ENDS), re.DOTALL
+)
 _DIRECTIVE = late(r"\s*::[a-z][a-z-]*\{.*\}\s*")  # what Codex tells its own screen
 _SENTENCE = late(r"(?<=[.!?])\s+(?=[A-Z`*(\"'])")
 LIKE = 160  # characters at the beginning of two messages that are alike where one repeats the other
@@ -49,11 +54,18 @@ class _Said(NamedTuple):
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as by ``fit_talk``."""
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
-    return tuple(_with_reversals([TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]))
+    return tuple(
+        _with_reversals(
+            [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
+        )
+    )
 
 
 def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
-    """As many messages as fit: the user's first, then what closed a turn, then the rest; of each the latest."""
+    """As many messages as fit: the user's first, then what closed a turn, then the rest.
+
+    Of each the latest.
+    """
     fitting: set[int] = set()
     room = most
     for kind in (Kind.REQUEST, Kind.CLOSING, Kind.SUMMARY, Kind.NARRATION, Kind.REPORT):
@@ -64,7 +76,9 @@ def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, .
     return tuple(messages[at] for at in sorted(fitting))
 
 
-def join_talk(older: Sequence[TalkMessage], newer: Sequence[TalkMessage]) -> tuple[TalkMessage, ...]:
+def join_talk(
+    older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
+) -> tuple[TalkMessage, ...]:
     """The talk of the ancestors and of the session itself, with marks on statements that were taken back since."""
     return fit_talk(_with_reversals([*older, *newer]), STORED)
 
@@ -80,7 +94,9 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
         closing.append(facts.unanswered)
     closing.sort(key=lambda quote: quote.place.order)
     ends_turn = {(quote.place, quote.text) for quote in closing}
-    narration = (quote for quote in reversed(facts.said) if (quote.place, quote.text) not in ends_turn)
+    narration = (
+        quote for quote in reversed(facts.said) if (quote.place, quote.text) not in ends_turn
+    )
 
     def request_text(quote: Quote) -> str:
         asked = chosen.get(quote.place)
@@ -93,10 +109,16 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
 
     found = _Choice()
     found.add_messages(reversed(facts.prompts.said), Kind.REQUEST, request_text)
-    found.add_messages(reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE))
-    found.add_messages(reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY))
     found.add_messages(
-        narration, Kind.NARRATION, lambda quote: _without_announcements(shown_text(quote.text, NARRATION))
+        reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE)
+    )
+    found.add_messages(
+        reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY)
+    )
+    found.add_messages(
+        narration,
+        Kind.NARRATION,
+        lambda quote: _without_announcements(shown_text(quote.text, NARRATION)),
     )
     found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
@@ -106,7 +128,9 @@ def _without_announcements(text: str) -> str:
     """Words between two calls, without the sentences that only announce the next step."""
     rows = []
     for row in text.split("\n"):
-        sentences = [sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)]
+        sentences = [
+            sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)
+        ]
         if any(sentence.strip() for sentence in sentences):
             rows.append(" ".join(sentences))
     said = "\n".join(rows)
@@ -121,7 +145,9 @@ class _Choice:
         self._room = STORED
         self._known: set[tuple[Kind, str]] = set()
 
-    def add_messages(self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]) -> None:
+    def add_messages(
+        self, quotes: Iterable[Quote], kind: Kind, worded: Callable[[Quote], str]
+    ) -> None:
         """Add messages of a kind, without those that a later one repeats."""
         looked_at = 0
         for quote in quotes:
@@ -150,9 +176,15 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
     # Most talk has no correction, and of the assistant's there is the most.
-    answers = _sentences_of_kind(messages, Kind.CLOSING) if any(is_change(sentence) for _, sentence in own) else []
+    answers = (
+        _sentences_of_kind(messages, Kind.CLOSING)
+        if any(is_change(sentence) for _, sentence in own)
+        else []
+    )
     for place, new in corrected_sentences(answers, own):
-        marks.setdefault(answers[place][0], []).append((answers[place][1], messages[own[new][0]].ref))
+        marks.setdefault(answers[place][0], []).append(
+            (answers[place][1], messages[own[new][0]].ref)
+        )
     rows = list(messages)
     for at, found in marks.items():
         rows[at] = rows[at]._replace(superseded=tuple(found))
@@ -162,9 +194,13 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
 def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
     """The sentences of a kind's messages, without those of documents, each with the place of its message."""
     typed = [
-        (at, message) for at, message in enumerate(messages) if message.kind is kind and len(message.text) <= TYPED
+        (at, message)
+        for at, message in enumerate(messages)
+        if message.kind is kind and len(message.text) <= TYPED
     ]
-    return [(at, sentence) for at, message in typed for sentence in prose.sentences_of(message.text)]
+    return [
+        (at, sentence) for at, message in typed for sentence in prose.sentences_of(message.text)
+    ]
 
 
 def shown_prompt(text: str) -> str:
@@ -177,7 +213,11 @@ def shown_prompt(text: str) -> str:
 
 def with_short_pastes(text: str) -> str:
     """A user's message with only the two ends of long pasted texts."""
-    return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text) if prose.PASTE_BEGINS in text else text
+    return (
+        _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
+        if prose.PASTE_BEGINS in text
+        else text
+    )
 
 
 def _paste_ends(text: str) -> str:
@@ -186,17 +226,29 @@ def _paste_ends(text: str) -> str:
         return f"{prose.PASTE_BEGINS}\n{text}\n{prose.PASTE_ENDS}"
     head, tail = beginning_of(text, first), ending_of(text, last)
     left = len(text) - len(head) - len(tail)
-    return f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste ...]\n{tail}\n{prose.PASTE_ENDS}"
+    return (
+        f"{prose.PASTE_BEGINS}\n{head}\n[... {left:,} characters of the paste "
+        f"...]\n{tail}\n{prose.PASTE_ENDS}"
+    )
 
 
 def shown_text(text: str, most: int) -> str:
-    """A text as it is shown: without secrets, control characters and blank lines; blocks of code and tables cut."""
-    cleaned = plain(redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text))
+    """A text as it is shown: without secrets, control characters and blank lines.
+
+    Blocks of code and tables cut.
+    """
+    cleaned = plain(
+        redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
+    )
     cleaned = cleaned.replace("\t", "    ").strip()
     cleaned = _FENCED.sub(_cut_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
-    rows = [row.rstrip() for row in cleaned.split("\n") if row.strip() and _DIRECTIVE.fullmatch(row) is None]
+    rows = [
+        row.rstrip()
+        for row in cleaned.split("\n")
+        if row.strip() and _DIRECTIVE.fullmatch(row) is None
+    ]
     cleaned = "\n".join(rows)
     return cleaned if len(cleaned) <= most else shorten_text(cleaned, most)
 
@@ -237,7 +289,10 @@ _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
 
 
 def beginning_of(text: str, most: int) -> str:
-    """The sentences at the beginning of a text that ``most`` characters hold; at least a part of the first."""
+    """The sentences at the beginning of a text that ``most`` characters hold.
+
+    At least a part of the first.
+    """
     if len(text) <= most:
         return text
     stops = [stop.end() for stop in _STOP.finditer(text, 0, most)]
@@ -245,7 +300,10 @@ def beginning_of(text: str, most: int) -> str:
 
 
 def ending_of(text: str, most: int) -> str:
-    """The sentences at the end of a text that ``most`` characters hold; at least a part of the last."""
+    """The sentences at the end of a text that ``most`` characters hold.
+
+    At least a part of the last.
+    """
     if len(text) <= most:
         return text
     start = len(text) - most
@@ -253,7 +311,10 @@ def ending_of(text: str, most: int) -> str:
     return text[stop.end() :] if stop and stop.end() < len(text) else f"…{text[start + 1 :]}"
 
 
-CONCLUSION = (800, 1_600)  # characters that the conclusion of a message has at least, where it has as many, and at most
+CONCLUSION = (
+    800,
+    1_600,
+)  # characters that the conclusion of a message has at least, where it has as many, and at most
 
 
 def conclusion_of(text: str) -> str:

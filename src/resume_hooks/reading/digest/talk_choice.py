@@ -1,9 +1,10 @@
 """Chooses the messages of a talk for an opening, and the part of each, within the opening's room.
 
-First what was said since the last request; then what the user said, the latest first; then what the assistant said last
-before each next prompt, the last third of it whole and the conclusions of the rest; then, briefly, what it said between
-calls and what sub-agents reported; then all of what sub-agents reported and of that rest. What the client summed up
-stands in for what is left out. A large opening has all of it whole.
+First what was said since the last request; then what the user said, the latest first; then what the
+assistant said last before each next prompt, the last third of it whole and the conclusions of the
+rest; then, briefly, what it said between calls and what sub-agents reported; then all of what
+sub-agents reported and of that rest. What the client summed up stands in for what is left out. A
+large opening has all of it whole.
 """
 
 from __future__ import annotations
@@ -13,8 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from resume_hooks.reading.digest import talk
 from resume_hooks.reading.digest.entries import Kind, TalkMessage
 
-RECENT = 3  # answers that ended a turn, the latest, that come whole before the older ones come at all
-LAST_PART = 3  # the last part of what ended turns, one of so many, comes whole; of the rest the conclusions
+RECENT = (
+    3  # answers that ended a turn, the latest, that come whole before the older ones come at all
+)
+LAST_PART = (
+    3  # the last part of what ended turns, one of so many, comes whole; of the rest the conclusions
+)
 BRIEF = 600  # characters of what was said between two calls
 LARGE = 56_000  # characters of room from which on all that was said comes whole
 BEGINNING = 400  # characters of a request that does not fit whole
@@ -38,13 +43,20 @@ def chosen_talk(
     requests, closings = choice.places_of_kind(Kind.REQUEST), choice.places_of_kind(Kind.CLOSING)
     first = {at: talk.with_short_pastes(messages[at].text) for at in requests}
     recent = closings[:RECENT]
-    first |= {at: messages[at].text if at in recent else talk.conclusion_of(messages[at].text) for at in closings}
+    first |= {
+        at: messages[at].text if at in recent else talk.conclusion_of(messages[at].text)
+        for at in closings
+    }
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     choice.add_current(current)
     for at in requests:
-        choice.show_message(at, first[at]) or choice.show_message(at, talk.beginning_of(messages[at].text, BEGINNING))
+        choice.show_message(at, first[at]) or choice.show_message(
+            at, talk.beginning_of(messages[at].text, BEGINNING)
+        )
     for at in closings:
-        choice.show_message(at, first[at]) or choice.show_message(at, talk.conclusion_of(messages[at].text))
+        choice.show_message(at, first[at]) or choice.show_message(
+            at, talk.conclusion_of(messages[at].text)
+        )
     for at in (*closings[: -(-len(closings) // LAST_PART)], *requests):
         choice.show_message(at, messages[at].text)
     for at in (*choice.places_of_kind(Kind.NARRATION), *choice.places_of_kind(Kind.REPORT)):
@@ -74,7 +86,9 @@ class _Choice:
         summaries = self.places_of_kind(Kind.SUMMARY)
         if needed > self._room and summaries:
             text = self._messages[summaries[0]].text
-            self.show_message(summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART)))
+            self.show_message(
+                summaries[0], talk.shorten_text(text, round(self._room * SUMMARY_PART))
+            )
 
     def add_current(self, current: int) -> None:
         """Show the messages since the last request, the latest first, in a part of the room."""

@@ -1,7 +1,7 @@
 """The work as entries: shell commands that worked or failed, errors that stand at the end, files, artefacts.
 
-A command worked where its exit status says so and its output does not complain: behind a pipe the status is that of
-what only cut the output.
+A command worked where its exit status says so and its output does not complain: behind a pipe the
+status is that of what only cut the output.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ WORDS = 320  # characters of these lines
 ENDS = 800  # characters at each end of an output in which a complaint is looked for
 
 _TELLING = late(
-    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid", re.IGNORECASE
+    r"error|fail|fatal|panic|denied|not found|cannot|can't|exception|refused|unknown|invalid",
+    re.IGNORECASE,
 )
 _COMPLAINT = late(
     r"\n[ \t]{0,8}(?:(?:\S{1,40}: )?(?:error|fatal|panic|unknown \w{1,40})\b[^\n]{0,3}[: ]|"
@@ -63,8 +64,15 @@ class ShellCommand(NamedTuple):
     def worked(self) -> bool:
         """Whether it is known to have succeeded."""
         output = self.run.output.strip()
-        found_nothing = output in EMPTY_ANSWERS or (not output and _ASKS_FORGE.search(self.run.command) is not None)
-        return self.run.status == 0 and not self.run.failed and not self.complaint and not found_nothing
+        found_nothing = output in EMPTY_ANSWERS or (
+            not output and _ASKS_FORGE.search(self.run.command) is not None
+        )
+        return (
+            self.run.status == 0
+            and not self.run.failed
+            and not self.complaint
+            and not found_nothing
+        )
 
 
 def commands_of(facts: LineageFacts) -> list[ShellCommand]:
@@ -72,11 +80,17 @@ def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     parsed: dict[str, tuple[SimpleCommand, ...]] = {}
     rows = []
     for run in facts.runs:
-        parts = parsed.get(run.command) or parsed.setdefault(run.command, shell.simple_commands(run.command))
+        parts = parsed.get(run.command) or parsed.setdefault(
+            run.command, shell.simple_commands(run.command)
+        )
         program = shell.program_of(parts)
         rows.append(
             ShellCommand(
-                run, parts, shell.core_of_command(run.command), program, _complaint_of_run(run) if program else ""
+                run,
+                parts,
+                shell.core_of_command(run.command),
+                program,
+                _complaint_of_run(run) if program else "",
             )
         )
     return rows
@@ -103,8 +117,9 @@ class CommandList(NamedTuple):
 def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandList:
     """Commands that one would run again, as they were typed, in the form that worked last.
 
-    They are ordered by how often and how lately they ran; of one program a few come before the rest. What only looks
-    around, asks for help, carries a document or a message, or failed, is not listed.
+    They are ordered by how often and how lately they ran; of one program a few come before the
+    rest. What only looks around, asks for help, carries a document or a message, or failed, is not
+    listed.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
@@ -118,7 +133,12 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
             rows.append(
-                (-weight, -good.run.place.order, good, _runs_note(found, good, _folder_elsewhere(good, folder)))
+                (
+                    -weight,
+                    -good.run.place.order,
+                    good,
+                    _runs_note(found, good, _folder_elsewhere(good, folder)),
+                )
             )
     listed: Counter[str] = Counter()
     first: list[tuple[ShellCommand, str]] = []
@@ -135,7 +155,9 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
             continue  # put together of what is listed
         known |= parts
         typed = command.run.command
-        shown = redact_and_learn(typed) if "\n" in typed else typed  # an escape before a secret hides it
+        shown = (
+            redact_and_learn(typed) if "\n" in typed else typed
+        )  # an escape before a secret hides it
         row = make_entry(shell.command_at_home(shown, folder), command.run.place, note, LONGEST)
         (checks if _is_check(command) else others).append(row)
     return CommandList(tuple(checks), tuple(others))
@@ -191,7 +213,9 @@ _PROBE = late(
 
 def _is_run_again(command: ShellCommand) -> bool:
     typed = command.run.command
-    return len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
+    return (
+        len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
+    )
 
 
 def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
@@ -211,7 +235,10 @@ def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -
 
 
 def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]:
-    """Commands that never worked, with the next one of the same program that did; the latest first, each once."""
+    """Commands that never worked, with the next one of the same program that did.
+
+    The latest first, each once.
+    """
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
         failed = commands[index]
@@ -223,7 +250,9 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
             continue
         if not _is_check(failed) and not failed.program.startswith(_CHANGING):
             continue  # a look around that failed is of no use to anybody
-        if _is_check(failed) and any(_closes_failure(other, failed) for other in commands[index + 1 :] if other.worked):
+        if _is_check(failed) and any(
+            _closes_failure(other, failed) for other in commands[index + 1 :] if other.worked
+        ):
             continue  # an edit solved it
         later = (other for other in commands[index + 1 : index + SOON] if other.worked)
         instead = next((other for other in later if _is_like(failed, other)), None)
@@ -248,11 +277,13 @@ def _is_like(failed: ShellCommand, other: ShellCommand) -> bool:
     return len(words & others) >= LIKE * max(len(words), len(others))
 
 
-def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: int) -> Iterator[DigestEntry]:
+def open_errors(
+    facts: LineageFacts, commands: Sequence[ShellCommand], since: int
+) -> Iterator[DigestEntry]:
     """Failures that may still stand: the last ones after ``since``, if nothing of that kind worked later.
 
-    A later command of the same program closes one, and so does one that starts with the same word and checks, builds
-    or runs something; a tool of a server is closed by its own next success.
+    A later command of the same program closes one, and so does one that starts with the same word
+    and checks, builds or runs something; a tool of a server is closed by its own next success.
     """
     last = {command.core: command for command in commands if command.program}
     good = [command for command in commands if command.worked]
@@ -263,10 +294,14 @@ def open_errors(facts: LineageFacts, commands: Sequence[ShellCommand], since: in
         if not _is_check(command) and not command.program.startswith(_CHANGING):
             continue  # a look around that failed stands for nothing
         if not any(_closes_failure(later, command) for later in good):
-            yield make_entry(f"`{cut_line(redact_and_learn(command.core), NAMED)}` {problem}", command.run.place)
+            yield make_entry(
+                f"`{cut_line(redact_and_learn(command.core), NAMED)}` {problem}", command.run.place
+            )
     for tool, said in facts.tool_errors.items():
         if said.place.order > since:
-            yield make_entry(f"{tool}: {cut_line(redact_and_learn(said.text[:TELLING_ERROR]), LINE)}", said.place)
+            yield make_entry(
+                f"{tool}: {cut_line(redact_and_learn(said.text[:TELLING_ERROR]), LINE)}", said.place
+            )
 
 
 def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
@@ -288,14 +323,20 @@ _SHARED_TOOLS = frozenset({
 def _programs_of_command(command: ShellCommand) -> set[str]:
     """The programs that a command runs, but for those that only move files."""
     found = {shell.program_of((part,)) for part in command.parts} - {""}
-    return {program for program in found if program.split()[0] not in {"cp", "mv", "rm", "mkdir"}} or found
+    return {
+        program for program in found if program.split()[0] not in {"cp", "mv", "rm", "mkdir"}
+    } or found
 
 
 def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
         return f"exit 0, but: {cut_line(command.complaint, LINE)}" if command.complaint else ""
-    rows = [row.strip() for row in command.run.output.split("\n") if row.strip() and not row.startswith("Exit code")]
+    rows = [
+        row.strip()
+        for row in command.run.output.split("\n")
+        if row.strip() and not row.startswith("Exit code")
+    ]
     telling = list(dict.fromkeys(filter(_TELLING.search, rows)))[:TELLING_ROWS]
     said = cut_line(" / ".join(telling) or (rows[-1] if rows else "no output"), WORDS)
     return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
@@ -331,7 +372,9 @@ _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
 _COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
 _LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
-_MAKES = late(r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b")
+_MAKES = late(
+    r"\b(?:gh|glab|hub)\s+(?:pr|mr|issue|release)\s+(?:create|new)\b|\bgit\s+(?:-\S+\s+\S+\s+)*push\b"
+)
 
 
 _REMOVES_FOLDER = late(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
@@ -383,10 +426,14 @@ def touched_files(
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
-        found.setdefault(paths.relative_path(change.path, change.folder), []).append(Touch(change.place))
+        found.setdefault(paths.relative_path(change.path, change.folder), []).append(
+            Touch(change.place)
+        )
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        forced = _REMOVES_FOLDER.search(command.run.command) is not None  # which fails for no folder
+        forced = (
+            _REMOVES_FOLDER.search(command.run.command) is not None
+        )  # which fails for no folder
         proved = command.worked and (forced or shell.ends_with_all(command.run.command))
         for path, gone in islice(shell.changes_by(command.parts), WRITES):
             name, touch = (
@@ -396,11 +443,21 @@ def touched_files(
             found.setdefault(name, []).append(touch)
             if touch.removed:
                 for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
-                    earlier = [each for each in found[inner] if each.place.order < touch.place.order]
-                    if earlier:  # where the file was named last, since this command names its folder
-                        found[inner].append(max(earlier, key=lambda each: each.place.order)._replace(removed=True))
+                    earlier = [
+                        each for each in found[inner] if each.place.order < touch.place.order
+                    ]
+                    if (
+                        earlier
+                    ):  # where the file was named last, since this command names its folder
+                        found[inner].append(
+                            max(earlier, key=lambda each: each.place.order)._replace(removed=True)
+                        )
     # The first thing that may have changed a file; what git listed before that lay there already.
-    works = (c.run.place.order for c in commands if c.program and not c.program.startswith(("git ", "gh ")))
+    works = (
+        c.run.place.order
+        for c in commands
+        if c.program and not c.program.startswith(("git ", "gh "))
+    )
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
@@ -423,7 +480,10 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
 
 
 def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
-    """Changed files with git's present state of them; those of the home folder, certain ones, and the latest first."""
+    """Changed files with git's present state of them.
+
+    Those of the home folder, certain ones, and the latest first.
+    """
 
     def rank(path: str) -> tuple[bool, bool, int, str]:
         latest = max(touch.place.order for touch in found[path])
@@ -432,7 +492,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
 
     contents = _contents_of_folders(found)
     removed = {path for path in contents if _last_touch(found[path]).removed}
-    folded = {inner for path in removed for inner in contents[path] if _last_touch(found[inner]).removed}
+    folded = {
+        inner for path in removed for inner in contents[path] if _last_touch(found[inner]).removed
+    }
     listed = 0
     for path in sorted(found, key=rank):
         if TEMPORARY.search(path) or path in folded:
@@ -441,7 +503,9 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
             if path in removed:
                 files = plural(sum(inner in folded for inner in contents[path]), "file")
                 yield DigestEntry(
-                    f"{_shown_path(path)}/", str(_last_touch(found[path]).place), f"{REMOVED} with {files}"
+                    f"{_shown_path(path)}/",
+                    str(_last_touch(found[path]).place),
+                    f"{REMOVED} with {files}",
                 )
             continue
         listed += all(touch.doubt == LISTED for touch in found[path])
@@ -477,7 +541,9 @@ def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str
     return contents
 
 
-def read_files(facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]) -> Iterator[DigestEntry]:
+def read_files(
+    facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]
+) -> Iterator[DigestEntry]:
     """Files that were read and not changed, the latest first."""
     changed = {_end_of_path(name) for name in found}
     for (path, folder), place in reversed(facts.looked_at.items()):

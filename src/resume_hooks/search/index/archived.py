@@ -1,7 +1,8 @@
 """Vaulted sessions as the index has them: under the paths that the client had, read from the kept copies.
 
-Nothing is read again of what the index knew when a session's files went: they are told by path, size and time. After
-that the state of its manifest stands for all of its files, below zero where other files have their inode.
+Nothing is read again of what the index knew when a session's files went: they are told by path,
+size and time. After that the state of its manifest stands for all of its files, below zero where
+other files have their inode.
 """
 
 from __future__ import annotations
@@ -15,7 +16,12 @@ from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.registry import is_foreign, readable
 from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, real, unpacked
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_ids, find
+from resume_hooks.sessions.archived.manifest import (
+    ArchivedFile,
+    ArchivedSession,
+    archived_ids,
+    find,
+)
 from resume_hooks.sessions.archived.sessions import opened
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.storage import removal
@@ -23,13 +29,18 @@ from resume_hooks.system.text import encodable
 
 
 class ArchivedSessions:
-    """The vaulted sessions of a config home: ``states`` by id, as their manifests are now; none is read for that."""
+    """The vaulted sessions of a config home: ``states`` by id, as their manifests are now.
+
+    None is read for that.
+    """
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
         present = {file.session_id for file in files if not file.agent}
         gone = (session_id for session_id in archived_ids(where) if session_id not in present)
-        self.states = {session_id: state for session_id in gone if (state := _state(session_id, where))}
+        self.states = {
+            session_id: state for session_id in gone if (state := _state(session_id, where))
+        }
 
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
@@ -42,7 +53,11 @@ class ArchivedSessions:
         """The transcripts of a vaulted session and of its sub-agents."""
         archived = find(session_id, self._where)
         state = self.states[session_id]
-        rows = [_found(archived, part, state, self._where) for part in archived.parts] if archived else []
+        rows = (
+            [_found(archived, part, state, self._where) for part in archived.parts]
+            if archived
+            else []
+        )
         return [row for row in rows if row and row.size]
 
 
@@ -107,15 +122,23 @@ def _state(session_id: str, where: Where) -> int:
     return -1 - (zlib.crc32(stamp) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(archived: ArchivedSession, part: ArchivedFile, state: int, where: Where) -> TranscriptFile | None:
+def _found(
+    archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
+) -> TranscriptFile | None:
     """A kept file as the index lists it; None for what is no transcript."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
     below = beside(part.place)
-    is_agent = bool(agent) and (os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/"))
-    if not (part == archived.transcript or is_agent) or not (path.isascii() or encodable(path) == path):
+    is_agent = bool(agent) and (
+        os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/")
+    )
+    if not (part == archived.transcript or is_agent) or not (
+        path.isascii() or encodable(path) == path
+    ):
         return None
-    return TranscriptFile(path, archived.project, archived.session_id, agent, state, part.size, part.mtime_ns)
+    return TranscriptFile(
+        path, archived.project, archived.session_id, agent, state, part.size, part.mtime_ns
+    )
 
 
 def _folder(archived: ArchivedSession, where: Where) -> str | None:

@@ -1,7 +1,10 @@
-"""The way into the index: opened, brought up to date, and made anew where it is damaged; or its state, told as it is.
+"""The way into the index: opened, brought up to date, and made anew where it is damaged.
 
-Where it can't be kept (a read-only or full disk, an index of a newer version) one in memory does the same work for
-once. Of several commands one writes; the others wait for it a little, and then search what there is.
+Or its state, told as it is.
+
+Where it can't be kept (a read-only or full disk, an index of a newer version) one in memory does
+the same work for once. Of several commands one writes; the others wait for it a little, and then
+search what there is.
 """
 
 from __future__ import annotations
@@ -29,7 +32,14 @@ from resume_hooks.search.index.database import (
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
 from resume_hooks.search.index.unread import FileWords, RawWords, Sought, UnreadFile, ranks
-from resume_hooks.search.index.update import FileWork, IsOver, Progress, UpdateOutcome, changes, update
+from resume_hooks.search.index.update import (
+    FileWork,
+    IsOver,
+    Progress,
+    UpdateOutcome,
+    changes,
+    update,
+)
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import removal
@@ -41,9 +51,15 @@ from resume_hooks.system.text import plural
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
 
 LARGE = 32 * 1024 * 1024
-"""Bytes to be read from which on they are looked through for what is sought first; less is indexed as fast."""
+"""Bytes to be read from which on they are looked through for what is sought first.
 
-_GO_ON = "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import run_on; run_on()"
+Less is indexed as fast.
+"""
+
+_GO_ON = (
+    "import sys; sys.path[:0] = sys.argv[1:]; from resume_hooks.search.index.connect import "
+    "run_on; run_on()"
+)
 LONGEST = 240.0  # seconds for which another process goes on
 NICE = 10
 LEAST = 0.3  # seconds for which is indexed after that
@@ -52,7 +68,9 @@ Identity = tuple[int, int]  # what tells a file from the one that took its place
 
 
 class OpenIndex(NamedTuple):
-    """An index ready to be searched. ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew.
+    """An index ready to be searched.
+
+    ``notes`` say what is not as it should be; ``rebuilt`` that it was made anew.
 
     ``unread`` are the files that were sought in, and that it has not as they are.
     """
@@ -77,9 +95,9 @@ def opened_index(
 ) -> Iterator[OpenIndex]:
     """The index of this config home, up to date as far as ``limit`` seconds allow, closed at the end of the block.
 
-    ``needed`` names the project folders that must be in it where it can only be made for once; None for all. What is
-    ``sought`` is looked for in all files that it has not read: those that hold most of it are read first, the rest by
-    another process, for which nobody waits.
+    ``needed`` names the project folders that must be in it where it can only be made for once; None
+    for all. What is ``sought`` is looked for in all files that it has not read: those that hold
+    most of it are read first, the rest by another process, for which nobody waits.
     """
     task = _Task(where, _Clock(limit), progress, min(PATIENCE, limit), sought)
     ready = _ready(task, needed, rebuild=rebuild)
@@ -99,7 +117,9 @@ def opened_index(
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
-    """Index what was said, until it is over, so that a search need not; nothing where another command is at it.
+    """Index what was said, until it is over, so that a search need not.
+
+    Nothing where another command is at it.
 
     IndexUnusable where no index can be kept.
     """
@@ -112,16 +132,32 @@ def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
 
 
 def go_on(index: OpenIndex, where: Where) -> None:
-    """Have another process index what time did not allow; nobody waits for it, and it ends by itself."""
+    """Have another process index what time did not allow.
+
+    Nobody waits for it, and it ends by itself.
+    """
     if not index.outcome.behind:
         return
     import subprocess  # 4 ms, which nothing else here needs
 
     # By a shell that ends at once: who waits for a process of ours does not wait for that one.
-    words = ["/bin/sh", "-c", '"$@" </dev/null >/dev/null 2>&1 &', "sh", sys.executable, "-I", "-c", _GO_ON]
+    words = [
+        "/bin/sh",
+        "-c",
+        '"$@" </dev/null >/dev/null 2>&1 &',
+        "sh",
+        sys.executable,
+        "-I",
+        "-c",
+        _GO_ON,
+    ]
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):  # the next search goes on
         programs.run_program(  # our own code, which needs to know all that we do
-            [*words, *filter(None, sys.path)], where.environ, environ=where.environ, timeout=5, start_new_session=True
+            [*words, *filter(None, sys.path)],
+            where.environ,
+            environ=where.environ,
+            timeout=5,
+            start_new_session=True,
         )
 
 
@@ -134,7 +170,10 @@ def run_on() -> None:
 
 
 def forget_index(where: Where) -> None:
-    """Remove the index with every word in it; the next search makes it anew. IndexUnusable where it can't be."""
+    """Remove the index with every word in it; the next search makes it anew.
+
+    IndexUnusable where it can't be.
+    """
     _remove(where, _identity(index_file(where)))
 
 
@@ -189,12 +228,17 @@ class _Task:
             worth = ranks(held)
             work = [item._replace(worth=worth.get(item.file.path, 0.0)) for item in work]
             to, over = self.where, self.is_over
-            outcome = update(index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress)
+            outcome = update(
+                index.db, index.words, work, gone, where=to, is_over=over, progress=self.progress
+            )
             left = f"{plural(outcome.behind, 'file')} ({size_text(outcome.size_behind)})"
             note = f"Not indexed yet: {left}. To index all: resume-hooks doctor --index update"
         else:
             outcome = UpdateOutcome(behind=len(work) + len(gone))
-            note = f"Another command is updating the index; {plural(len(work), 'file')} may be missing from it"
+            note = (
+                f"Another command is updating the index; {plural(len(work), 'file')} may be "
+                "missing from it"
+            )
         if not outcome.behind:
             return index._replace(outcome=outcome)
         late = changes(index.db, self.files, self.shelf)[0] if ours else work
@@ -213,11 +257,15 @@ class _Task:
                     found[item.file.path] = held
         return found
 
-    def _unread(self, work: Sequence[FileWork], held: Mapping[str, FileWords]) -> Iterator[UnreadFile]:
+    def _unread(
+        self, work: Sequence[FileWork], held: Mapping[str, FileWords]
+    ) -> Iterator[UnreadFile]:
         """What was sought in and is not in the index, what is worth most first."""
         held = {**held, **self._held(item for item in work if item.file.path not in held)}
         counts = ranks(held)
-        for item in sorted(work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)):
+        for item in sorted(
+            work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)
+        ):
             if not item.same and self.sought and self.sought.is_meant(item.file):
                 words = held.get(item.file.path)
                 yield UnreadFile(item.file, words.held if words else None)
@@ -254,7 +302,8 @@ def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
 def _kept(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it.
 
-    Its words are opened at ``look``: of a table that was removed before that they would be those of the next one.
+    Its words are opened at ``look``: of a table that was removed before that they would be those of
+    the next one.
     """
     seen = _identity(task.path)
     index = _opened(task.where, writing=False)
@@ -279,8 +328,8 @@ def _kept(task: _Task) -> OpenIndex:
 def _opened(where: Where, *, writing: bool) -> OpenIndex:
     """The table and the words that belong to it; as long as it knows no file there are none.
 
-    Who is ``writing`` alone makes them, and is alone. A table that was removed meanwhile has other words than those
-    that are there now, so it is opened once more.
+    Who is ``writing`` alone makes them, and is alone. A table that was removed meanwhile has other
+    words than those that are there now, so it is opened once more.
     """
     while True:
         seen = _identity(index_file(where))
@@ -296,7 +345,10 @@ def _opened(where: Where, *, writing: bool) -> OpenIndex:
 
 
 def _words(where: Where, *, fresh: bool) -> Postings:
-    """The words on disk; with ``fresh`` none at first, whatever is there. IndexUnusable where that is not our own."""
+    """The words on disk; with ``fresh`` none at first, whatever is there.
+
+    IndexUnusable where that is not our own.
+    """
     folder = words_folder(where)
     try:
         private_folder(folder, where)
@@ -306,7 +358,9 @@ def _words(where: Where, *, fresh: bool) -> Postings:
                 removal.remove(own, where.state)
             private_folder(own, where)
     except OSError as error:
-        raise IndexUnusable(f"{folder} can't be used: {error.strerror}", "Check the state folder.") from error
+        raise IndexUnusable(
+            f"{folder} can't be used: {error.strerror}", "Check the state folder."
+        ) from error
     return Postings(folder, fresh=fresh)
 
 
@@ -328,23 +382,32 @@ def _identity(path: str) -> Identity | None:
 
 
 def _remove(where: Where, seen: Identity | None) -> None:
-    """Remove the index that was seen, not one that another command put there since. IndexUnusable if it can't be.
+    """Remove the index that was seen, not one that another command put there since.
 
-    Not while another command writes it, either, whose words would come to lie among those of the next one.
+    IndexUnusable if it can't be.
+
+    Not while another command writes it, either, whose words would come to lie among those of the
+    next one.
     """
     path = index_file(where)
     if seen is None and not os.path.lexists(words_folder(where)):
         return
     if not is_private(os.path.dirname(path), where):
-        raise IndexUnusable(f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor.")
+        raise IndexUnusable(
+            f"{path} is not in a folder of our own", "See what is wrong: resume-hooks doctor."
+        )
     try:
         with _only_one(path, PATIENCE) as ours:
             if not ours:
-                raise IndexUnusable("Another command is updating the index", "Run it again once that has ended.")
+                raise IndexUnusable(
+                    "Another command is updating the index", "Run it again once that has ended."
+                )
             if _identity(path) == seen:
                 remove_index(where)
     except OSError as error:
-        raise IndexUnusable(f"{path} can't be removed: {error.strerror}", "Check the state folder.") from error
+        raise IndexUnusable(
+            f"{path} can't be removed: {error.strerror}", "Check the state folder."
+        ) from error
 
 
 @contextlib.contextmanager
@@ -357,7 +420,9 @@ def _only_one(path: str, patience: float) -> Iterator[bool]:
         yield True  # then there is nothing that could be written either
         return
     try:
-        yield lock(descriptor, patience) is not False  # a volume without locks: SQLite's own must do
+        yield (
+            lock(descriptor, patience) is not False
+        )  # a volume without locks: SQLite's own must do
     finally:
         os.close(descriptor)
 
@@ -369,9 +434,12 @@ _COUNTS = (
 
 
 class Status(NamedTuple):
-    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped. Sizes in bytes.
+    """``state`` is ready, missing, damaged or newer; ``behind`` counts files to be read or dropped.
 
-    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are the client's.
+    Sizes in bytes.
+
+    ``vaulted`` are those of its sessions of which the vault alone has a copy; ``transcripts`` are
+    the client's.
     """
 
     file: str
@@ -391,14 +459,20 @@ def status_of(where: Where) -> Status:
     there = (len(files), sum(file.size for file in files))
     shelf = ArchivedSessions(where, files)
     nothing = Status(path, "missing", 0, *there, 0, 0, len(files) + len(shelf.states))
-    if not os.path.isfile(path) or os.path.islink(path) or not is_private(os.path.dirname(path), where):
+    if (
+        not os.path.isfile(path)
+        or os.path.islink(path)
+        or not is_private(os.path.dirname(path), where)
+    ):
         return nothing
     try:
         db = open_read_only(path)
         try:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
-                return nothing._replace(state="newer" if version > VERSION else "missing", size=_size(where))
+                return nothing._replace(
+                    state="newer" if version > VERSION else "missing", size=_size(where)
+                )
             counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
             held = _records(where) if counts[0] else 0
             work, gone = changes(db, files, shelf)
@@ -425,5 +499,9 @@ def _records(where: Where) -> int:
 def _size(where: Where) -> int:
     """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
     path = index_file(where)
-    words = (os.path.join(top, name) for top, _, names in os.walk(words_folder(where)) for name in names)
-    return sum(os.path.getsize(file) for file in (path, f"{path}-wal", *words) if os.path.isfile(file))
+    words = (
+        os.path.join(top, name) for top, _, names in os.walk(words_folder(where)) for name in names
+    )
+    return sum(
+        os.path.getsize(file) for file in (path, f"{path}-wal", *words) if os.path.isfile(file)
+    )

@@ -1,8 +1,9 @@
 """The index on disk: a table of the files that were read, a folder of their words, and when both are made anew.
 
-Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts themselves are not kept:
-results are read from the transcripts. Words are made to last before the table says that they were read, so that
-whatever interrupts an update, the next one reads again what it can't be sure of.
+Rebuilding costs seconds and loses nothing, so nothing here is repaired or migrated. The texts
+themselves are not kept: results are read from the transcripts. Words are made to last before the
+table says that they were read, so that whatever interrupts an update, the next one reads again what
+it can't be sure of.
 """
 
 from __future__ import annotations
@@ -21,7 +22,11 @@ from resume_hooks.storage.state_file import MODE
 VERSION = 9  # the form of the table and of the words; an index of another version is built anew
 FILE_NAME = "index.db"
 FOLDER = "index"  # beside it: the words
-BESIDE = ("-wal", "-shm", "-journal")  # how the names of SQLite's own files end, which lie beside it
+BESIDE = (
+    "-wal",
+    "-shm",
+    "-journal",
+)  # how the names of SQLite's own files end, which lie beside it
 BUSY = 5.0  # seconds that another writer is waited for within SQLite
 _TABLES = f"""
 CREATE TABLE about(version INTEGER NOT NULL);
@@ -41,7 +46,9 @@ _WRONG = ("no such", "has no column", "decode to UTF-8")
 """What SQLite says of a file that it can read, but that isn't our index."""
 
 
-_TURNS = "SELECT path, size, mtime, turns FROM files, about WHERE version=? AND (end=size OR inode<0)"
+_TURNS = (
+    "SELECT path, size, mtime, turns FROM files, about WHERE version=? AND (end=size OR inode<0)"
+)
 
 
 def index_file(where: Where) -> str:
@@ -60,13 +67,19 @@ def open_index(where: Where) -> sqlite3.Connection:
     with telling():
         try:
             private_folder(os.path.dirname(path), where)
-            if os.path.isdir(path):  # nothing of ours makes one there; one that holds something is somebody's
+            if os.path.isdir(
+                path
+            ):  # nothing of ours makes one there; one that holds something is somebody's
                 removal.remove_empty(path, where.state)
             flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-            os.close(os.open(path, flags, MODE))  # private from the first byte; SQLite's own files take its mode
+            os.close(
+                os.open(path, flags, MODE)
+            )  # private from the first byte; SQLite's own files take its mode
             _require_own(path)
         except OSError as error:
-            raise IndexUnusable(f"{path} can't be written: {error.strerror}", "Check the state folder.") from error
+            raise IndexUnusable(
+                f"{path} can't be written: {error.strerror}", "Check the state folder."
+            ) from error
         return _ready(sqlite3.connect(path, timeout=BUSY, isolation_level=None))
 
 
@@ -83,7 +96,10 @@ def open_read_only(path: str, timeout: float = BUSY) -> sqlite3.Connection:
 
 
 def remove_index(where: Where) -> None:
-    """Remove an index, its words, and what SQLite keeps beside it; who has it open still reads the old one."""
+    """Remove an index, its words, and what SQLite keeps beside it.
+
+    Who has it open still reads the old one.
+    """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
         removal.remove(folder, where.state)
@@ -100,7 +116,9 @@ def telling() -> Iterator[None]:
     except sqlite3.OperationalError as error:
         if any(words in str(error) for words in _WRONG):
             raise IndexDamaged(f"The index is not as it should be: {error}") from error
-        raise IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.") from error
+        raise IndexUnusable(
+            f"The index can't be used: {error}", "Check free space and the state folder."
+        ) from error
     except sqlite3.DatabaseError as error:
         raise IndexDamaged(f"The index is damaged: {error}") from error
 
@@ -108,8 +126,8 @@ def telling() -> Iterator[None]:
 def _require_own(path: str) -> None:
     """Refuse what SQLite would write into although it may be another's: it writes in place, and into names beside.
 
-    A pipe, another user's file, or one that has a second name, which may be of anything. IndexDamaged: what goes
-    then is the name here. OSError where it can't be looked at.
+    A pipe, another user's file, or one that has a second name, which may be of anything.
+    IndexDamaged: what goes then is the name here. OSError where it can't be looked at.
     """
     for name in (path, *(path + ending for ending in BESIDE)):
         try:
@@ -124,7 +142,9 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
     with contextlib.ExitStack() as failing:
         failing.callback(db.close)
         db.execute("PRAGMA journal_mode=WAL")
-        db.execute("PRAGMA synchronous=FULL")  # what is noted must last before the words are touched, which do
+        db.execute(
+            "PRAGMA synchronous=FULL"
+        )  # what is noted must last before the words are touched, which do
         if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
             _create(db)
         (version,) = db.execute("SELECT version FROM about").fetchone() or (0,)
@@ -141,14 +161,21 @@ def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
 def _create(db: sqlite3.Connection) -> None:
     with db:
         db.execute("BEGIN IMMEDIATE")
-        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:  # another one may have been faster
+        if not db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[
+            0
+        ]:  # another one may have been faster
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # should the disk be full later, there is nothing left to be moved
+    db.execute(
+        "PRAGMA wal_checkpoint(TRUNCATE)"
+    )  # should the disk be full later, there is nothing left to be moved
 
 
 def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
-    """The turns that the index counted, by path, size and time of files; none where there is none that can be used."""
+    """The turns that the index counted, by path, size and time of files.
+
+    None where there is none that can be used.
+    """
     path = index_file(where)
     if not os.path.isfile(path) or not is_private(os.path.dirname(path), where):
         return {}
@@ -157,4 +184,6 @@ def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
             rows = db.execute(_TURNS, (VERSION,)).fetchall()
     except sqlite3.Error:
         return {}
-    return {(file, size, mtime): turns for file, size, mtime, turns in rows if isinstance(turns, int)}
+    return {
+        (file, size, mtime): turns for file, size, mtime, turns in rows if isinstance(turns, int)
+    }

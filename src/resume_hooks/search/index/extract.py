@@ -1,7 +1,10 @@
-"""What a record says, by role: prompts, replies, inputs of tools, outputs. What each counts is in ``read_transcript``.
+"""What a record says, by role: prompts, replies, inputs of tools, outputs.
 
-Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and lineage blocks,
-which stand for what is indexed elsewhere, and our own output, which would find itself.
+What each counts is in ``read_transcript``.
+
+Not taken in: what the client adds to every session alike (listings, its own logs), placeholders and
+lineage blocks, which stand for what is indexed elsewhere, and our own output, which would find
+itself.
 """
 
 from __future__ import annotations
@@ -29,7 +32,9 @@ _OWN_CALL = re.compile(
 )
 """A command that asks our engine and does nothing else."""
 
-_OWN_TEXT = re.compile(r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":')
+_OWN_TEXT = re.compile(
+    r'resume-hooks (?:search|outline|read|sessions)[:·]|\s*\{\s*"schema":\s*1,\s*"verb":'
+)
 _LEGEND = r"(?:\nText such as \[[^\n]*)?"  # what explains the placeholders of a trimmed child, right after its lineage
 _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 """What the opening of a child of ours quotes: it is indexed where it was said."""
@@ -37,7 +42,9 @@ _DIGEST = rf"^{re.escape(bookkeeping.DIGEST_HEAD)}[^\n]*(?:\n[^\n]+)*"
 _INSIDE = rf"(?:[^\[]++|\[(?!{re.escape(OPENING[1:])}|{re.escape(CLOSING[1:])}))*+"
 """What a block holds: no marker, so that a text full of openings is gone through once."""
 
-_BLOCK = re.compile(f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE)
+_BLOCK = re.compile(
+    f"{re.escape(OPENING)}{_INSIDE}{re.escape(CLOSING)}{_LEGEND}|{_DIGEST}", re.MULTILINE
+)
 _SHOWN = ("<local-command-stdout>resume-hooks", "resume-hooks: ")
 """What a system record begins with that holds a card or a remark of ours."""
 _BLOCKED = "operation blocked by hook"
@@ -61,12 +68,16 @@ class RecordTexts(NamedTuple):
 
 
 class TextExtractor:
-    """Takes in the records of one file in order. ``calls`` are tools by the ids of calls that have no answer yet.
+    """Takes in the records of one file in order.
+
+    ``calls`` are tools by the ids of calls that have no answer yet.
 
     Of a record that is known to be in the index nothing is our own output: then ``sifting`` is off.
     """
 
-    def __init__(self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True) -> None:
+    def __init__(
+        self, calls: dict[str, str] | None = None, *, subagent: bool = False, sifting: bool = True
+    ) -> None:
         self.calls = dict(calls or {})
         self._subagent = subagent
         self._sifting = sifting
@@ -82,13 +93,22 @@ class TextExtractor:
             return None
         texts: RecordTexts | None
         if kind == records.ASSISTANT:
-            # No model said the card of a fresh session of ours, or what the client puts where an answer must be.
+            # No model said the card of a fresh session of ours, or what the client puts where an
+            # answer must be.
             written = string(records.message(record), "model") == records.SYNTHETIC_MODEL
             told = record.get("isApiErrorMessage") is True or script_calls.is_made_by_script(record)
             is_ours = written and self._sifting and not (told or self._is_imported)
             texts = None if is_ours else self._assistant(record)
-        elif kind in {records.USER, records.RESULT, records.CALL}:  # the latter two of plain exports
-            texts = None if script_calls.is_copy_of_error(record) else self._user(script_calls.with_result(record))
+        elif kind in {
+            records.USER,
+            records.RESULT,
+            records.CALL,
+        }:  # the latter two of plain exports
+            texts = (
+                None
+                if script_calls.is_copy_of_error(record)
+                else self._user(script_calls.with_result(record))
+            )
         elif kind in bookkeeping.TITLES:
             texts = self._title(string(record, bookkeeping.TITLES[kind]))
         else:
@@ -109,7 +129,15 @@ class TextExtractor:
             elif kind in {records.CALL, records.SERVER_CALL}:
                 tools.append(self._call(block, given, files))
         role = "call" if tools else "reply" if any(reply) else "thinking"
-        return RecordTexts(role, ", ".join(dict.fromkeys(tools)), "", _joined(reply), _joined(given), "", tuple(files))
+        return RecordTexts(
+            role,
+            ", ".join(dict.fromkeys(tools)),
+            "",
+            _joined(reply),
+            _joined(given),
+            "",
+            tuple(files),
+        )
 
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
         name, values = string(block, "name"), records.mapping(block, "input")
@@ -119,7 +147,11 @@ class TextExtractor:
         self.calls[string(block, "id")] = ENGINE if own else name
         if not own:
             given += records.strings(values)
-            files += (path for key in records.FILE_KEYS if (path := string(values, key)) and len(path) <= MOST_PATH)
+            files += (
+                path
+                for key in records.FILE_KEYS
+                if (path := string(values, key)) and len(path) <= MOST_PATH
+            )
         return name
 
     def _user(self, record: Record) -> RecordTexts:
@@ -133,12 +165,18 @@ class TextExtractor:
                 called = self.calls.pop(string(block, "tool_use_id"), "")
                 tool = tool or called
                 if called != ENGINE:
-                    # Only a shell prints what our engine does; of other tools it is somebody's own text.
+                    # Only a shell prints what our engine does; of other tools it is somebody's own
+                    # text.
                     results += _answer(block, sifting=self._sifting and called in ("", "Bash"))
         if tool or results or records.kind(record) == records.RESULT:
             plain = [string(record, "content")] if not results else []
             return RecordTexts(
-                "result", "" if tool == ENGINE else tool, "", "", "", _joined([*spoken, *results, *plain])
+                "result",
+                "" if tool == ENGINE else tool,
+                "",
+                "",
+                "",
+                _joined([*spoken, *results, *plain]),
             )
         return self._spoken(record, _joined(spoken))
 
@@ -149,7 +187,10 @@ class TextExtractor:
         if self._subagent and not record.get("isMeta"):
             return RecordTexts("task", input=text)
         if records.is_prompt(record):
-            return RecordTexts("prompt", prompt=records.prompt_text(record) if text.startswith("<command-") else text)
+            return RecordTexts(
+                "prompt",
+                prompt=records.prompt_text(record) if text.startswith("<command-") else text,
+            )
         return RecordTexts("note", result=text)
 
     def _title(self, title: str) -> RecordTexts | None:
@@ -167,14 +208,23 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
             return None
         sent = [text for _, text in sent_texts(record)]
         if any(bookkeeping.FURTHER_PART in text for text in sent):
-            sent = hook_texts(record)  # what is quoted in it is told by what stands around it, in another part
+            sent = hook_texts(
+                record
+            )  # what is quoted in it is told by what stands around it, in another part
         text = _joined(sent)
-        return RecordTexts("prompt", prompt=text) if named == QUEUED else RecordTexts("note", result=text)
+        return (
+            RecordTexts("prompt", prompt=text)
+            if named == QUEUED
+            else RecordTexts("note", result=text)
+        )
     if kind == records.PROGRESS:
         # What a sub-agent of old clients said, whose records stand inside the parent's.
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
         return RecordTexts(
-            "note", result=_joined([t for block in blocks for t in (string(block, "text"), *_answer(block))])
+            "note",
+            result=_joined(
+                [t for block in blocks for t in (string(block, "text"), *_answer(block))]
+            ),
         )
     content = string(record, "content")
     if _BLOCKED in content[:200] or content.startswith(_SHOWN):

@@ -1,12 +1,14 @@
 """The words of all transcripts in inverted indexes of tantivy's: of records, and of windows in turns.
 
-Two, since each needs statistics of its own: how many documents there are, and how long. How often a word stands in a
-document is what it is worth: once in each record that has it, twice where a person or the model said it. A part is a
-stretch of a file that is read, and replaced, as a whole.
+Two, since each needs statistics of its own: how many documents there are, and how long. How often a
+word stands in a document is what it is worth: once in each record that has it, twice where a person
+or the model said it. A part is a stretch of a file that is read, and replaced, as a whole.
 
-Tantivy's files never change, and have a checksum at their end, at which it never looks: ``check`` does.
+Tantivy's files never change, and have a checksum at their end, at which it never looks: ``check``
+does.
 
-Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave as our own.
+Nothing of tantivy's is known outside of this package, ``ranking`` and ``scope``; its errors leave
+as our own.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from resume_hooks.storage.state_file import MODE
 
 META = "meta.json"
 _PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")
-_TAIL = struct.Struct("<II")  # how many bytes of JSON are before it, and a number that is the same in every file
+_TAIL = struct.Struct(
+    "<II"
+)  # how many bytes of JSON are before it, and a number that is the same in every file
 _MAGIC = 1337
 _AT_A_TIME = 1024 * 1024  # bytes
 
@@ -46,7 +50,10 @@ class Segment(NamedTuple):
     @property
     def files(self) -> list[str]:
         """The names of its files."""
-        return [f"{self.name}.{part}" for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else []))]
+        return [
+            f"{self.name}.{part}"
+            for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else []))
+        ]
 
 
 def segments(folder: str) -> list[Segment]:
@@ -61,11 +68,16 @@ def segments(folder: str) -> list[Segment]:
 def _segment(told: dict[str, Any]) -> Segment:
     deletes = told["deletes"] or {"num_deleted_docs": 0, "opstamp": 0}
     name = str(told["segment_id"]).replace("-", "")
-    return Segment(name, int(told["max_doc"]), int(deletes["num_deleted_docs"]), int(deletes["opstamp"]))
+    return Segment(
+        name, int(told["max_doc"]), int(deletes["num_deleted_docs"]), int(deletes["opstamp"])
+    )
 
 
 def _is_whole(path: str) -> bool:
-    """Whether a file has the checksum at its end. As many errors as there are ways not to have one."""
+    """Whether a file has the checksum at its end.
+
+    As many errors as there are ways not to have one.
+    """
     with open_regular(path, follow=False) as stream:
         end = stream.seek(-_TAIL.size, os.SEEK_END)
         length, magic = _TAIL.unpack(stream.read())
@@ -85,7 +97,10 @@ def make_private(folder: str) -> None:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             with contextlib.suppress(FileNotFoundError):  # another command tidied up
-                if entry.is_file(follow_symlinks=False) and entry.stat(follow_symlinks=False).st_mode & 0o077:
+                if (
+                    entry.is_file(follow_symlinks=False)
+                    and entry.stat(follow_symlinks=False).st_mode & 0o077
+                ):
                     os.chmod(entry.path, MODE)
 
 
@@ -107,11 +122,17 @@ WINDOW = 200  # words of a window: what stands together, whichever of a turn's r
 MOST_COPIES = 5_000  # records that are looked at as copies of those that are shown
 _SHIFT = 24  # bits of a number of turns or parts within the key that it makes with its file's
 SMALL, LARGE = 15_000_000, 80_000_000
-"""Bytes of memory in which tantivy gathers what it writes; the least that it takes, and what a whole index is worth."""
+"""Bytes of memory in which tantivy gathers what it writes.
+
+The least that it takes, and what a whole index is worth.
+"""
 
 MOSTLY_GONE = 20_000  # records from which on an index that is mostly of what is gone is built anew
 _OF_SYSTEM = re.compile(r"os error \d|\bOs \{|Lock")
-"""In what tantivy says where it can't write, or open one file more; all else tells of an index that can't be read."""
+"""In what tantivy says where it can't write, or open one file more.
+
+All else tells of an index that can't be read.
+"""
 
 
 def turn_key(file: int, turn: int) -> int:
@@ -143,7 +164,9 @@ def _schema() -> tantivy.Schema:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(WORDS, tokenizer_name=_ANALYZER, index_option="freq")
     for name in LABELS:
-        builder.add_text_field(name, stored=name == "tool", tokenizer_name="raw", index_option="basic")
+        builder.add_text_field(
+            name, stored=name == "tool", tokenizer_name="raw", index_option="basic"
+        )
     for name in _NUMBERS:
         builder.add_unsigned_field(name, indexed=name in _INDEXED, fast=True)
     return builder.build()
@@ -155,7 +178,10 @@ _analyzer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).build()
 
 
 class _Silence:
-    """Nothing written to the standard error stream below Python, where Rust tells of its panics; for many threads."""
+    """Nothing written to the standard error stream below Python, where Rust tells of its panics.
+
+    For many threads.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -163,7 +189,11 @@ class _Silence:
         self._saved = -1
 
     def __enter__(self) -> None:
-        with self._lock, contextlib.suppress(OSError), open(os.devnull, "wb") as null:  # there may be no such stream
+        with (
+            self._lock,
+            contextlib.suppress(OSError),
+            open(os.devnull, "wb") as null,
+        ):  # there may be no such stream
             if not self._depth:
                 self._saved = os.dup(2)
                 os.dup2(null.fileno(), 2)
@@ -198,13 +228,18 @@ def telling() -> Iterator[None]:
 
 
 def _unusable(error: Exception) -> IndexUnusable:
-    return IndexUnusable(f"The index can't be used: {error}", "Check free space and the state folder.")
+    return IndexUnusable(
+        f"The index can't be used: {error}", "Check free space and the state folder."
+    )
 
 
 class Postings:
-    """The inverted indexes in ``folder``, which are made if they are to be ``fresh``; in memory without one.
+    """The inverted indexes in ``folder``, which are made if they are to be ``fresh``.
 
-    They are opened when they are first needed: tantivy's threads must not be there while processes are forked.
+    In memory without one.
+
+    They are opened when they are first needed: tantivy's threads must not be there while processes
+    are forked.
     """
 
     def __init__(self, folder: str | None, *, fresh: bool = True) -> None:
@@ -224,7 +259,9 @@ class Postings:
                 if folder and not self._fresh and not tantivy.Index.exists(folder):
                     raise IndexDamaged(f"{folder} holds no words")
                 index = tantivy.Index(SCHEMA, path=folder)
-                index.config_reader("manual")  # else a thread of tantivy's reads what is committed whenever it likes
+                index.config_reader(
+                    "manual"
+                )  # else a thread of tantivy's reads what is committed whenever it likes
                 index.register_tokenizer(_ANALYZER, _analyzer)
                 indexes[level] = index
             self._indexes = self._indexes or indexes
@@ -276,10 +313,16 @@ class Postings:
         self._pending = False
 
     def end(self) -> None:
-        """End writing; what was not committed is dropped, from the disk too. Waits for what tantivy tidies up."""
+        """End writing; what was not committed is dropped, from the disk too.
+
+        Waits for what tantivy tidies up.
+        """
         writers, self._writers, self._latest = self._writers, {}, {}
         for writer in writers.values():
-            with contextlib.suppress(IndexDamaged, IndexUnusable), telling():  # what it can't tidy up it leaves
+            with (
+                contextlib.suppress(IndexDamaged, IndexUnusable),
+                telling(),
+            ):  # what it can't tidy up it leaves
                 if self._pending:
                     writer.rollback()
                     writer.garbage_collect_files()
@@ -300,7 +343,8 @@ class Postings:
         writers = self._writing()
         with self._telling():
             for level, writer in writers.items():
-                # What can't be read is to show here: in a thread of its own it makes tantivy end the process.
+                # What can't be read is to show here: in a thread of its own it makes tantivy end
+                # the process.
                 self._searcher(level).search(query, limit=1)
                 writer.delete_documents_by_query(query)
 
@@ -325,7 +369,10 @@ class Postings:
         return self._searcher(RECORDS).num_docs
 
     def frequency(self, field: str, word: str) -> int:
-        """How many records have a stemmed word, or a name in another field; lately replaced ones may be among them."""
+        """How many records have a stemmed word, or a name in another field.
+
+        Lately replaced ones may be among them.
+        """
         with telling():
             return self._searcher(RECORDS).doc_freq(field, word)
 
@@ -334,19 +381,30 @@ class Postings:
         with telling():
             return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
 
-    def search(self, query: tantivy.Query, limit: int, order_by: str | None = None) -> list[Posting]:
-        """The records that fit best, or with ``order_by`` those of the highest value; the best first."""
+    def search(
+        self, query: tantivy.Query, limit: int, order_by: str | None = None
+    ) -> list[Posting]:
+        """The records that fit best, or with ``order_by`` those of the highest value.
+
+        The best first.
+        """
         searcher = self._searcher(RECORDS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
-            columns = [searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING]
+            columns = [
+                searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING
+            ]
         rows = zip(hits, *columns, strict=True)
         return [
-            Posting(address, float(score or 0), *(int(value or 0) for value in row)) for (score, address), *row in rows
+            Posting(address, float(score or 0), *(int(value or 0) for value in row))
+            for (score, address), *row in rows
         ]
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
-        """The keys of the turns with the windows that fit best, each with its best score; the best first."""
+        """The keys of the turns with the windows that fit best, each with its best score.
+
+        The best first.
+        """
         searcher = self._searcher(WINDOWS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False).hits
@@ -363,7 +421,10 @@ class Postings:
         new = set(keys)
         while new:
             known |= new
-            same = [(tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new))) for name in _IDS]
+            same = [
+                (tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new)))
+                for name in _IDS
+            ]
             found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
             records |= {(row.file, row.offset): row for row in found}
             new = {number for row in found for number in (row.key, row.own)} - known
@@ -380,7 +441,10 @@ class Postings:
 
 
 def _first(key: int, origins: Mapping[int, int]) -> int:
-    """The id that one was copied from in the end; the least of those that name each other in a circle."""
+    """The id that one was copied from in the end.
+
+    The least of those that name each other in a circle.
+    """
     seen: set[int] = set()
     while key in origins and key not in seen:
         seen.add(key)
@@ -398,7 +462,12 @@ class Documents:
 
     def __init__(self, file: int, part: int) -> None:
         self.told: dict[str, list[str]] = {level: [] for level in LEVELS}
-        self._place = {"file": file, "part_key": turn_key(file, part), "turn_key": -1, "turn_number": -1}
+        self._place = {
+            "file": file,
+            "part_key": turn_key(file, part),
+            "turn_key": -1,
+            "turn_number": -1,
+        }
         self._words: list[str] = []
 
     def add(self, turn: int, words: str, fields: Mapping[str, object]) -> None:

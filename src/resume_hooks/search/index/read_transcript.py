@@ -1,11 +1,15 @@
-"""Transcripts as parts for the index, with what each word counts; only what was added, where a file only grew.
+"""Transcripts as parts for the index, with what each word counts.
 
-Read in this process, or in several if there is enough to read and they can be forked: what goes in and comes out are
-plain values. A last line that is not whole is left for the next time, unless nobody has been writing for a while.
+Only what was added, where a file only grew.
 
-Other processes never touch the index, and end with this one, however that ends. If one of them ends early (out of
-memory, killed), or can't be started, its files are read here. Each has a pipe of its own, which ends with it: in a
-``ProcessPoolExecutor`` one that is killed while it answers leaves the parent waiting for the rest for ever.
+Read in this process, or in several if there is enough to read and they can be forked: what goes in
+and comes out are plain values. A last line that is not whole is left for the next time, unless
+nobody has been writing for a while.
+
+Other processes never touch the index, and end with this one, however that ends. If one of them ends
+early (out of memory, killed), or can't be started, its files are read here. Each has a pipe of its
+own, which ends with it: in a ``ProcessPoolExecutor`` one that is killed while it answers leaves the
+parent waiting for the rest for ever.
 """
 
 from __future__ import annotations
@@ -40,7 +44,10 @@ MOST_CALLS = 50  # calls without an answer that are kept in mind until the next 
 MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
 SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
 PART_BYTES = 2 * 1024 * 1024
-"""Bytes of a part, but for its last line. An appended line costs reading what its part holds so far."""
+"""Bytes of a part, but for its last line.
+
+An appended line costs reading what its part holds so far.
+"""
 
 PART_WORDS = 200_000  # bytes of words of a part
 
@@ -66,9 +73,9 @@ class ReadPosition(NamedTuple):
 class Part(NamedTuple):
     """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
-    ``documents`` are those of each level of the index.
-    ``next`` is where to read on when the file has grown: the same start, unless the part is full. ``more`` says that
-    the file goes on, ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
+    ``documents`` are those of each level of the index. ``next`` is where to read on when the file
+    has grown: the same start, unless the part is full. ``more`` says that the file goes on,
+    ``torn`` that its last line may still be written. What was not seen is ``""``; ``parent``, the
     session that this one was made from, is told by the first part.
     """
 
@@ -105,7 +112,9 @@ class ReadJob(NamedTuple):
 
 
 def read(job: ReadJob) -> Iterator[Part | None]:
-    """The parts of a file from where it is read on; from its start if what was read is no longer there.
+    """The parts of a file from where it is read on.
+
+    From its start if what was read is no longer there.
 
     None if it is gone.
     """
@@ -129,7 +138,9 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     for line in read_lines(stream, start.offset, start.lines):
         if full:
             break
-        if line.torn and records.parse(line.body) is None:  # what is whole as JSON can't be the beginning of more
+        if (
+            line.torn and records.parse(line.body) is None
+        ):  # what is whole as JSON can't be the beginning of more
             torn = not settled
             break
         reader.take(line)
@@ -139,17 +150,26 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         line = None
     calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
     copied = reader.copies.until, reader.copies.latest
-    following = ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, copied) if full else start
+    following = (
+        ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, copied)
+        if full
+        else start
+    )
     check = zlib.crc32(bytes_before(stream, end))
     more = full and line is not None
     parent = read_parent(job.path) if not (start.part or job.subagent) else None
     named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
     reader.documents.end_turn()
-    return Part(reader.documents.told, start, following, end, reader.turn, check, more, torn, *named)
+    return Part(
+        reader.documents.told, start, following, end, reader.turn, check, more, torn, *named
+    )
 
 
 def _goes_on(stream: BinaryIO, job: ReadJob) -> bool:
-    """Whether what was read is still there. A torn line that was taken in may have been finished since."""
+    """Whether what was read is still there.
+
+    A torn line that was taken in may have been finished since.
+    """
     if not job.end:
         return False
     tail = bytes_before(stream, job.end)
@@ -165,7 +185,9 @@ class _RowReader:
         self.turn = start.turns
         self.cwd = self.entrypoint = ""
         self.extractor = TextExtractor(dict(start.calls), subagent=job.subagent)
-        from resume_hooks.transcripts.transcript import Copies  # 4 ms, which a search does not need that reads nothing
+        from resume_hooks.transcripts.transcript import (
+            Copies,
+        )  # 4 ms, which a search does not need that reads nothing
 
         self.copies = Copies(*start.copied)
         self.time = start.time
@@ -173,7 +195,9 @@ class _RowReader:
         self._name = os.path.basename(job.path)
 
     def take(self, line: Line) -> None:
-        record = records.parse(line.raw if line.offset else line.body)  # a copy of each line would be felt
+        record = records.parse(
+            line.raw if line.offset else line.body
+        )  # a copy of each line would be felt
         if record is None or self.copies.holds(record):
             return
         self.turn += opens_turn(record, subagent=self._subagent)
@@ -186,7 +210,10 @@ class _RowReader:
         self.time = int(stamp.timestamp()) if stamp else self.time
         key, own = _ids(record)
         if texts.role == "title":  # kept once in a session, however often it is written
-            key, own = int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME, 0
+            key, own = (
+                int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
+                0,
+            )
         said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
         done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
         words = b" ".join([*said, *said, *done])  # what somebody said counts twice
@@ -200,7 +227,9 @@ class _RowReader:
             "role": ROLES.index(texts.role),
             "key": key,
             "own": own,
-            "digest": 0 if record.get("truncated") is True else 1 + zlib.crc32(said_bytes),  # 0: contents taken out
+            "digest": 0
+            if record.get("truncated") is True
+            else 1 + zlib.crc32(said_bytes),  # 0: contents taken out
             "tool": [name[:MOST_LABEL] for name in texts.tool.split(", ") if name],
             "branch": [branch[:MOST_LABEL]] if (branch := string(record, "gitBranch")) else [],
             "path": texts.files,
@@ -225,7 +254,9 @@ def _number(uuid: str) -> int:
 
 PARALLEL = 24 * 1024 * 1024  # bytes to be read from which on starting other processes pays
 MOST_PROCESSES = 8
-PIPE = 1024 * 1024  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
+PIPE = (
+    1024 * 1024
+)  # bytes that a pipe may hold: what a user may ask for, so that a process reads on while we write
 AHEAD, AHEAD_BYTES = 64, 64 * 1024 * 1024
 """Parts that wait here for those of a file before them, and bytes of transcripts that they are of, about."""
 
@@ -239,8 +270,11 @@ Result = tuple[ReadJob, Part | None]
 def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     """Each job with the parts that were read of it, None for a file that is gone."""
     processes = min(_cpus(), MOST_PROCESSES)
-    # Beside other threads a process that was forked might wait for ever for what one of them had locked.
-    can_fork = sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
+    # Beside other threads a process that was forked might wait for ever for what one of them had
+    # locked.
+    can_fork = (
+        sys.platform.startswith("linux") and threading.current_thread() is threading.main_thread()
+    )
     if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not can_fork:
         processes = 0
     shares = _shares(jobs, processes)
@@ -278,16 +312,25 @@ def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Res
 
 
 def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
-    """Wait until one of the processes has answered, and take what others say meanwhile; false if it ended instead.
+    """Wait until one of the processes has answered, and take what others say meanwhile.
 
-    Files are of very unequal size: who had to wait for the reader of a large one would leave a processor idle.
+    False if it ended instead.
+
+    Files are of very unequal size: who had to wait for the reader of a large one would leave a
+    processor idle.
     """
     from multiprocessing.connection import wait  # loaded with the first worker
 
     while not (wanted.answers or wanted.ended):
-        sizes = [part.end - part.start.offset if part else 0 for worker in workers for part in worker.answers]
+        sizes = [
+            part.end - part.start.offset if part else 0
+            for worker in workers
+            for part in worker.answers
+        ]
         room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
-        for pipe in wait([worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]):
+        for pipe in wait(
+            [worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]
+        ):
             next(worker for worker in workers if worker.pipe is pipe).receive()
     return bool(wanted.answers)
 
@@ -304,7 +347,9 @@ class _Worker:
         self.pipe, answering = context.Pipe(duplex=False)
         _widen(answering)
         inherited = [worker.pipe for worker in (*others, self)]
-        self._process = context.Process(target=_serve, args=(jobs, answering, inherited), daemon=True)
+        self._process = context.Process(
+            target=_serve, args=(jobs, answering, inherited), daemon=True
+        )
         self.ended = False
         try:
             self._process.start()
@@ -330,7 +375,9 @@ class _Worker:
 
 
 def _widen(pipe: Connection) -> None:
-    with contextlib.suppress(OSError, AttributeError, ImportError):  # Linux alone can; without, it only waits
+    with contextlib.suppress(
+        OSError, AttributeError, ImportError
+    ):  # Linux alone can; without, it only waits
         import fcntl  # not on every platform
 
         fcntl.fcntl(pipe.fileno(), fcntl.F_SETPIPE_SZ, PIPE)

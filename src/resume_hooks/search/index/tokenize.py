@@ -1,7 +1,8 @@
 """Words as the index holds them: what a text is cut into, and what a typed word is looked up as.
 
-Both go through the same functions, so that what is indexed can be found; tantivy then only splits at spaces. English
-endings are taken off; identifiers are kept whole and by part, long tokens by their parts or not at all.
+Both go through the same functions, so that what is indexed can be found; tantivy then only splits
+at spaces. English endings are taken off; identifiers are kept whole and by part, long tokens by
+their parts or not at all.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ MOST_TOKENS = 100_000
 
 MOST_PARTS = 16  # parts of an identifier; what has more is random
 REMEMBERED = 200_000
-"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB. Long ones are not."""
+"""Distinct tokens whose form is kept in memory while many texts are read: some 30 MB.
+
+Long ones are not.
+"""
 
 _KEPT = frozenset(b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")
 _TO_WORDS = bytes(byte if byte in _KEPT or byte >= 0x80 else 0x20 for byte in range(256))
@@ -60,7 +64,11 @@ class _Forms(dict[bytes, bytes]):
 _known = _Forms()
 
 
-_stemmer = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace()).filter(tantivy.Filter.stemmer("english")).build()
+_stemmer = (
+    tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.whitespace())
+    .filter(tantivy.Filter.stemmer("english"))
+    .build()
+)
 
 
 def stem(form: str) -> str:
@@ -69,7 +77,10 @@ def stem(form: str) -> str:
 
 
 def without_line_numbers(text: str) -> str:
-    """A file as the client shows it to the model, without the numbers of its lines; any other text as it is."""
+    """A file as the client shows it to the model, without the numbers of its lines.
+
+    Any other text as it is.
+    """
     return _LINE_NUMBERS.sub("\n", f"\n{text}") if _NUMBERED.match(text) else text
 
 
@@ -98,13 +109,19 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     apart = unicodedata.normalize("NFKD", text.casefold())
-    plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(_DOTLESS)
+    plain = "".join(letter for letter in apart if unicodedata.category(letter) != "Mn").translate(
+        _DOTLESS
+    )
     return unicodedata.normalize("NFC", plain)  # Korean syllables, which came apart into letters
 
 
 def _forms(token: bytes) -> list[bytes]:
     if not token.isascii():
-        return [word.encode() for word in _foreign(token.decode("utf-8", "replace"))] if len(token) <= 4_096 else []
+        return (
+            [word.encode() for word in _foreign(token.decode("utf-8", "replace"))]
+            if len(token) <= 4_096
+            else []
+        )
     lower = token.lower()
     low = lower.strip(b"_")
     if low.isalnum() and lower == token:

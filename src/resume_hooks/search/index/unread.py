@@ -1,10 +1,12 @@
 """Files that the index has not read yet: which of them hold the words of a search, told from their bytes alone.
 
-400 MB take about two seconds, far less than to index them. A file is worth what its best lines are: many of the words
-in one short record, the rare ones above all; a large file holds most words somewhere.
+400 MB take about two seconds, far less than to index them. A file is worth what its best lines are:
+many of the words in one short record, the rare ones above all; a large file holds most words
+somewhere.
 
-Whatever a full index finds in a file is found here, too: in capitals, with an ending, in an identifier, with accents or
-without, escaped as JSON may have it. What is found here may be less: a piece of a longer word, or a name of a key.
+Whatever a full index finds in a file is found here, too: in capitals, with an ending, in an
+identifier, with accents or without, escaped as JSON may have it. What is found here may be less: a
+piece of a longer word, or a name of a key.
 """
 
 from __future__ import annotations
@@ -38,23 +40,34 @@ escape."""
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
 """The same of any letter beyond ASCII; arrows, frames and other symbols are none."""
 
-_RARE = re.compile(rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]")
+_RARE = re.compile(
+    rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
+)
 """Raised letters, units and typefaces, in both cases: looked for apart, since a set of bytes is found twice as fast."""
 
 _SEQUENCE = re.compile(rb"\\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\n]{0,4096}?(?:\\u0007|\\u001b\\\\))")
 """An escape sequence of a terminal, as JSON has it: colours stand within words."""
 
 _ASCII = bytes(range(128))
-_NOT_WORDS = bytes(byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256))
+_NOT_WORDS = bytes(
+    byte if byte >= 0x80 or chr(byte).isalnum() or byte in b"_\\" else 0x20 for byte in range(256)
+)
 _ESCAPES = re.compile(r"\\u([0-9a-f]{4})")
-_IRREGULAR = {"die": "dying", "lie": "lying", "tie": "tying"}  # stems that no inflected form begins with
+_IRREGULAR = {
+    "die": "dying",
+    "lie": "lying",
+    "tie": "tying",
+}  # stems that no inflected form begins with
 
 
 PLAIN = 1024
 """Bytes of a line up to which its length takes nothing from what it is worth."""
 
 _LENGTH, _OTHERS, _BEST = 0.2, 0.1, 5
-"""What each doubling of the length beyond takes; what the lines behind the best one count, and how many lines do."""
+"""What each doubling of the length beyond takes.
+
+What the lines behind the best one count, and how many lines do.
+"""
 
 
 Forms = tuple[tuple[str, ...], ...]
@@ -76,7 +89,10 @@ class UnreadFile(NamedTuple):
 
 
 class FileWords(NamedTuple):
-    """The numbers of the terms that a file holds; and for those of a line together the shortest lengths, in bytes."""
+    """The numbers of the terms that a file holds.
+
+    And for those of a line together the shortest lengths, in bytes.
+    """
 
     held: frozenset[int]
     lines: Mapping[frozenset[int], Sequence[int]]
@@ -87,7 +103,9 @@ class RawWords:
 
     def __init__(self, terms: Sequence[Forms]) -> None:
         self._ways = [[_ways(token) for token in term] for term in terms]
-        every = {needle for tokens in self._ways for ways in tokens for way in ways for needle in way}
+        every = {
+            needle for tokens in self._ways for ways in tokens for way in ways for needle in way
+        }
         self._needles = sorted(every, key=len, reverse=True)
 
     def found(self, path: str, offset: int = 0) -> FileWords | None:
@@ -112,9 +130,12 @@ class RawWords:
         return FileWords(self._terms_of(held), lines)
 
     def _look_through(self, low: bytes, lengths: dict[int, list[int]], known: int) -> int:
-        """Note the needles of each line in lower-case text, with its length; those that stand in no line as they are.
+        """Note the needles of each line in lower-case text, with its length.
 
-        Needles are the bits of a number. What is ``known`` to stand somewhere in other letters is not looked for so.
+        Those that stand in no line as they are.
+
+        Needles are the bits of a number. What is ``known`` to stand somewhere in other letters is
+        not looked for so.
         """
         if b"\\u001b" in low:
             low = _SEQUENCE.sub(b"", low)
@@ -130,7 +151,9 @@ class RawWords:
             if len(found) > _BEST:
                 lengths[needles] = heapq.nsmallest(_BEST, found)
         left = [number for number in range(len(self._needles)) if not (every | known) >> number & 1]
-        others = _in_other_letters(low, [self._needles[number] for number in left]) if left else set()
+        others = (
+            _in_other_letters(low, [self._needles[number] for number in left]) if left else set()
+        )
         return known | sum(1 << number for number in left if self._needles[number] in others)
 
     def _terms_of(self, needles: int) -> frozenset[int]:
@@ -161,7 +184,9 @@ def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
     end = text.rfind(b"\n") + 1
     if end:
         return text[:end], text[end:]
-    return text, text[-OVERLAP:]  # a line that is longer than what is read at a time: its pieces count as lines
+    return text, text[
+        -OVERLAP:
+    ]  # a line that is longer than what is read at a time: its pieces count as lines
 
 
 def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
@@ -175,7 +200,10 @@ def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
 
 
 def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
-    """What files are worth by their best lines; of the words in a line those that few other files hold count most."""
+    """What files are worth by their best lines.
+
+    Of the words in a line those that few other files hold count most.
+    """
     having = Counter(number for each in files.values() for number in each.held)
     weights = {number: math.log(1 + len(files) / count) for number, count in having.items()}
     return {path: _worth(each, weights) for path, each in files.items()}
@@ -186,7 +214,10 @@ def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
     worths = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
-        worths += [weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN))) for length in lengths]
+        worths += [
+            weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN)))
+            for length in lengths
+        ]
     best = heapq.nlargest(_BEST, worths)
     apart = words.held.difference(*words.lines)
     return sum(best[:1]) + _OTHERS * (sum(best[1:]) + sum(map(weights.__getitem__, apart)))
@@ -202,7 +233,9 @@ def _ways(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
 def _needle(word: str) -> bytes:
     """The beginning that all words with one stem share."""
     root = stem(word)
-    shared = next((word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word)
+    shared = next(
+        (word[:end] for end in range(len(word), 0, -1) if root.startswith(word[:end])), word
+    )
     return (shared[:-1] if len(shared) > SHORTEST and shared[-1] in "eiy" else shared).encode()
 
 

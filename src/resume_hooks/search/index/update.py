@@ -1,10 +1,13 @@
-"""Bringing the index up to date: what changed on disk is read and written; the cost grows with what changed.
+"""Bringing the index up to date: what changed on disk is read and written.
 
-Each file stands for itself, so that they can be read in any order: the newest first, since that is what is asked for
-most when there is no time for all.
+The cost grows with what changed.
 
-The table says which files an update is about to touch before it does, and which it read once their words will last.
-What an update that was killed leaves in doubt is read from its start by the next one, so that no word of it stays.
+Each file stands for itself, so that they can be read in any order: the newest first, since that is
+what is asked for most when there is no time for all.
+
+The table says which files an update is about to touch before it does, and which it read once their
+words will last. What an update that was killed leaves in doubt is read from its start by the next
+one, so that no word of it stays.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ LARGE = 8 * 1024 * 1024  # bytes to be read from which on the words are gathered
 
 IsOver = Callable[[], bool]  # tells whether the time for an update is over
 
-Progress = Callable[[int, int], None]  # called with the bytes that were read and those that there are to read
+Progress = Callable[
+    [int, int], None
+]  # called with the bytes that were read and those that there are to read
 
 
 class UpdateOutcome(NamedTuple):
@@ -50,8 +55,8 @@ class UpdateOutcome(NamedTuple):
 class FileWork(NamedTuple):
     """A file to be read, and how; ``file_id`` is 0 for one that the index does not know yet.
 
-    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is read. What is of most
-    ``worth`` is read first.
+    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is
+    read. What is of most ``worth`` is read first.
     """
 
     file: TranscriptFile
@@ -67,7 +72,10 @@ class FileWork(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What the index knows of a file; of one in doubt neither the inode nor the place of its last part."""
+    """What the index knows of a file.
+
+    Of one in doubt neither the inode nor the place of its last part.
+    """
 
     file_id: int
     inode: int
@@ -83,7 +91,8 @@ def changes(
 ) -> tuple[list[FileWork], list[int]]:
     """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
     rows = db.execute(
-        "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, checked FROM files"
+        "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
+        "checked FROM files"
     )
     known = {path: _Known(*row) for path, *row in rows}
     work: list[FileWork] = []
@@ -96,7 +105,9 @@ def changes(
     return work, [row.file_id for row in known.values()]
 
 
-def _shelved(db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions) -> Iterator[FileWork]:
+def _shelved(
+    db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions
+) -> Iterator[FileWork]:
     """The work on vaulted sessions; what is known of them is taken from ``known``."""
     paths: dict[str, list[str]] = {}
     for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
@@ -115,8 +126,9 @@ def _shelved(db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSe
 def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
     """What is to be done with a file: nothing where it is as it was.
 
-    One that was only put into the vault, renewed there or brought back has its size and time. Files that are only
-    appended to keep their inode and grow; rewrites in place keep the time, sometimes the size and the last bytes too.
+    One that was only put into the vault, renewed there or brought back has its size and time. Files
+    that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes
+    the size and the last bytes too.
     """
     job = ReadJob(file.path, bool(file.agent))
     if known is None:
@@ -146,7 +158,9 @@ def update(
 
 
 class _Update:
-    def __init__(self, db: sqlite3.Connection, postings: Postings, where: Where, progress: Progress | None) -> None:
+    def __init__(
+        self, db: sqlite3.Connection, postings: Postings, where: Where, progress: Progress | None
+    ) -> None:
         self._db = db
         self._postings = postings
         self._where = where
@@ -159,8 +173,13 @@ class _Update:
             self._db.execute("ROLLBACK")
         self._postings.end()
 
-    def run(self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver) -> UpdateOutcome:
-        left = sorted((item for item in work if not item.same), key=lambda item: (-item.worth, -item.file.mtime))
+    def run(
+        self, work: Sequence[FileWork], gone: Collection[int], is_over: IsOver
+    ) -> UpdateOutcome:
+        left = sorted(
+            (item for item in work if not item.same),
+            key=lambda item: (-item.worth, -item.file.mtime),
+        )
         left, sure = self._begun(left, gone)
         total = sum(item.size for item in left)
         done, files, seen = 0, 0, 0
@@ -174,17 +193,26 @@ class _Update:
             for item, part in results:
                 read = self._take(item, part) if item.file_id else 0
                 ended = not item.file_id or part is None or not part.more
-                done, files, seen = done + read, files + (ended and bool(item.file_id)), seen + ended
+                done, files, seen = (
+                    done + read,
+                    files + (ended and bool(item.file_id)),
+                    seen + ended,
+                )
                 self._progress(min(done, total), total)
                 if is_over():
                     break
         self._end(gone, sure)
         return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))
 
-    def _begun(self, work: Sequence[FileWork], gone: Collection[int]) -> tuple[list[FileWork], list[int]]:
-        """Note what is going to be touched; the work, each with a number, and the numbers of files not in doubt before.
+    def _begun(
+        self, work: Sequence[FileWork], gone: Collection[int]
+    ) -> tuple[list[FileWork], list[int]]:
+        """Note what is going to be touched.
 
-        After an update that was killed, or that ended with its process, the words are looked through, too.
+        The work, each with a number, and the numbers of files not in doubt before.
+
+        After an update that was killed, or that ended with its process, the words are looked
+        through, too.
         """
         if self._postings.worn:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
@@ -194,12 +222,17 @@ class _Update:
             self._postings.check()
         entered = [item._replace(file_id=item.file_id or self._added(item.file)) for item in work]
         touched = [*(item.file_id for item in entered), *gone]
-        self._db.executemany("UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched))
+        self._db.executemany(
+            "UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched)
+        )
         self._db.execute("COMMIT")
         return entered, [number for number in touched if number not in doubtful]
 
     def _end(self, gone: Collection[int], sure: Iterable[int]) -> None:
-        """Drop what is gone, and be sure again of what was not reached; files of which nothing is known go."""
+        """Drop what is gone, and be sure again of what was not reached.
+
+        Files of which nothing is known go.
+        """
         for number in self._dropped:
             self._postings.forget(number)
         for number in gone:
@@ -209,7 +242,9 @@ class _Update:
         self._commit()
 
     def _readings(self, work: Sequence[FileWork]) -> Generator[tuple[FileWork, Part | None]]:
-        """What is read of each file; of one of which nothing is to be read, None, and its id is then 0.
+        """What is read of each file.
+
+        Of one of which nothing is to be read, None, and its id is then 0.
 
         Those of other agents come later, some at a time, packed sessions last, one at a time.
         """
@@ -225,7 +260,9 @@ class _Update:
         yield from self._read(others)
         for batch in _batches(foreign):
             with contextlib.ExitStack() as opened:
-                paths = [opened.enter_context(briefly(item.file.path, self._where)) for item in batch]
+                paths = [
+                    opened.enter_context(briefly(item.file.path, self._where)) for item in batch
+                ]
                 yield from self._read(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = find(session_id, self._where)
@@ -234,15 +271,28 @@ class _Update:
                 continue
             with briefly_opened(archived, self._where) as folder:
                 yield from self._read(
-                    [(item, within(folder, item.file.path, session_id) if folder else item.file.path) for item in items]
+                    [
+                        (
+                            item,
+                            within(folder, item.file.path, session_id)
+                            if folder
+                            else item.file.path,
+                        )
+                        for item in items
+                    ]
                 )
 
-    def _read(self, work: Sequence[tuple[FileWork, str]]) -> Generator[tuple[FileWork, Part | None]]:
+    def _read(
+        self, work: Sequence[tuple[FileWork, str]]
+    ) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of these files, each at the path that is given for it."""
         entered = [(self._entered(item, path), path) for item, path in work]
         yield from ((item, None) for item, _ in entered if not item.file_id)
         known = {path: item for item, path in entered if item.file_id}
-        jobs = [(item.job._replace(path=path, file=item.file_id), item.size) for path, item in known.items()]
+        jobs = [
+            (item.job._replace(path=path, file=item.file_id), item.size)
+            for path, item in known.items()
+        ]
         with contextlib.closing(readings(jobs)) as results:
             for job, part in results:
                 yield known[job.path], part
@@ -255,11 +305,16 @@ class _Update:
         session_id = file.session_id or transcript_files.owning_session(path)
         hidden = transcript_files.agent_type(path) in HELPERS
         # Both may show only after a sub-agent's first record.
-        self._db.execute("UPDATE files SET session=?, hidden=? WHERE id=?", (session_id, int(hidden), item.file_id))
+        self._db.execute(
+            "UPDATE files SET session=?, hidden=? WHERE id=?",
+            (session_id, int(hidden), item.file_id),
+        )
         if hidden or not session_id:
             self._dropped.append(item.file_id)
             values = (file.inode, file.size, file.mtime, item.file_id)
-            self._db.execute("UPDATE files SET inode=?, size=?, mtime=?, place='', doubt=0 WHERE id=?", values)
+            self._db.execute(
+                "UPDATE files SET inode=?, size=?, mtime=?, place='', doubt=0 WHERE id=?", values
+            )
             return item._replace(file_id=0)
         return item
 
@@ -282,13 +337,24 @@ class _Update:
             self._db.execute("UPDATE files SET parent=?, cwd='', entrypoint='' WHERE id=?", values)
         self._postings.replace(item.file_id, part.number, part.documents)
         size, mtime = file.size, file.mtime
-        if part.more or part.torn:  # to be looked at again; of what is packed the inode says that it is as it was
+        if (
+            part.more or part.torn
+        ):  # to be looked at again; of what is packed the inode says that it is as it was
             size, mtime = min(file.size - 1, part.end), 0 if part.more and file.inode < 0 else mtime
         self._db.execute(
             "UPDATE files SET doubt=?, inode=?, size=?, mtime=?, end=?, checked=?, place=?, turns=?,"
             " cwd=iif(cwd='', ?, cwd), entrypoint=iif(entrypoint='', ?, entrypoint) WHERE id=?",
             (
-                *(part.more, file.inode, size, mtime, part.end, part.check, json.dumps(part.next), part.turns),
+                *(
+                    part.more,
+                    file.inode,
+                    size,
+                    mtime,
+                    part.end,
+                    part.check,
+                    json.dumps(part.next),
+                    part.turns,
+                ),
                 *(part.cwd, part.entrypoint, item.file_id),
             ),
         )

@@ -1,4 +1,7 @@
-"""What an agent tells of its sessions; and Claude Code, whose transcripts are our form of record."""
+"""What an agent tells of its sessions.
+
+And Claude Code, whose transcripts are our form of record.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,10 @@ class Agent(Protocol):
         """Its sessions by project and id."""
 
     def ends(self, path: str) -> HeadTail:
-        """What the two ends of a session tell; nothing is converted. SessionNotFound if it can't be read."""
+        """What the two ends of a session tell; nothing is converted.
+
+        SessionNotFound if it can't be read.
+        """
         return HeadTail(path)
 
     def naming(self, path: str) -> bytes:
@@ -63,11 +69,17 @@ class Agent(Protocol):
         return session_files.session_file(path)
 
     def readable(self, session: SessionFile) -> SessionFile:
-        """The session in our form of record: itself, or a copy at another path. SessionNotFound, WriteFailed."""
+        """The session in our form of record: itself, or a copy at another path.
+
+        SessionNotFound, WriteFailed.
+        """
         return session
 
     def briefly(self, path: str) -> AbstractContextManager[str]:
-        """A path that can be read as long as the block lasts, for one that ``files`` lists. Errors as ``readable``."""
+        """A path that can be read as long as the block lasts, for one that ``files`` lists.
+
+        Errors as ``readable``.
+        """
         return contextlib.nullcontext(path)
 
     def original(self, path: str) -> str:
@@ -75,7 +87,10 @@ class Agent(Protocol):
         return path
 
     def file_of(self, name: str) -> str | None:  # noqa: ARG002 - for those whose sessions are several files
-        """The file that another file of the agent's names, where one session goes on from several; None for none."""
+        """The file that another file of the agent's names, where one session goes on from several.
+
+        None for none.
+        """
         return None
 
     def parent(self, path: str) -> Parent | None:
@@ -136,6 +151,8 @@ class Claude(Agent):
 
     def launch(self, session_id: str) -> Launch:
         """By its id."""
-        from resume_hooks.system.claude_cli import client_executable  # programs are looked for by few
+        from resume_hooks.system.claude_cli import (
+            client_executable,
+        )  # programs are looked for by few
 
         return Launch("claude", client_executable(self._where), ("--resume", session_id))

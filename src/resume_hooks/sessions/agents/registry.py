@@ -22,7 +22,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ALL = "all"
 COPIES = "mirrors"  # in the state folder: sessions of other agents in our form of record, a folder an agent
 READ = "read.json"  # beside the copies of what was typed: how far it was read
-FIRST_READ = 8 * 1024 * 1024  # bytes of what was typed for whose first reading a list waits: half a second
+FIRST_READ = (
+    8 * 1024 * 1024
+)  # bytes of what was typed for whose first reading a list waits: half a second
 
 
 class Known(NamedTuple):
@@ -59,7 +61,9 @@ class Known(NamedTuple):
         """Whether it is there, and its prompts can be read in a moment, or were read before."""
         with contextlib.suppress(OSError):
             was_read = os.path.exists(os.path.join(self._copies(where), READ))
-            return self.is_there(where) and (was_read or os.path.getsize(self.home_in(where)) <= FIRST_READ)
+            return self.is_there(where) and (
+                was_read or os.path.getsize(self.home_in(where)) <= FIRST_READ
+            )
         return False
 
     def load(self, where: Where) -> Agent:
@@ -111,8 +115,13 @@ def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> A
 
 OTHERS = {name: Known(name, *row) for name, row in AGENTS.items() if is_there(row[0])}
 NAMES = (NAME, *OTHERS)
-RUNNING = (NAME, *(known.name for known in OTHERS.values() if known.session_variable))  # can go on with a session
-PARTIAL = frozenset(known.name for known in OTHERS.values() if known.left)  # those whose sessions are not whole
+RUNNING = (
+    NAME,
+    *(known.name for known in OTHERS.values() if known.session_variable),
+)  # can go on with a session
+PARTIAL = frozenset(
+    known.name for known in OTHERS.values() if known.left
+)  # those whose sessions are not whole
 
 OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
@@ -124,13 +133,18 @@ def others(where: Where) -> list[Agent]:
 
 
 def agents(where: Where, name: str = ALL) -> list[Agent]:
-    """The agents of a name, or all that are there, this client's first. UsageError where the named one has no home."""
+    """The agents of a name, or all that are there, this client's first.
+
+    UsageError where the named one has no home.
+    """
     if name in {ALL, NAME}:
         return [Claude(where), *(others(where) if name == ALL else [])]
     found = [agent for agent in others(where) if agent.name == name]
     if not found:
         known = OTHERS[name]
-        keeps = f"Set {known.home_variable} to where {name} keeps it." if known.home_variable else ""
+        keeps = (
+            f"Set {known.home_variable} to where {name} keeps it." if known.home_variable else ""
+        )
         raise UsageError(f"{known.home_in(where)} is not there", keeps)
     return found
 
@@ -141,10 +155,22 @@ def agent_at(path: str, where: Where) -> Agent:
 
 
 def name_at(path: str, where: Where) -> str:
-    """The name of the agent that a path is of, by its name or as one of our copies; this client's for any other."""
+    """The name of the agent that a path is of, by its name or as one of our copies.
+
+    This client's for any other.
+    """
     copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
-    copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
-    return next((one.name for one in OTHERS.values() if re.fullmatch(one.named, name) or one.name == copied), NAME)
+    copied = (
+        os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
+    )
+    return next(
+        (
+            one.name
+            for one in OTHERS.values()
+            if re.fullmatch(one.named, name) or one.name == copied
+        ),
+        NAME,
+    )
 
 
 def agent_of(session: SessionFile, where: Where) -> Agent:
@@ -180,12 +206,18 @@ def require_whole(session: SessionFile) -> None:
 
 
 def ends_of(session: SessionFile, where: Where) -> HeadTail:
-    """What the two ends of a session tell, whoever wrote it. SessionNotFound if it can't be read."""
+    """What the two ends of a session tell, whoever wrote it.
+
+    SessionNotFound if it can't be read.
+    """
     return agent_of(session, where).ends(session.path)
 
 
 def readable(path: str, where: Where) -> SessionFile:
-    """The session at a path, whoever wrote it, in our form of record. SessionNotFound, NotATranscript, WriteFailed."""
+    """The session at a path, whoever wrote it, in our form of record.
+
+    SessionNotFound, NotATranscript, WriteFailed.
+    """
     agent = agent_at(path, where)
     return agent.readable(agent.session(path))
 
@@ -202,7 +234,10 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 @contextlib.contextmanager
 def briefly(path: str, where: Where) -> Iterator[str]:
-    """A path at which a file of ``all_files`` can be read while the block lasts; without a file if it can't be."""
+    """A path at which a file of ``all_files`` can be read while the block lasts.
+
+    Without a file if it can't be.
+    """
     with contextlib.ExitStack() as closing:
         try:
             readable = closing.enter_context(agent_at(path, where).briefly(path))
@@ -212,7 +247,10 @@ def briefly(path: str, where: Where) -> Iterator[str]:
 
 
 def found(session_id: str, where: Where) -> SessionFile | None:
-    """The session of an id of another agent, in readable form; None for an unknown id. Errors as ``readable``."""
+    """The session of an id of another agent, in readable form; None for an unknown id.
+
+    Errors as ``readable``.
+    """
     for agent in others(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):
             return agent.readable(session)
@@ -221,7 +259,11 @@ def found(session_id: str, where: Where) -> SessionFile | None:
 
 def homes_of_others(where: Where) -> list[str]:
     """The folders that sessions of other agents, and our copies of them, lie in."""
-    own = [os.path.join(one.home_in(where), folder) for one in OTHERS.values() for folder in one.folders]
+    own = [
+        os.path.join(one.home_in(where), folder)
+        for one in OTHERS.values()
+        for folder in one.folders
+    ]
     return [*own, *(os.path.join(copies_in(where), name) for name in OTHERS)]
 
 
@@ -236,7 +278,8 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
 
     The first is this client's, or of ``everyone`` who can go on with a session.
 
-    Without these where a list would be the first to read a large history; a start and a search do it, too.
+    Without these where a list would be the first to read a large history; a start and a search do
+    it, too.
     """
     running = [
         known.load(where).store
@@ -246,7 +289,11 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
     own = store_of(where, NAME)
     return [
         _Stores([own, *running]) if running else own,
-        *(known.load(where).store for known in OTHERS.values() if known.left and known.is_quick(where)),
+        *(
+            known.load(where).store
+            for known in OTHERS.values()
+            if known.left and known.is_quick(where)
+        ),
     ]
 
 
@@ -263,9 +310,13 @@ class _Stores:
     def projects(self) -> list[str]:
         return sorted({name for store in self._stores for name in store.projects()})
 
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+    def sessions(
+        self, projects: Iterable[str] | None = None, prefix: str = ""
+    ) -> list[SessionFile]:
         wanted = None if projects is None else list(projects)
-        return newest_first(session for store in self._stores for session in store.sessions(wanted, prefix))
+        return newest_first(
+            session for store in self._stores for session in store.sessions(wanted, prefix)
+        )
 
     def find(self, session_id: str) -> SessionFile | None:
         sessions = (store.find(session_id) for store in self._stores)

@@ -1,4 +1,7 @@
-"""Where the vault and what is unpacked from it lie. Nothing in it is reached through a symbolic link."""
+"""Where the vault and what is unpacked from it lie.
+
+Nothing in it is reached through a symbolic link.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ TRASH = "trash"
 """Deleted sessions: a folder a session, in it one a delete, named by its instant."""
 
 PROJECTS, HISTORY = "projects", FILE_HISTORY
-"""The folders of the config home that parts come from; backups of files are archived under the second name, too."""
+"""The folders of the config home that parts come from.
+
+Backups of files are archived under the second name, too.
+"""
 
 BY_ID = (HISTORY, TASKS)
 """Folders of the config home that have a folder a session, so that all sessions of that id share it."""
@@ -103,7 +109,10 @@ def below(path: str, where: Where) -> str:
 
 
 def _steps_to(path: str, where: Where) -> list[str]:
-    """The names that lead to a path from the folder of archived or of unpacked sessions; none for any other path."""
+    """The names that lead to a path from the folder of archived or of unpacked sessions.
+
+    None for any other path.
+    """
     full = os.path.abspath(path)
     homes = (os.path.join(home, "") for home in (vault(where), unpacked(where)))
     return next((full[len(home) :].split(os.sep) for home in homes if full.startswith(home)), [])

@@ -1,6 +1,9 @@
-"""The manifests of the vault: what is archived of a session, file by file. One that can't be trusted is ignored.
+"""The manifests of the vault: what is archived of a session, file by file.
 
-A manifest is the one thing that counts: a file of the vault that no manifest names is left of something interrupted.
+One that can't be trusted is ignored.
+
+A manifest is the one thing that counts: a file of the vault that no manifest names is left of
+something interrupted.
 """
 
 from __future__ import annotations
@@ -34,9 +37,10 @@ _SHA = re.compile(r"[0-9a-f]{64}")
 class ArchivedFile(NamedTuple):
     """An archived file. ``place`` is where it belongs, from the config home on; ``mtime_ns`` and ``mode`` as there.
 
-    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked; of a deleted session that was not packed
-    yet it is ``""``: the file itself lies in the folder, as the client laid it out. ``seen`` is the size of the
-    client's file when it was archived; ``size`` and ``sha256`` are of what is held, of a link of what it says.
+    ``where`` names the pack, ``offset`` the file's first byte in it, unpacked; of a deleted session
+    that was not packed yet it is ``""``: the file itself lies in the folder, as the client laid it
+    out. ``seen`` is the size of the client's file when it was archived; ``size`` and ``sha256`` are
+    of what is held, of a link of what it says.
     """
 
     place: str
@@ -56,7 +60,9 @@ class ArchivedFile(NamedTuple):
 
 def stored_file(place: str, status: os.stat_result) -> ArchivedFile:
     """A file of a deleted session as it lies in its place, or in the trash before it is packed."""
-    mode = stat.S_IMODE(status.st_mode) & 0o777 | (stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0)
+    mode = stat.S_IMODE(status.st_mode) & 0o777 | (
+        stat.S_IFLNK if stat.S_ISLNK(status.st_mode) else 0
+    )
     return ArchivedFile(place, status.st_size, "", status.st_mtime_ns, mode, "", 0, status.st_size)
 
 
@@ -70,9 +76,10 @@ class EarlierState(NamedTuple):
 class About(NamedTuple):
     """What an archived session is found by without being opened; "" and () where the manifest does not say.
 
-    ``created`` and ``ended`` are instants, ``titles`` are those that it answers to, ``pulls`` pull requests by number
-    and address, ``listed`` whether listings show it, ``parent`` what its transcript says of the session that it came
-    from: the fields of ``metadata.Parent``, none for an original.
+    ``created`` and ``ended`` are instants, ``titles`` are those that it answers to, ``pulls`` pull
+    requests by number and address, ``listed`` whether listings show it, ``parent`` what its
+    transcript says of the session that it came from: the fields of ``metadata.Parent``, none for an
+    original.
     """
 
     created: str = ""
@@ -85,13 +92,15 @@ class About(NamedTuple):
 
 
 class ArchivedSession(NamedTuple):
-    """A session in the vault. ``place`` is where its transcript belongs, ``parts`` begin with it; instants as there.
+    """A session in the vault. ``place`` is where its transcript belongs, ``parts`` begin with it.
 
-    ``size`` is what the session takes, ``stored`` what its packs take, in bytes. Not ``complete``: something could not
-    be archived.
-    ``home`` is the config home that it is from, ``""`` where the state folder lies in that and nobody shares it.
-    ``deleted_at`` is when the user deleted it, ``""`` for what the vault holds; not ``complete`` is a delete that was
-    interrupted, then, and its files may still lie where they were.
+    Instants as there.
+
+    ``size`` is what the session takes, ``stored`` what its packs take, in bytes. Not ``complete``:
+    something could not be archived. ``home`` is the config home that it is from, ``""`` where the
+    state folder lies in that and nobody shares it. ``deleted_at`` is when the user deleted it,
+    ``""`` for what the vault holds; not ``complete`` is a delete that was interrupted, then, and
+    its files may still lie where they were.
     """
 
     session_id: str
@@ -147,7 +156,9 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
 
     Only manifests are read.
     """
-    found = (find(session_id, where) for session_id in archived_ids(where) if session_id not in present)
+    found = (
+        find(session_id, where) for session_id in archived_ids(where) if session_id not in present
+    )
     return sorted(filter(None, found), key=lambda each: (each.ended, each.session_id), reverse=True)
 
 
@@ -213,7 +224,10 @@ def why_unreadable(session_id: str, where: Where) -> str:
 
 def to_bytes(archived: ArchivedSession) -> bytes:
     """The manifest of an archived session, as ``find`` reads it."""
-    row = archived._asdict() | {"version": VERSION, "earlier": [each._asdict() for each in archived.earlier]}
+    row = archived._asdict() | {
+        "version": VERSION,
+        "earlier": [each._asdict() for each in archived.earlier],
+    }
     del row["folder"]
     return orjson.dumps(row, default=list) + b"\n"
 
@@ -244,7 +258,12 @@ def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSe
 
 def _is_sound(part: ArchivedFile, archived: ArchivedSession) -> bool:
     sizes = (part.size, part.mode, part.offset, part.seen)
-    if not all(0 <= each < _MOST_BYTES for each in sizes) or not -_MOST_NS <= part.mtime_ns < _MOST_NS:
+    if (
+        not all(0 <= each < _MOST_BYTES for each in sizes)
+        or not -_MOST_NS <= part.mtime_ns < _MOST_NS
+    ):
         return False
     packed = _PACK.fullmatch(part.where) and _SHA.fullmatch(part.sha256)
-    return bool(packed or (archived.deleted_at and not part.where)) and is_place(part.place, archived.session_id)
+    return bool(packed or (archived.deleted_at and not part.where)) and is_place(
+        part.place, archived.session_id
+    )

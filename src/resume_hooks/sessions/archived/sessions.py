@@ -1,7 +1,8 @@
 """Archived sessions, of which the vault's copy alone is left, as the session files that everything else reads.
 
-A copy lies at a path of its own, which may go again. What others hear of is where the client had the session: its
-project folder is where children of it are written, and its old path is what they name.
+A copy lies at a path of its own, which may go again. What others hear of is where the client had
+the session: its project folder is where children of it are written, and its old path is what they
+name.
 """
 
 from __future__ import annotations
@@ -22,15 +23,26 @@ def is_archived_copy(path: str, where: Where) -> bool:
 
 
 def project_folder_of(path: str, where: Where) -> str:
-    """The project folder that the session at ``path`` belongs to; of an archived copy the one where it lay."""
+    """The project folder that the session at ``path`` belongs to.
+
+    Of an archived copy the one where it lay.
+    """
     archived = _archived_at(path, where)
-    return os.path.join(where.projects, archived.project) if archived else os.path.dirname(os.path.abspath(path))
+    return (
+        os.path.join(where.projects, archived.project)
+        if archived
+        else os.path.dirname(os.path.abspath(path))
+    )
 
 
 def own_path(path: str, where: Where) -> str:
     """Where its client has or had what lies at ``path``: of a copy the place of the original, else ``path`` itself."""
     archived = _archived_at(path, where)
-    return os.path.join(where.projects, archived.project, below(path, where)) if archived else original(path, where)
+    return (
+        os.path.join(where.projects, archived.project, below(path, where))
+        if archived
+        else original(path, where)
+    )
 
 
 def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
@@ -40,7 +52,10 @@ def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
 
 
 def opened(archived: ArchivedSession, where: Where) -> SessionFile:
-    """A archived session as a file that can be read. SessionNotFound, WriteFailed where that can't be done."""
+    """A archived session as a file that can be read.
+
+    SessionNotFound, WriteFailed where that can't be done.
+    """
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.sessions.archived.unpack import opened as path_of
 
@@ -66,7 +81,10 @@ def require_own(session: SessionFile, where: Where) -> None:
 def only_archived_left(session_id: str) -> OnlyKept:
     """The failure of changing, or going on in, a session of which the archived copy alone is left."""
     return OnlyKept(
-        f"The client's file of {session_id} is gone; only the archived copy is left, and that stays as it is",
+        (
+            f"The client's file of {session_id} is gone; only the archived copy is left, and "
+            "that stays as it is"
+        ),
         f"Bring it back first: resume-hooks restore {session_id}",
     )
 

@@ -1,8 +1,8 @@
 """Opening what the vault keeps: a transcript that can be read at a path, with what belongs to it beside it.
 
-A pack holds files of a session, one behind the other, as one compressed stream. It is unpacked into a private folder,
-checked against the hashes of its manifest, and stays there for the next reader. That folder is bounded: what nobody
-opened for long goes.
+A pack holds files of a session, one behind the other, as one compressed stream. It is unpacked into
+a private folder, checked against the hashes of its manifest, and stays there for the next reader.
+That folder is bounded: what nobody opened for long goes.
 """
 
 from __future__ import annotations
@@ -49,10 +49,13 @@ def read_pack(path: str) -> Iterator[bytes]:
             raise OSError(errno.EIO, f"The pack is damaged: {error}", path) from error
 
 
-def pack_contents(folder: str, parts: Sequence[ArchivedFile]) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
+def pack_contents(
+    folder: str, parts: Sequence[ArchivedFile]
+) -> Iterator[tuple[ArchivedFile, Iterator[bytes]]]:
     """Each of these files with its content, which is to be read before the next, in the order of their packs.
 
-    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends before a file does.
+    ``folder`` is the session's own in the vault. Each pack is read once. OSError where it ends
+    before a file does.
     """
     ordered = sorted(parts, key=lambda part: (part.where, part.offset))
     for part in (part for part in ordered if not part.where):
@@ -73,7 +76,10 @@ def stored(folder: str, part: ArchivedFile) -> str:
 
 
 def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
-    """What an archived file holds that lies in a folder as the client laid it out. OSError where it can't be read."""
+    """What an archived file holds that lies in a folder as the client laid it out.
+
+    OSError where it can't be read.
+    """
     path = stored(folder, part)
     return iter([os.fsencode(os.readlink(path))]) if part.is_link else pieces_of(path, part.size)
 
@@ -108,13 +114,17 @@ class Stream:
 def opened(archived: ArchivedSession, where: Where) -> str:
     """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
 
-    SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it can't be unpacked.
+    SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it
+    can't be unpacked.
     """
     return os.path.join(_there(archived, where), f"{archived.session_id}.jsonl")
 
 
 def compared(archived: ArchivedSession, where: Where) -> str:
-    """As ``opened``, every byte compared with its hash; what was unpacked, and has another one, is unpacked anew."""
+    """As ``opened``, every byte compared with its hash.
+
+    What was unpacked, and has another one, is unpacked anew.
+    """
     path = opened(archived, where)
     if not _is_same(archived, os.path.dirname(path)):
         removal.discard(os.path.dirname(path), where.state)
@@ -124,7 +134,9 @@ def compared(archived: ArchivedSession, where: Where) -> str:
 
 def _is_same(archived: ArchivedSession, folder: str) -> bool:
     with contextlib.suppress(OSError):
-        return all(sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts)
+        return all(
+            sha_of_all(stored_content(folder, part)) == part.sha256 for part in archived.parts
+        )
     return False
 
 
@@ -134,7 +146,11 @@ def _there(archived: ArchivedSession, where: Where) -> str:
         return _unpacked(archived, where)
     except SessionNotFound:
         now = find(archived.session_id, where)
-        gone_on = now and now.transcript.size >= archived.transcript.size and len(now.earlier) == len(archived.earlier)
+        gone_on = (
+            now
+            and now.transcript.size >= archived.transcript.size
+            and len(now.earlier) == len(archived.earlier)
+        )
         if now is None or now == archived or not gone_on:
             raise
         return _unpacked(now, where)
@@ -142,7 +158,9 @@ def _there(archived: ArchivedSession, where: Where) -> str:
 
 def _unpacked(archived: ArchivedSession, where: Where) -> str:
     if not archived.deleted_at and (link := is_link(archived.session_id, where)):
-        raise SessionNotFound(f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place.")
+        raise SessionNotFound(
+            f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place."
+        )
     home = os.path.join(unpacked(where), archived.session_id)
     folder = os.path.join(home, _key(archived))
     if not _is_whole(folder, archived):
@@ -157,7 +175,9 @@ def _unpacked(archived: ArchivedSession, where: Where) -> str:
 
 def _key(archived: ArchivedSession) -> str:
     """What tells one state of an archived session from any other."""
-    told = repr([(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts])
+    told = repr(
+        [(part.place, part.size, part.sha256, part.mtime_ns, part.where) for part in archived.parts]
+    )
     return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
@@ -192,7 +212,9 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
         discard(temporary)
 
 
-def lay_out(archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where) -> None:
+def lay_out(
+    archived: ArchivedSession, parts: Sequence[ArchivedFile], folder: str, where: Where
+) -> None:
     """Write files of an archived session into a folder as the client lays them out, checked, with their times.
 
     OSError where one can't be read or written, or is not what was archived.
@@ -222,7 +244,9 @@ def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where)
     create(path, hashed(pieces, whole))
     if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was stored: its hash differs", path)
-    if part.place.startswith(f"{HISTORY}/"):  # a file of the user's gets its mode back; all else is private
+    if part.place.startswith(
+        f"{HISTORY}/"
+    ):  # a file of the user's gets its mode back; all else is private
         os.chmod(path, part.mode & 0o777 | MODE)
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
@@ -235,7 +259,10 @@ def hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
 
 
 def sha_of(path: str, size: int) -> str:
-    """The sha256, in hex, of the first ``size`` bytes of a file. OSError where it can't be read, or has not so many."""
+    """The sha256, in hex, of the first ``size`` bytes of a file.
+
+    OSError where it can't be read, or has not so many.
+    """
     return sha_of_all(pieces_of(path, size))
 
 
@@ -248,7 +275,10 @@ def sha_of_all(pieces: Iterable[bytes]) -> str:
 
 
 def _make_room(where: Where, wanted: int, but: str) -> None:
-    """Remove what was unpacked and not opened for longest, as far as the bound asks; and what was interrupted."""
+    """Remove what was unpacked and not opened for longest, as far as the bound asks.
+
+    And what was interrupted.
+    """
     found = []
     for folder in _unpacked_folders(unpacked(where)):
         if folder != but:
@@ -268,7 +298,9 @@ def _unpacked_folders(home: str) -> Iterator[str]:
             if not os.path.islink(own):
                 sweep(own)
                 with os.scandir(own) as entries:
-                    yield from [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+                    yield from [
+                        entry.path for entry in entries if entry.is_dir(follow_symlinks=False)
+                    ]
 
 
 @contextlib.contextmanager

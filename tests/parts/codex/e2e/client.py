@@ -1,4 +1,7 @@
-"""Owns the real Codex CLI: pinned versions, a throw-away home, runs of ``codex exec``; nothing leaves the machine."""
+"""Owns the real Codex CLI: pinned versions, a throw-away home, runs of ``codex exec``.
+
+Nothing leaves the machine.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,11 @@ def find_codex(version: str) -> Path:
     """The CLI of that version; skips or fails the test where it is missing."""
     vendor = clients_folder() / f"codex-{version}" / "node_modules" / "@openai" / "codex" / "vendor"
     found = sorted([*vendor.glob("*/bin/codex"), *vendor.glob("*/codex/codex")])
-    need(f"Codex {version}", found, "sh tools/clients (it needs npm; with RUN_ALL=1 for every version)")
+    need(
+        f"Codex {version}",
+        found,
+        "sh tools/clients (it needs npm; with RUN_ALL=1 for every version)",
+    )
     return found[0]
 
 
@@ -66,8 +73,13 @@ class CodexHome:
         (self.codex / "config.toml").write_text(text, encoding="utf-8")
 
     def env(self) -> dict[str, str]:
-        """The whole environment of a client, built from nothing but PATH; every proxy is the mock, which refuses."""
-        proxied = dict.fromkeys(("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.api.address)
+        """The whole environment of a client, built from nothing but PATH.
+
+        Every proxy is the mock, which refuses.
+        """
+        proxied = dict.fromkeys(
+            ("HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"), self.api.address
+        )
         return {
             "PATH": os.environ.get("PATH", os.defpath),
             "HOME": str(self.root),
@@ -83,7 +95,9 @@ class CodexHome:
 
     def rollouts(self) -> list[Path]:
         """The session files, oldest name first."""
-        return sorted((self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name)
+        return sorted(
+            (self.codex / "sessions").rglob("rollout-*.jsonl"), key=lambda path: path.name
+        )
 
     def place(self, source: Path, cwd: Path | None = None) -> Path:
         """Lay a rollout among the sessions, as one of the mock's provider: 0.169 lets a session change none.
@@ -95,7 +109,9 @@ class CodexHome:
         target = self.codex.joinpath("sessions", *day.groups(), source.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         told = {"model_provider": PROVIDER, **({"cwd": str(cwd)} if cwd else {})}
-        target.write_bytes(b"".join(_with(line, told) for line in source.read_bytes().splitlines(keepends=True)))
+        target.write_bytes(
+            b"".join(_with(line, told) for line in source.read_bytes().splitlines(keepends=True))
+        )
         target.chmod(0o600)
         return target
 
@@ -115,11 +131,16 @@ class CodexHome:
         )
 
     def resume(self, thread: str, prompt: str = PROBE) -> list[Item]:
-        """What the first request sends once a session is resumed; AssertionError with the client's words."""
+        """What the first request sends once a session is resumed.
+
+        AssertionError with the client's words.
+        """
         before = len(self.api.inputs)
         done = self.run("exec", "--skip-git-repo-check", "resume", thread, prompt)
         sent = self.api.inputs[before:]
-        assert sent, f"codex {self.version} asked nothing: {done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+        assert sent, (
+            f"codex {self.version} asked nothing: {done.stdout[-1500:]}\n{done.stderr[-1500:]}"
+        )
         return sent[0]
 
     def reap(self) -> None:

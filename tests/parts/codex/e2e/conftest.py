@@ -21,12 +21,17 @@ def responses() -> Iterator[MockResponses]:
 
 @pytest.fixture
 def codex(tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
-    """A fresh home of the newest Codex; whatever still runs in it at the end of the test is ended."""
+    """A fresh home of the newest Codex.
+
+    Whatever still runs in it at the end of the test is ended.
+    """
     yield from _home(tmp_path, responses, NEWEST)
 
 
 @pytest.fixture(params=VERSIONS if os.environ.get("RUN_ALL") == "1" else (OLDEST, NEWEST))
-def every_codex(request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses) -> Iterator[CodexHome]:
+def every_codex(
+    request: pytest.FixtureRequest, tmp_path: Path, responses: MockResponses
+) -> Iterator[CodexHome]:
     """A fresh home of the oldest Codex and of the newest; with RUN_ALL=1 of each."""
     yield from _home(tmp_path, responses, request.param)
 

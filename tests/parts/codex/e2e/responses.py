@@ -1,4 +1,7 @@
-"""Owns the loopback stand-in for the Responses API, which Codex asks; every request body is kept."""
+"""Owns the loopback stand-in for the Responses API, which Codex asks.
+
+Every request body is kept.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,13 @@ def plain(item: Item) -> Item:
 
 def item_text(item: Item) -> str:
     """The words of a message, of a call or of an output."""
-    said = item.get("content") or item.get("output") or item.get("arguments") or item.get("input") or ""
+    said = (
+        item.get("content")
+        or item.get("output")
+        or item.get("arguments")
+        or item.get("input")
+        or ""
+    )
     if isinstance(said, str):
         return said
     return "\n".join(str(part.get("text", "")) for part in said)
@@ -63,16 +72,35 @@ class MockResponses:
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
-        items = (self.script(request) if self.script else None) or [message(f"Mock reply {number}.")]
-        usage = {"input_tokens": self.tokens, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": 20}
-        usage |= {"output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": self.tokens + 20}
-        reply: dict[str, Any] = {"id": f"resp_{number}", "status": "completed", "output": [], "usage": usage}
+        items = (self.script(request) if self.script else None) or [
+            message(f"Mock reply {number}.")
+        ]
+        usage = {
+            "input_tokens": self.tokens,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 20,
+        }
+        usage |= {
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": self.tokens + 20,
+        }
+        reply: dict[str, Any] = {
+            "id": f"resp_{number}",
+            "status": "completed",
+            "output": [],
+            "usage": usage,
+        }
         events: list[dict[str, Any]] = [
             {"type": "response.created", "response": {"id": f"resp_{number}"}},
-            *({"type": "response.output_item.done", "output_index": at, "item": it} for at, it in enumerate(items)),
+            *(
+                {"type": "response.output_item.done", "output_index": at, "item": it}
+                for at, it in enumerate(items)
+            ),
             {"type": "response.completed", "response": reply},
         ]
-        return "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events).encode()
+        return "".join(
+            f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events
+        ).encode()
 
     def __enter__(self) -> Self:
         """Bind a free port and serve from a thread."""

@@ -41,7 +41,9 @@ def where(every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> Where:
 def corpus_in(client: CodexHome, most: int | None = None) -> list[Path]:
     """The real rollouts, or the first of them, placed in a home."""
     found = codex_rollouts()[:most]
-    need("the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts")
+    need(
+        "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
+    )
     return [client.place(path) for path in found]
 
 
@@ -60,21 +62,32 @@ def sent_or_none(client: CodexHome, thread: str) -> list[Item] | None:
 
 def is_whole(client: CodexHome, path: Path, sent: list[Item] | None) -> bool:
     """Whether this version reads all of a session, and goes on in it without a compaction."""
-    knows = tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE or read_meta(str(path)).base is None
+    knows = (
+        tuple(map(int, client.version.split(".")[:2])) >= PAGINATED_SINCE
+        or read_meta(str(path)).base is None
+    )
     return sent is not None and knows and COMPACTION not in item_text(sent[-1])
 
 
 def talk(path: Path, sent: list[Item]) -> list[Item]:
     """What to compare: all, but of a session that an old client compacted, which tells its surroundings anew."""
     lines = path.read_bytes().splitlines()
-    old = any(b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines)
-    return [item for item in sent if item.get("role") != "developer" and not of_items.is_harness(item)] if old else sent
+    old = any(
+        b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines
+    )
+    return (
+        [item for item in sent if item.get("role") != "developer" and not of_items.is_harness(item)]
+        if old
+        else sent
+    )
 
 
 def differ_in_placeholders(before: list[Item], after: list[Item]) -> bool:
     """Whether two requests are the same but for contents that are placeholders in the second."""
     changed = [json.dumps(new) for old, new in zip(before, after, strict=True) if old != new]
-    return all(" suppressed - original " in text or " trimmed - original " in text for text in changed)
+    return all(
+        " suppressed - original " in text or " trimmed - original " in text for text in changed
+    )
 
 
 def made(plan: ChildPlan, where: Where) -> Receipt:
@@ -89,7 +102,9 @@ STEP = 1 if os.environ.get("RUN_ALL") == "1" else 12
 
 
 def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where: Where) -> None:
-    """A fork sends the same; a trim the same but for placeholders; an untrim of that the same again; no parent changes.
+    """A fork sends the same; a trim the same but for placeholders.
+
+    An untrim of that the same again; no parent changes.
 
     A fork of a session that this version refuses, or reads in part, it resumes, too.
     """
@@ -111,7 +126,9 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
         assert talk(path, ours) == talk(path, sent), path.name
         if trim is not None and back is not None:
             trimmed += 1
-            assert differ_in_placeholders(talk(path, sent), talk(path, client.resume(trim.session_id))), path.name
+            assert differ_in_placeholders(
+                talk(path, sent), talk(path, client.resume(trim.session_id))
+            ), path.name
             assert talk(path, client.resume(back.session_id)) == talk(path, sent), path.name
     assert whole >= 15 // STEP
     assert trimmed >= 6 // STEP
@@ -124,18 +141,29 @@ def restored(trim: Receipt, where: Where) -> Receipt:
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
-    """The first request holds them, then what the client tells of its surroundings; also that of a child's child."""
+    """The first request holds them, then what the client tells of its surroundings.
+
+    Also that of a child's child.
+    """
     client = every_codex
     parent = session(corpus_in(client, 1)[0], where)
     contents = Contents(digest_of(parent, where))
-    first = made(agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents), where)
+    first = made(
+        agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents),
+        where,
+    )
     sent = client.resume(first.session_id)
     words = spoken(sent)
     assert "[SESSION LINEAGE]" in words
     assert parent.session_id in words
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
     assert "<environment_context>" in words
-    again = agents.fresh(resolve(first.session_id, "/", where, foreign=True), where, kind="handoff", next_step="go on")
+    again = agents.fresh(
+        resolve(first.session_id, "/", where, foreign=True),
+        where,
+        kind="handoff",
+        next_step="go on",
+    )
     second = made(again, where)
     words = spoken(client.resume(second.session_id))
     assert parent.session_id in words

@@ -12,12 +12,21 @@ from tests.parts.codex.e2e.responses import spoken
 from tests.parts.codex.e2e.test_plugin import TRUSTED, plugged
 from tests.parts.codex.e2e.tui import CodexTui
 
-FULL = (246_000, pytest.param(250_000, marks=pytest.mark.wide), pytest.param(258_000, marks=pytest.mark.wide))
+FULL = (
+    246_000,
+    pytest.param(250_000, marks=pytest.mark.wide),
+    pytest.param(258_000, marks=pytest.mark.wide),
+)
 
 
 @pytest.mark.parametrize("tokens", FULL)
-def test_a_trigger_compacts_nothing_and_a_prompt_does(codex: CodexHome, tmp_path: Path, tokens: int) -> None:
-    """Codex compacts before it asks a hook about the prompt; its user is told once that the session is filling up."""
+def test_a_trigger_compacts_nothing_and_a_prompt_does(
+    codex: CodexHome, tmp_path: Path, tokens: int
+) -> None:
+    """Codex compacts before it asks a hook about the prompt.
+
+    Its user is told once that the session is filling up.
+    """
     client = plugged(codex, tmp_path)
     client.api.tokens = tokens
     with CodexTui(client) as tui:
@@ -26,7 +35,9 @@ def test_a_trigger_compacts_nothing_and_a_prompt_does(codex: CodexHome, tmp_path
         tui.wait_for("Mock reply 1")
         tui.wait_for(r"resume-hooks: \d+ % of the context is used; [\w ]+ fits best: >handoff", 20)
         tui.wait_idle(3)
-        before = len(client.api.requests)  # the answer, and what the screen asks to name the session
+        before = len(
+            client.api.requests
+        )  # the answer, and what the screen asks to name the session
         tui.enter(">session")
         tui.wait_for("resume-hooks · session id")
         tui.wait_idle(3)

@@ -29,10 +29,20 @@ def gives_up(request: dict[str, Any]) -> list[Item] | None:
     if "Continue working toward the active thread goal" not in json.dumps(request["input"][-1:]):
         return None
     given = json.dumps({"status": "blocked"})
-    return [{"type": "function_call", "id": "f", "call_id": "c", "name": "update_goal", "arguments": given}]
+    return [
+        {
+            "type": "function_call",
+            "id": "f",
+            "call_id": "c",
+            "name": "update_goal",
+            "arguments": given,
+        }
+    ]
 
 
-def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
+    codex: CodexHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With how it stands; a fork sends what its parent sends, and says that Codex does not pursue the goal there."""
     client, api = codex, codex.api
     api.script = gives_up
@@ -50,7 +60,9 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(codex: CodexHome, mon
     own = thread_of(client.rollouts()[0])
     parent = resolve(own, "/", where, foreign=True)
     assert list(defects(parent.original, Rollouts(str(client.codex)).path_of)) == []
-    handoff = agents.fresh(parent, where, kind="handoff", contents=Contents(digest_of(parent, where)))
+    handoff = agents.fresh(
+        parent, where, kind="handoff", contents=Contents(digest_of(parent, where))
+    )
     told = spoken(client.resume(write(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
@@ -59,4 +71,6 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(codex: CodexHome, mon
     assert GOAL_STAYS in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:
-        assert database.execute("SELECT thread_id, objective FROM thread_goals").fetchall() == [(own, OBJECTIVE)]
+        assert database.execute("SELECT thread_id, objective FROM thread_goals").fetchall() == [
+            (own, OBJECTIVE)
+        ]

@@ -44,15 +44,24 @@ def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
     """The ids of a fork and of a handoff for the other agent."""
     fork = write(agents.fork(parent, where, to=to), where)
     contents = Contents(digest_of(parent, where))
-    handoff = agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to)
+    handoff = agents.fresh(
+        parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to
+    )
     assert fork.agent == to
     return fork.session_id, write(handoff, where).session_id
 
 
-def test_codex_to_claude(codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi) -> None:
-    """The conversation as turns of text, or lineage, digest and step; each says whose it was, and whose child it is."""
+def test_codex_to_claude(
+    codex: CodexHome, home: ClientHome, where: Where, client: ClientVersion, api: MockApi
+) -> None:
+    """The conversation as turns of text, or lineage, digest and step.
+
+    Each says whose it was, and whose child it is.
+    """
     found = [path for path in codex_rollouts() if path.stat().st_size < MOST][::-1][:COUNT]
-    need("the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts")
+    need(
+        "the corpus of rollouts", found, "set RESUME_HOOKS_CODEX, or put it beside the transcripts"
+    )
     for path in [codex.place(source, home.cwd) for source in found]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = resolve(thread_of(path), "/", where, foreign=True)
@@ -101,5 +110,7 @@ def test_claude_to_codex(codex: CodexHome, home: ClientHome, where: Where) -> No
 def last_prompt(parent: SessionFile) -> str:
     """The beginning of what the user asked last in a session."""
     transcript = scan(parent.path)
-    prompts = [records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt]
+    prompts = [
+        records.prompt_text(transcript.read(node)) for node in transcript.chain if node.prompt
+    ]
     return prompts[-1].strip().split("\n")[0][:60] if prompts else ""

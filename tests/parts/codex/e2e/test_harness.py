@@ -9,7 +9,10 @@ from tests.parts.codex.e2e.responses import Item, item_text, message, plain, spo
 
 
 def test_a_resumed_session_sends_what_was_said(every_codex: CodexHome) -> None:
-    """A prompt, a call that the client runs, an answer; resumed, the request holds them, then the new prompt."""
+    """A prompt, a call that the client runs, an answer.
+
+    Resumed, the request holds them, then the new prompt.
+    """
     client, api = every_codex, every_codex.api
 
     def script(request: Item) -> list[Item] | None:
@@ -19,7 +22,13 @@ def test_a_resumed_session_sends_what_was_said(every_codex: CodexHome) -> None:
         name = "exec_command" if "exec_command" in tools else "shell_command"
         words = {"cmd" if name == "exec_command" else "command": "echo from the shell"}
         return [
-            {"type": "function_call", "id": "f", "call_id": "c1", "name": name, "arguments": json.dumps(words)},
+            {
+                "type": "function_call",
+                "id": "f",
+                "call_id": "c1",
+                "name": name,
+                "arguments": json.dumps(words),
+            },
         ]
 
     api.script = script

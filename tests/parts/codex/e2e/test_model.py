@@ -21,7 +21,11 @@ from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import PROVIDER, CodexHome
 from tests.parts.codex.e2e.responses import Item, item_text, message, spoken
 
-ANSWER = {"goal": "Mend the parser.", "state": "Half done.", **{key: [] for key in list(Summary.model_fields)[2:]}}
+ANSWER = {
+    "goal": "Mend the parser.",
+    "state": "Half done.",
+    **{key: [] for key in list(Summary.model_fields)[2:]},
+}
 HARMLESS = {"update_plan", "request_user_input", "view_image"}
 """What is left of the tools: the last one shows a picture to the same model, in clients before 0.150."""
 
@@ -35,11 +39,26 @@ def calls(marks: list[Path]) -> list[Item]:
         "shell_command": {"command": touch},
     }
     found: list[Item] = [
-        {"type": "function_call", "id": f"f{name}", "call_id": name, "name": name, "arguments": json.dumps(words)}
+        {
+            "type": "function_call",
+            "id": f"f{name}",
+            "call_id": name,
+            "name": name,
+            "arguments": json.dumps(words),
+        }
         for name, words in given.items()
     ]
     patch = f"*** Begin Patch\n*** Add File: {marks[0]}\n+x\n*** End Patch"
-    return [*found, {"type": "custom_tool_call", "id": "p", "call_id": "p", "name": "apply_patch", "input": patch}]
+    return [
+        *found,
+        {
+            "type": "custom_tool_call",
+            "id": "p",
+            "call_id": "p",
+            "name": "apply_patch",
+            "input": patch,
+        },
+    ]
 
 
 def told(verb: str, *words: str) -> Any:
@@ -52,7 +71,10 @@ def told(verb: str, *words: str) -> Any:
 def test_a_rollover_and_a_smart_trim_ask_codex(
     every_codex: CodexHome, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """No call is carried out, no server, hook or notification started, no session kept; then the answer counts."""
+    """No call is carried out, no server, hook or notification started, no session kept.
+
+    Then the answer counts.
+    """
     client, api = every_codex, every_codex.api
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "codex").symlink_to(client.binary)
@@ -61,13 +83,20 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     server = f'\n[mcp_servers.one]\ncommand = "sh"\nargs = ["-c", "touch {marks[1]}; exec cat"]\n'
     settings.write_text(f'notify = ["touch", "{marks[3]}"]\n{settings.read_text()}{server}')
     hook = {"type": "command", "command": f"touch {marks[2]}"}
-    hooks = {"hooks": {event: [{"hooks": [hook]}] for event in ("SessionStart", "UserPromptSubmit", "Stop")}}
+    hooks = {
+        "hooks": {
+            event: [{"hooks": [hook]}] for event in ("SessionStart", "UserPromptSubmit", "Stop")
+        }
+    }
     (client.codex / "hooks.json").write_text(json.dumps(hooks))
     for key, value in (client.env() | {"PATH": f"{tmp_path}/bin:{os.defpath}"}).items():
         monkeypatch.setenv(key, value)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(client.root / "claude"))
     monkeypatch.setenv("RESUME_HOOKS_HOME", str(client.root / "state"))
-    turns = [rollouts.said(role, words) for role, words in (("user", "go on"), ("assistant", "half is done"))]
+    turns = [
+        rollouts.said(role, words)
+        for role, words in (("user", "go on"), ("assistant", "half is done"))
+    ]
     listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
     talk = [rollouts.said("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
@@ -99,7 +128,11 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     trimmed = told("trim", "--smart", "--yes")
     assert [row["target"] for row in trimmed["smart"]["choices"]] == ["ls -R"]
     answers[:] = [[message("ok")]]
-    outputs = [item_text(one) for one in client.resume(trimmed["session_id"]) if one["type"] == "function_call_output"]
+    outputs = [
+        item_text(one)
+        for one in client.resume(trimmed["session_id"])
+        if one["type"] == "function_call_output"
+    ]
     assert '"a listing"' in outputs[0]
 
     answers[:] = [[message("in prose")]]

@@ -40,7 +40,9 @@ def update(client: CodexHome, clone: Path) -> None:
     """Another version in the clone, and the client's plugin brought to it as docs/codex.md says."""
     for name in ("plugin.json", ".claude-plugin/plugin.json", ".codex-plugin/plugin.json"):
         manifest = clone / name
-        manifest.write_text(re.sub(r'"version": "[\d.]+"', '"version": "9.9.9"', manifest.read_text()))
+        manifest.write_text(
+            re.sub(r'"version": "[\d.]+"', '"version": "9.9.9"', manifest.read_text())
+        )
     assert client.run("plugin", "add", "resume-hooks@resume-hooks").returncode == 0
     (version,) = (client.codex / "plugins" / "cache" / "resume-hooks" / "resume-hooks").iterdir()
     assert version.name == "9.9.9"
@@ -48,12 +50,20 @@ def update(client: CodexHome, clone: Path) -> None:
 
 def contents(folder: Path) -> dict[str, str]:
     """A digest of every file below a folder, but for what Python keeps of its own."""
-    files = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+    files = (
+        path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts
+    )
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
 
 
 def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
-    """A prompt passes as it is; each trigger is answered, ids are whole; a handoff opens by its line, and knows all."""
+    """A prompt passes as it is; each trigger is answered, ids are whole.
+
+    A handoff opens by its line, and knows all.
+    """
     client = with_plugin
     plugins = client.codex / "plugins"
     before = contents(plugins)
@@ -83,7 +93,10 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         found = tui.wait_for(rf"^ +/resume ({UUID})\n\n")
         child = found[1]
         assert child != own
-        assert not any(">" in item_text(sent[-1])[:1] or "regression" in spoken(sent) for sent in client.api.inputs)
+        assert not any(
+            ">" in item_text(sent[-1])[:1] or "regression" in spoken(sent)
+            for sent in client.api.inputs
+        )
 
         tui.enter(">handoff write the regression test")
         tui.wait_for("already handed off")
@@ -95,7 +108,9 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
         assert back not in {own, child}
 
         tui.enter(f"/resume {child}")
-        tui.wait_for(rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n")  # 0.171 knows its name
+        tui.wait_for(
+            rf"Thread forked from (?:{own}|find the needle in the parser \({own}\))\n"
+        )  # 0.171 knows its name
         tui.wait_for(rf"^{SIGN} write the regression test · handoff")
         tui.enter("go on")
         tui.wait_for("Mock reply")
@@ -108,7 +123,10 @@ def test_a_session_goes_on_by_triggers(with_plugin: CodexHome) -> None:
 
 
 def test_a_prompt_of_exec_is_blocked_or_passes(with_plugin: CodexHome) -> None:
-    """What begins like a trigger and is none passes, too; the reply holds the two keys that the schema knows."""
+    """What begins like a trigger and is none passes, too.
+
+    The reply holds the two keys that the schema knows.
+    """
     client = with_plugin
     for prompt, passes in ((">session", False), (">resume the work", True), ("hello", True)):
         before = len(client.api.requests)
@@ -139,15 +157,17 @@ def with_engine(client: CodexHome) -> CodexHome:
 
 
 @pytest.mark.parametrize(
-    ("home", "box"), [("on_disk", "read-only"), pytest.param("codex", "danger-full-access", marks=pytest.mark.wide)]
+    ("home", "box"),
+    [("on_disk", "read-only"), pytest.param("codex", "danger-full-access", marks=pytest.mark.wide)],
 )
 def test_its_model_can_run_the_commands_that_it_reads(
     home: str, box: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """Those of a digest and of a way back, and the skill's, in its own shell, with no ``resume-hooks`` on PATH.
 
-    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote; and those of a digest
-    after an update of the plugin, which removes the folder of the version that wrote it.
+    Also in a sandbox in which nothing can be written, not even our copies of what Codex wrote; and
+    those of a digest after an update of the plugin, which removes the folder of the version that
+    wrote it.
     """
     client = with_engine(plugged(request.getfixturevalue(home), tmp_path))
     api, options = client.api, ("--skip-git-repo-check", "-c", f'sandbox_mode="{box}"', TRUSTED)
@@ -160,26 +180,42 @@ def test_its_model_can_run_the_commands_that_it_reads(
 
     def output_of(command: str) -> str:
         arguments = json.dumps({"cmd": command})
-        call = {"type": "function_call", "id": "f", "call_id": "c", "name": "exec_command", "arguments": arguments}
-        api.script = lambda request: None if request["input"][-1]["type"] == "function_call_output" else [call]
+        call = {
+            "type": "function_call",
+            "id": "f",
+            "call_id": "c",
+            "name": "exec_command",
+            "arguments": arguments,
+        }
+        api.script = lambda request: (
+            None if request["input"][-1]["type"] == "function_call_output" else [call]
+        )
         sent = ask("go on", "resume", own)
         api.script = None
         return item_text(sent[-1][-1])
 
     told = spoken(ask("find the needle in the parser")[0])
     own = thread_of(client.rollouts()[-1])
-    engine = Path(re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1], "session-search", "../../hooks/engine")
+    engine = Path(
+        re.findall(r"= `(\S+/skills)`$", told, re.MULTILINE)[-1],
+        "session-search",
+        "../../hooks/engine",
+    )
     assert f"find the needle in the parser · {own}" in output_of(f"sh {engine} search needle")
     assert own in output_of(f"sh {engine} lineage $CODEX_THREAD_ID")
     for prompt in (">handoff write the test", ">mark the other way", ">back it was slower"):
         assert not ask(prompt, "resume", own)
     update(client, tmp_path / "clone")
     ways = []
-    for child in client.rollouts()[-2:]:  # of the handoff and of the way back; two of one second stand in any order
+    for child in client.rollouts()[
+        -2:
+    ]:  # of the handoff and of the way back; two of one second stand in any order
         told = spoken(ask("go on", "resume", thread_of(child))[0])
         commands = re.findall(r"sh \S+/hooks/engine (?:read|outline) [^;`)\n]+", told)
         ways.append(len(commands))
         assert "resume-hooks read `" not in told
         for command in (re.sub(r":N$", ":1", line) for line in commands):
-            assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), output_of(command)
+            assert re.search(r"^resume-hooks (read|outline): ", output_of(command), re.MULTILINE), (
+                output_of(command)
+            )
     assert min(ways) >= 2

@@ -18,17 +18,31 @@ from tests.parts.codex.e2e.responses import spoken
 TALK = [rollouts.said("user", "find the needle", 1), rollouts.said("assistant", "in the hay", 2)]
 BASE = {"thread_id": rollouts.OTHER, "end_ordinal_exclusive": 4, "end_byte_offset": 900}
 BROKEN: dict[str, tuple[str, list[Any]]] = {
-    "first-line-foreign": (NEWEST, [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK]),
-    "first-line-short": ("", [rollouts.line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK]),
+    "first-line-foreign": (
+        NEWEST,
+        [{"type": "mine"}, rollouts.meta(model_provider=PROVIDER), *TALK],
+    ),
+    "first-line-short": (
+        "",
+        [rollouts.line("session_meta", {"id": rollouts.THREAD, "cwd": "/"}), *TALK],
+    ),
     "base-gone": (
         NEWEST,
         rollouts.numbered(
-            [rollouts.meta(history_mode="paginated", history_base=BASE, model_provider=PROVIDER), *TALK], 4
+            [
+                rollouts.meta(history_mode="paginated", history_base=BASE, model_provider=PROVIDER),
+                *TALK,
+            ],
+            4,
         ),
     ),
     "utf8-bad": (
         OLDEST,
-        [rollouts.meta(model_provider=PROVIDER), b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}', *TALK],
+        [
+            rollouts.meta(model_provider=PROVIDER),
+            b'{"timestamp":"x","type":"event_msg","payload":{"x":"\xff"}}',
+            *TALK,
+        ],
     ),
 }
 
@@ -39,7 +53,11 @@ def test_what_codex_refuses_it_resumes_repaired(
 ) -> None:
     """The finding is that of the clients that refuse it; the request holds what could be read."""
     client = every_codex
-    for key, folder in (("HOME", client.root), ("CODEX_HOME", client.codex), ("CLAUDE_CONFIG_DIR", client.root / "c")):
+    for key, folder in (
+        ("HOME", client.root),
+        ("CODEX_HOME", client.codex),
+        ("CLAUDE_CONFIG_DIR", client.root / "c"),
+    ):
         monkeypatch.setenv(key, str(folder))
     only, lines = BROKEN[code]
     path = rollouts.write(client.codex, lines)

@@ -16,13 +16,24 @@ def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
 ) -> None:
     """Codex keeps what a thread was set to in an event, and goes on by that."""
     client = every_codex
-    for key, folder in (("HOME", client.root), ("CODEX_HOME", client.codex), ("CLAUDE_CONFIG_DIR", client.root / "c")):
+    for key, folder in (
+        ("HOME", client.root),
+        ("CODEX_HOME", client.codex),
+        ("CLAUDE_CONFIG_DIR", client.root / "c"),
+    ):
         monkeypatch.setenv(key, str(folder))
-    options = ("-c", "model_supports_reasoning_summaries=true", "-c", 'model_reasoning_summary="detailed"')
+    options = (
+        "-c",
+        "model_supports_reasoning_summaries=true",
+        "-c",
+        'model_reasoning_summary="detailed"',
+    )
     done = client.run("exec", "--skip-git-repo-check", *options, "find the needle")
     assert done.returncode == 0, done.stderr
     parent = thread_of(client.rollouts()[-1])
-    fork = write(agents.fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()).session_id
+    fork = write(
+        agents.fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()
+    ).session_id
 
     def reasoning(thread: str) -> object:
         before = len(client.api.requests)

@@ -97,13 +97,19 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
         if items.kind(one.payload) == items.MESSAGE:
             for part in items.parts(one.payload):
                 text = records.string(part, "text")
-                assert not text.strip() or text in spoken or text.lstrip().startswith(("<image", "</image", "#"))
+                assert (
+                    not text.strip()
+                    or text in spoken
+                    or text.lstrip().startswith(("<image", "</image", "#"))
+                )
         elif items.kind(one.payload) == items.REASONING and items.text(one.payload):
             assert items.text(one.payload) in thoughts
     pairs = items.pairs([one.payload for one in history.items])
     own = {name: answer for name, (_, answer) in transcript.pairs.items() if name in pairs}
     assert own.keys() == pairs.keys()
-    assert [name for name, pair in pairs.items() if pair.output < 0] == [n for n, answer in own.items() if not answer]
+    assert [name for name, pair in pairs.items() if pair.output < 0] == [
+        n for n, answer in own.items() if not answer
+    ]
     assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
     context = tokens.context_of(transcript.chain)
     assert not context.measured or context.tokens == history.tokens
@@ -115,7 +121,10 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
 
 
 def test_who_says_what(tmp_path: Path) -> None:
-    """The harness's words are meta, an editor's too; a prompt is the user's, and stands once though an event has it."""
+    """The harness's words are meta, an editor's too.
+
+    A prompt is the user's, and stands once though an event has it.
+    """
     asked = f"# Context from my IDE setup:\n\n{items.REQUEST}\nfix it\n"
     found = made(
         tmp_path,
@@ -125,7 +134,11 @@ def test_who_says_what(tmp_path: Path) -> None:
             said("user", "<environment_context>here"),
             said("user", asked),
             event("user_message", message=asked),
-            item("reasoning", summary=[{"type": "summary_text", "text": "hm"}], encrypted_content="xxx"),
+            item(
+                "reasoning",
+                summary=[{"type": "summary_text", "text": "hm"}],
+                encrypted_content="xxx",
+            ),
             item("reasoning", summary=[], encrypted_content="xxx"),
             said("assistant", "done"),
             event("agent_message", message="done"),
@@ -141,7 +154,10 @@ def test_who_says_what(tmp_path: Path) -> None:
         ("assistant", False, ""),
         ("assistant", False, "done"),
     ]
-    assert [record["parentUuid"] for record in found] == [None, *(record["uuid"] for record in found[:-1])]
+    assert [record["parentUuid"] for record in found] == [
+        None,
+        *(record["uuid"] for record in found[:-1]),
+    ]
     assert records.counted_tokens(found[-1]) == (8_980, 9_000)
     assert found[-1]["cwd"] == "/home/user/proj"
     assert found[-1]["version"] == "Codex 0.169.0"
@@ -149,9 +165,23 @@ def test_who_says_what(tmp_path: Path) -> None:
 
 def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
     """What was compacted stands before the boundary, what was rolled back on a branch, what is encrypted is said."""
-    left = [said("developer", "rules"), said("user", "first"), item("compaction", encrypted_content="xxx")]
-    lines = [meta(), said("user", "first"), said("assistant", "one"), compacted(left), said("user", "second")]
-    lines += [said("assistant", "two"), event("thread_rolled_back", num_turns=1), said("user", "third")]
+    left = [
+        said("developer", "rules"),
+        said("user", "first"),
+        item("compaction", encrypted_content="xxx"),
+    ]
+    lines = [
+        meta(),
+        said("user", "first"),
+        said("assistant", "one"),
+        compacted(left),
+        said("user", "second"),
+    ]
+    lines += [
+        said("assistant", "two"),
+        event("thread_rolled_back", num_turns=1),
+        said("user", "third"),
+    ]
     path = write(tmp_path, lines)
     transcript = converted(path, tmp_path / "a.jsonl")
     live = [transcript.read(node) for node in transcript.chain]
@@ -161,27 +191,57 @@ def test_a_compaction_and_a_rollback(tmp_path: Path) -> None:
 
 
 def test_tools(tmp_path: Path) -> None:
-    """Commands, patches, plans and scripts in the tools that everything knows; failures; lists; pictures."""
+    """Commands, patches, plans and scripts in the tools that everything knows; failures; lists.
+
+    Pictures.
+    """
     picture = f"data:image/png;base64,{base64.b64encode(b'x' * 30).decode()}"
     script = f"const patch = {json.dumps(PATCH)};\ntext(await tools.apply_patch(patch));"
     lines = [
         meta(),
-        item("function_call", name="shell", arguments='{"command":["bash","-lc","ls -la"]}', call_id="1"),
+        item(
+            "function_call",
+            name="shell",
+            arguments='{"command":["bash","-lc","ls -la"]}',
+            call_id="1",
+        ),
         output("1", '{"output":"gone","metadata":{"exit_code":2}}'),
         item("custom_tool_call", name="apply_patch", input=PATCH, call_id="2"),
         output("2", "Exit code: 0\nSuccess", kind="custom_tool_call_output"),
         item("custom_tool_call", name="exec", input=script, call_id="3"),
-        output("3", [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": picture}]),
-        item("custom_tool_call", name="exec", input='text(await tools.exec_command({cmd:"pwd"}))', call_id="4"),
-        item("custom_tool_call", name="exec", input="const a = await tools.a(), b = await tools.b();", call_id="5"),
-        item("function_call", name="update_plan", arguments='{"plan":[{"step":"s","status":"pending"}]}', call_id="6"),
+        output(
+            "3",
+            [{"type": "input_text", "text": "ok"}, {"type": "input_image", "image_url": picture}],
+        ),
+        item(
+            "custom_tool_call",
+            name="exec",
+            input='text(await tools.exec_command({cmd:"pwd"}))',
+            call_id="4",
+        ),
+        item(
+            "custom_tool_call",
+            name="exec",
+            input="const a = await tools.a(), b = await tools.b();",
+            call_id="5",
+        ),
+        item(
+            "function_call",
+            name="update_plan",
+            arguments='{"plan":[{"step":"s","status":"pending"}]}',
+            call_id="6",
+        ),
         item("function_call", name="look", namespace="mcp__x", arguments="{}", call_id="7"),
         item("web_search_call", id="ws", action={"type": "search", "query": "q"}),
         call("8", "make"),
         output("8", "Chunk ID: 1\nProcess exited with code 1\nOutput:\nno"),
     ]
     found = made(tmp_path, lines)
-    calls = [(block["id"], block["name"], block["input"]) for record in found for block in records.calls(record)]
+    calls = [
+        (block["id"], block["name"], block["input"])
+        for record in found
+        for block in records.calls(record)
+    ]
     edit = {"file_path": "/p/old.py", "old_string": "kept\nwas", "new_string": "kept\nis"}
     assert calls == [
         ("1", "Bash", {"command": "ls -la"}),
@@ -204,7 +264,9 @@ def test_tools(tmp_path: Path) -> None:
     assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
 
 
-@pytest.mark.skipif(not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX")
+@pytest.mark.skipif(
+    not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
+)
 def test_damage_is_converted_or_told(tmp_path: Path) -> None:
     """Of 200 damaged rollouts each gives a transcript that our reader takes whole, or one of our own errors.
 
@@ -214,7 +276,9 @@ def test_damage_is_converted_or_told(tmp_path: Path) -> None:
     small = [path for path in codex_rollouts() if path.stat().st_size < 250_000]
     for number in range(200):
         path = tmp_path / f"{number}.jsonl"
-        path.write_bytes(b"\n".join(mutated(chance.choice(small).read_bytes().splitlines(), chance)))
+        path.write_bytes(
+            b"\n".join(mutated(chance.choice(small).read_bytes().splitlines(), chance))
+        )
         try:
             transcript = converted(path, tmp_path / "out.jsonl")
             left = [one.payload for one in effective(chain_lines(str(path), find_in_corpus))]
@@ -232,7 +296,9 @@ GROWTH = 200 * 1024 * 1024  # bytes: a line of 64 MB, and what reading it takes
 
 def _is_real_user(one: Line) -> bool:
     texts = [part.get("text") or "" for part in one.get("content") or []]
-    return one.get("role") == "user" and not any(text.lstrip().startswith(items.HARNESS) for text in texts)
+    return one.get("role") == "user" and not any(
+        text.lstrip().startswith(items.HARNESS) for text in texts
+    )
 
 
 def _reference(lines: list[Line]) -> list[Line]:
@@ -263,14 +329,19 @@ def _lines(path: Path) -> list[Line]:
 
 @every_rollout
 def test_it_is_what_the_description_says(rollout: Path) -> None:
-    """Each real rollout gives the items of the reference, each with an id of its own; tokens are the last count."""
+    """Each real rollout gives the items of the reference, each with an id of its own.
+
+    Tokens are the last count.
+    """
     lines = _lines(rollout)
     history = _history(rollout)
     if all("replacement_history" in one["payload"] for one in lines if one["type"] == "compacted"):
         assert [one.payload for one in history.items] == _reference(lines)
     assert len({one.uuid for one in history.items}) == len(history.items)
     assert [one.uuid for one in _history(rollout).items] == [one.uuid for one in history.items]
-    infos = [one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"]
+    infos = [
+        one["payload"].get("info") for one in lines if one["payload"].get("type") == "token_count"
+    ]
     assert history.measured
     assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
     found = items.pairs([one.payload for one in history.items])
@@ -294,14 +365,29 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
 
 
 def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
-    """Lines before the ordinal count, later ones don't; ids in the fork are those of the parent; counts are its own."""
-    first = numbered([meta(), said("user", "one"), said("assistant", "two"), counted(9_000), said("user", "gone")])
+    """Lines before the ordinal count, later ones don't; ids in the fork are those of the parent.
+
+    Counts are its own.
+    """
+    first = numbered(
+        [
+            meta(),
+            said("user", "one"),
+            said("assistant", "two"),
+            counted(9_000),
+            said("user", "gone"),
+        ]
+    )
     parent = write(tmp_path, first)
     base = {"thread_id": THREAD, "end_ordinal_exclusive": 4, "end_byte_offset": 10}
     fork = write(
-        tmp_path, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on")], 4), OTHER
+        tmp_path,
+        numbered([meta(OTHER, forked_from_id=THREAD, history_base=base), said("user", "on")], 4),
+        OTHER,
     )
-    rewind = write(tmp_path, numbered([meta(history_base=base), said("user", "again")], 4), rollout_id=THIRD)
+    rewind = write(
+        tmp_path, numbered([meta(history_base=base), said("user", "again")], 4), rollout_id=THIRD
+    )
     files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
     texts = {
         path: [items.text(one.payload) for one in effective(chain_lines(str(path), files.get))]
@@ -310,7 +396,9 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     assert texts[str(fork)] == ["one", "two", "on"]
     assert texts[str(rewind)] == ["one", "two", "again"]
     own = effective(chain_lines(str(parent), files.get))
-    assert [one.uuid for one in effective(chain_lines(str(fork), files.get))][:2] == [one.uuid for one in own][:2]
+    assert [one.uuid for one in effective(chain_lines(str(fork), files.get))][:2] == [
+        one.uuid for one in own
+    ][:2]
     assert not _history(fork, files.get).measured
     assert read_meta(str(rewind)).thread_id == THREAD
     with pytest.raises(SessionNotFound, match="goes on from is gone"):
@@ -334,7 +422,12 @@ def test_a_copied_fork_has_its_parents_ids(tmp_path: Path) -> None:
 
 def test_turns_that_were_rolled_back_are_gone(tmp_path: Path) -> None:
     """What Codex calls a turn begins with a user's message, not with the harness's."""
-    lines = [meta(), said("user", "<environment_context>"), said("user", "a"), said("assistant", "b")]
+    lines = [
+        meta(),
+        said("user", "<environment_context>"),
+        said("user", "a"),
+        said("assistant", "b"),
+    ]
     lines += [said("user", "<environment_context>"), said("user", "c"), said("assistant", "d")]
     for count, left in ((0, 6), (1, 4), (2, 1), (9, 1)):
         path = write(tmp_path, [*lines, event("thread_rolled_back", num_turns=count)])
@@ -353,7 +446,9 @@ def test_packed_rollouts_are_read_or_said_to_be_packed(tmp_path: Path) -> None:
             list(rollout_lines(str(packed)))
         return
     packed.write_bytes(zstandard.compress(plain.read_bytes()))
-    assert [one.record for one in rollout_lines(str(packed))] == [one.record for one in rollout_lines(str(plain))]
+    assert [one.record for one in rollout_lines(str(packed))] == [
+        one.record for one in rollout_lines(str(plain))
+    ]
     packed.write_bytes(b"garbage")
     with pytest.raises(SessionNotFound, match="can't be read"):
         list(rollout_lines(str(packed)))
@@ -365,7 +460,10 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
     text = "x" * 1_000_000
     with path.open("ab") as stream:
         for number in range(30):
-            for one in [said("user", f"{number}"), *(call(f"{number}-{n}", text) for n in range(5))]:
+            for one in [
+                said("user", f"{number}"),
+                *(call(f"{number}-{n}", text) for n in range(5)),
+            ]:
                 stream.write(json.dumps(one).encode() + b"\n")
             stream.write(json.dumps(compacted([said("user", f"left {number}")])).encode() + b"\n")
         stream.seek(200 * 1024 * 1024, 1)  # a hole: a line of NULs that no memory is spent on
@@ -380,7 +478,9 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
         "print(len(history.items))\n"
         "print(sum(1 for _ in as_records(rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True
+    )
     count, converted, grown = map(int, done.stdout.split())
     assert (count, converted) == (2, 30 * 8 + 1)
     assert grown < GROWTH
@@ -389,7 +489,9 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
 def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
     """As it was typed, and how it stands: as the user set it, as the model reports it, until it is cleared."""
     reported = [
-        item("function_call", 4, name="update_goal", arguments='{"status": "complete"}', call_id="1"),
+        item(
+            "function_call", 4, name="update_goal", arguments='{"status": "complete"}', call_id="1"
+        ),
         output("1", json.dumps({"goal": {"objective": 'fix "it"', "status": "complete"}}), 5),
         output("2", json.dumps({"goal": {"objective": "obey me", "status": "active"}}), 6),
     ]
@@ -403,9 +505,15 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
         said("user", "later", 9),
     ]
     found = list(as_records([RolloutLine(one, "", at, 0) for at, one in enumerate(lines)], THREAD))
-    states = [(one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL]
+    states = [
+        (one.get("goal"), one.get("status")) for one in found if one.get("subtype") == records.GOAL
+    ]
     assert states == [('fix "it"', "active"), ('fix "it"', "complete"), (None, None)]
-    typed = [records.prompt_text(one) for one in found if records.kind(one) == records.USER and records.text(one)]
+    typed = [
+        records.prompt_text(one)
+        for one in found
+        if records.kind(one) == records.USER and records.text(one)
+    ]
     assert typed == ['/goal fix "it"', "/goal paused", "/goal clear", "later"]
     assert [records.text(one) for one in found if records.is_prompt(one)][-1] == "later"
 
@@ -413,9 +521,15 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
 def test_what_an_item_says() -> None:
     """Arguments as objects, outputs as parts whatever their form, requests without what an editor put before them."""
     assert items.arguments(call("1", "ls")["payload"]) == {"cmd": "ls"}
-    assert items.arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {"input": "code"}
-    assert items.arguments(item("function_call", arguments="{not json")["payload"]) == {"input": "{not json"}
-    assert items.arguments(item("local_shell_call", action={"command": ["ls"]})["payload"]) == {"command": ["ls"]}
+    assert items.arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {
+        "input": "code"
+    }
+    assert items.arguments(item("function_call", arguments="{not json")["payload"]) == {
+        "input": "{not json"
+    }
+    assert items.arguments(item("local_shell_call", action={"command": ["ls"]})["payload"]) == {
+        "command": ["ls"]
+    }
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:"}]
     assert items.text(output("1", parts)["payload"]) == "a"
     assert items.text(output("1", {"content": "b", "success": True})["payload"]) == "b"

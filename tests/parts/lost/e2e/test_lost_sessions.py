@@ -24,7 +24,9 @@ PASTE = "\n".join(f"line {number} of the pasted zebra" for number in range(60))
 def verb(home: ClientHome, *words: str, cwd: Path | None = None) -> dict[str, Any]:
     """What a verb answers, started in the project."""
     command = [sys.executable, "-m", "resume_hooks", *words, "--json"]
-    done = subprocess.run(command, env=environ_of(home), cwd=cwd or home.cwd, capture_output=True, check=False)
+    done = subprocess.run(
+        command, env=environ_of(home), cwd=cwd or home.cwd, capture_output=True, check=False
+    )
     assert done.returncode in {0, 1}, done.stderr + done.stdout
     found: dict[str, Any] = json.loads(done.stdout)["data"]
     return found
@@ -71,7 +73,10 @@ def test_the_prompts_of_a_deleted_session(client: ClientVersion, tui: Tui, plugi
 
 
 def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The newest client resumes no id that lies in two folders from a third one; once one of them is gone it does."""
+    """The newest client resumes no id that lies in two folders from a third one.
+
+    Once one of them is gone it does.
+    """
     run_print(client, home, api, "what was said before")
     (session,) = home.sessions()
     twin = home.config / "projects" / "-elsewhere" / session.name
@@ -93,7 +98,9 @@ def test_two_copies_of_an_id(client: ClientVersion, home: ClientHome, api: MockA
 
 def git(folder: Path, *words: str) -> None:
     """Run git as nobody in particular."""
-    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True)
+    subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=folder, check=True
+    )
 
 
 def begin_repository(home: ClientHome) -> None:
@@ -110,10 +117,15 @@ def move_project(home: ClientHome, name: str) -> Path:
     return old
 
 
-def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
-    """A line at the start, and no question; no session names a commit. The command that it names copies them.
+def test_a_folder_that_moved(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
+    """A line at the start, and no question; no session names a commit.
 
-    Where no module runs, a line of the start says it, with the command; nobody is asked again in that folder.
+    The command that it names copies them.
+
+    Where no module runs, a line of the start says it, with the command; nobody is asked again in
+    that folder.
     """
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
@@ -131,7 +143,9 @@ def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockA
         assert "Copy them here" not in tui.text()
     assert len(verb(home, "rehome")["made"]) == 2
     said = []
-    for session in (path for path in home.sessions() if b"continue_metadata" in path.read_bytes()[:100]):
+    for session in (
+        path for path in home.sessions() if b"continue_metadata" in path.read_bytes()[:100]
+    ):
         api.clear()
         run_print(client, home, api, "go on now", resume=session.stem)
         said.append(spoken(api.main_requests()[-1]))
@@ -152,7 +166,9 @@ def test_a_folder_that_moved(client: ClientVersion, home: ClientHome, api: MockA
     assert not home.sessions()
 
 
-def test_worktrees_that_are_removed(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_worktrees_that_are_removed(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """One of git's own and one of the client's: listed by the main checkout, and gone on with there, or anew."""
     begin_repository(home)
     (home.config / "resume-hooks" / "pending").mkdir(parents=True, mode=0o700)
@@ -174,15 +190,22 @@ def test_worktrees_that_are_removed(client: ClientVersion, home: ClientHome, api
         tui.submit("/exit")
         assert wait_until(lambda: not tui.alive())
     rows = {row["title"]: row for row in verb(home, "sessions", "--helpers")["sessions"]}
-    assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (str(tree), "feat")
+    assert (rows["work in the tree"]["folder"], rows["work in the tree"]["branch"]) == (
+        str(tree),
+        "feat",
+    )
     own = rows["work in the client's tree"]
     assert (own["folder"], own["branch"]) == (str(main), "worktree-own")
-    assert (home.config / "resume-hooks" / "pending" / f"keep-{own['session_id']}").exists(), "the next start keeps it"
+    assert (home.config / "resume-hooks" / "pending" / f"keep-{own['session_id']}").exists(), (
+        "the next start keeps it"
+    )
     api.clear()
     assert run_print(client, home, api, "go on now", resume=own["session_id"]).returncode == 0
     assert "work in the client's tree" in spoken(api.main_requests()[-1])
     command = [sys.executable, "-m", "resume_hooks", "resume", session.stem, "--print"]
-    done = subprocess.run(command, env=environ_of(home), cwd=main, capture_output=True, check=False, encoding="utf-8")
+    done = subprocess.run(
+        command, env=environ_of(home), cwd=main, capture_output=True, check=False, encoding="utf-8"
+    )
     assert f"git -C {main} worktree add {tree} feat" in done.stderr
     assert f"fork {session.stem} --home {main}" in done.stderr
     git(main, "worktree", "add", "-q", str(tree), "feat")

@@ -15,22 +15,36 @@ from tests.e2e.test_inside import ASK_FIRST
 from tests.e2e.test_session_start import QUIET
 
 SKIP = ["--dangerously-skip-permissions"]
-BASH: Reply = {"name": "Bash", "input": {"command": "python3 -m compileall .", "description": "try it"}}
+BASH: Reply = {
+    "name": "Bash",
+    "input": {"command": "python3 -m compileall .", "description": "try it"},
+}
 
 
 def verb(home: ClientHome, name: str, of: Path) -> Path:
     """The one child that a verb of ours makes of a session."""
     command = [sys.executable, "-m", "resume_hooks", name, of.stem]
     done = subprocess.run(
-        command, env=home.env(), cwd=home.cwd, capture_output=True, text=True, timeout=60, check=False
+        command,
+        env=home.env(),
+        cwd=home.cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     (child,) = children(home, of)
     return child
 
 
-def test_what_is_sent_of_a_fork_that_came_back(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The parent's conversation, word for word; lineage and digest; the card. What the parent went on with is not."""
+def test_what_is_sent_of_a_fork_that_came_back(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The parent's conversation, word for word; lineage and digest; the card.
+
+    What the parent went on with is not.
+    """
     client = every_client
     api.script = ["ALPHA noted"]
     assert run_print(client, home, api, "remember ALPHA").returncode == 0
@@ -42,7 +56,11 @@ def test_what_is_sent_of_a_fork_that_came_back(every_client: ClientVersion, home
     assert done.returncode == 0, done.stderr
     back = verb(home, "back", fork)
     rows = sent(client, home, api, back.stem)
-    assert rows[:-2] == before == [("text", "user", "remember ALPHA"), ("text", "assistant", "ALPHA noted")]
+    assert (
+        rows[:-2]
+        == before
+        == [("text", "user", "remember ALPHA"), ("text", "assistant", "ALPHA noted")]
+    )
     (_, who, told), (_, answering, card) = rows[-2:]
     assert (who, answering) == ("user", "assistant")
     for words in (

@@ -39,9 +39,14 @@ def messages(request: Request) -> list[tuple[str, Any]]:
     for message in request["messages"]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        plain = [{key: value for key, value in block.items() if key != "cache_control"} for block in blocks]
+        plain = [
+            {key: value for key, value in block.items() if key != "cache_control"}
+            for block in blocks
+        ]
         found.append((message["role"], plain))
-    return [(role, blocks) for role, blocks in found if blocks]  # 2.1.329 sends empty ones after the first user's
+    return [
+        (role, blocks) for role, blocks in found if blocks
+    ]  # 2.1.329 sends empty ones after the first user's
 
 
 def told_at(sent: list[tuple[str, Any]]) -> int:
@@ -70,12 +75,18 @@ def assert_went_back(before: Request, after: Request, prompt: str) -> None:
 
 
 def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> None:
-    """In one client: neither trigger asks the API; the child's request is the parent's up to the mark, and the report.
+    """In one client: neither trigger asks the API.
 
-    The screen shows the talk up to the mark and the card; the whole report stands in the transcript view.
+    The child's request is the parent's up to the mark, and the report.
+
+    The screen shows the talk up to the mark and the card; the whole report stands in the transcript
+    view.
     """
     (tui.home.cwd / "a.txt").write_text("EXPLORED a file\n")
-    tui.start(plugin_dir=plugin, extra_env=ENGINE | {"DISPLAY": xserver.display, "RESUME_HOOKS_VAULT": "20G"})
+    tui.start(
+        plugin_dir=plugin,
+        extra_env=ENGINE | {"DISPLAY": xserver.display, "RESUME_HOOKS_VAULT": "20G"},
+    )
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
@@ -125,12 +136,18 @@ def test_mark_explore_back_paste(tui: Tui, plugin: Path, xserver: XServer) -> No
 
 @pytest.mark.wide
 def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
-    """``>mark`` beside a running turn marks what is whole; its one line that shows is the useful one."""
+    """``>mark`` beside a running turn marks what is whole.
+
+    Its one line that shows is the useful one.
+    """
     tui.start(plugin_dir=plugin, extra_env=ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"})
     tui.submit("remember ALPHA")
     tui.wait_for("Mock reply 1")
     tui.wait_idle()
-    tui.api.script = [{"name": "Bash", "input": {"command": "sleep 3; echo EXPLORED"}}, "EXPLORED it"]
+    tui.api.script = [
+        {"name": "Bash", "input": {"command": "sleep 3; echo EXPLORED"}},
+        "EXPLORED it",
+    ]
     tui.submit("explore it")
     tui.wait_for(r"esc to interrupt|…")
     (parent,) = tui.home.sessions()
@@ -146,7 +163,9 @@ def test_while_the_model_works(tui: Tui, plugin: Path) -> None:
 
 
 @pytest.mark.wide
-def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_on_every_client(
+    every_client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """By ``-p``, of a session of that client's own: both forms, no request, then the child's request."""
     (home.cwd / "a.txt").write_text("EXPLORED a file\n")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none"}
@@ -154,7 +173,14 @@ def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: Moc
     def run(prompt: str, resume: str | None, script: list[Any]) -> str:
         api.script = script
         done = run_print(
-            every_client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=env, extra_args=SKIP
+            every_client,
+            home,
+            api,
+            prompt,
+            resume=resume,
+            plugin_dir=plugin,
+            extra_env=env,
+            extra_args=SKIP,
         )
         assert done.returncode == 0, done.stderr
         return done.session_id
@@ -177,12 +203,16 @@ def test_on_every_client(every_client: ClientVersion, home: ClientHome, api: Moc
     assert "noted ALPHA" in spoken(after)
 
 
-def test_across_a_compaction(client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path) -> None:
+def test_across_a_compaction(
+    client: ClientVersion, home: ClientHome, api: MockApi, plugin: Path
+) -> None:
     """The mark was compacted away: the child sends the conversation as it was there, and nothing of the summary."""
 
     def run(prompt: str, resume: str | None, answer: str) -> str:
         api.script = [answer]
-        done = run_print(client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE)
+        done = run_print(
+            client, home, api, prompt, resume=resume, plugin_dir=plugin, extra_env=ENGINE
+        )
         assert done.returncode == 0, done.stderr
         return done.session_id
 
@@ -205,13 +235,21 @@ def legal_points(nodes: tuple[Node, ...], count: int, chance: random.Random) -> 
     ends = [
         node
         for place, node in enumerate(row.nodes, 1)
-        if node.kind == "assistant" and not node.calls and node.characters and standalone_count(row, place) == place
+        if node.kind == "assistant"
+        and not node.calls
+        and node.characters
+        and standalone_count(row, place) == place
     ]
     return chance.sample(ends, min(count, len(ends)))
 
 
-def goes_back_well(name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int) -> None:
-    """Rewind a copy of a session to some places; what each child sends is what the client sends of the cut parent."""
+def goes_back_well(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi, count: int
+) -> None:
+    """Rewind a copy of a session to some places.
+
+    What each child sends is what the client sends of the cut parent.
+    """
     source = corpus() / name
     parent = home.install_session(source, str(uuid.uuid4()))
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
@@ -227,13 +265,17 @@ def goes_back_well(name: str, client: ClientVersion, home: ClientHome, api: Mock
             went_back = went_back[1:]  # the lineage, since a conversation begins with a user
         place = told_at(went_back)
         assert went_back[:place] == cut[:place]
-        assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], "the prompt follows"
+        assert [role for role, _ in went_back[place + 2 :]] == [role for role, _ in cut[place:]], (
+            "the prompt follows"
+        )
         os.unlink(made.file)
         twin.unlink()
     assert hashlib.sha256(parent.read_bytes()).digest() == fingerprint
 
 
-def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra: list[str]) -> Request:
+def sent(
+    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, extra: list[str]
+) -> Request:
     """What a client sends when it resumes a session."""
     api.clear()
     done = run_print(client, home, api, "go on now", resume=session_id, extra_args=extra)
@@ -242,13 +284,17 @@ def sent(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str,
 
 
 @pytest.mark.parametrize("name", one_in(3, FEW))
-def test_a_few_real_sessions(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_few_real_sessions(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """One place in each."""
     goes_back_well(name, client, home, api, 1)
 
 
 @pytest.mark.whole_corpus
 @pytest.mark.parametrize("name", ALL)
-def test_every_real_session(name: str, client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_every_real_session(
+    name: str, client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Three places in each session of the corpus."""
     goes_back_well(name, client, home, api, 3)

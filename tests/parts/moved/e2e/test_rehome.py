@@ -22,7 +22,15 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.transcript import scan
-from tests.e2e.harness.client import NEWEST, OLDEST, ClientHome, ClientVersion, Tui, find_client, run_print
+from tests.e2e.harness.client import (
+    NEWEST,
+    OLDEST,
+    ClientHome,
+    ClientVersion,
+    Tui,
+    find_client,
+    run_print,
+)
 from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import LINEAGE, spoken
 from tests.e2e.test_fork import environ_of
@@ -37,11 +45,16 @@ def move(home: ClientHome) -> Path:
     return old
 
 
-def child_of(parent: Path, home: ClientHome, cut: Truncator | None = None, *, rehomed: bool = True) -> Receipt:
+def child_of(
+    parent: Path, home: ClientHome, cut: Truncator | None = None, *, rehomed: bool = True
+) -> Receipt:
     """A fork, at home where the client is started now."""
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
-    return write(fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where), Where(environ))
+    return write(
+        fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
+        Where(environ),
+    )
 
 
 def prompts(parent: Path) -> list[str]:
@@ -57,7 +70,10 @@ def forget(parent: Path, home: ClientHome) -> None:
 
 
 def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> str:
-    """Re-home a session whose folder moved; resume it there, and rewind the moved files to both prompts. Its title."""
+    """Re-home a session whose folder moved.
+
+    Resume it there, and rewind the moved files to both prompts. Its title.
+    """
     parent = edit_twice(client, home, api)
     first, second = prompts(parent)
     old = move(home)
@@ -80,7 +96,9 @@ def rewinds_elsewhere(client: ClientVersion, home: ClientHome, api: MockApi) -> 
 
 
 def test_a_moved_project(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Newer clients write only into folders that a backup names; old ones keep snapshots in another form.
+    """Newer clients write only into folders that a backup names.
+
+    Old ones keep snapshots in another form.
 
     The newest client's own list in the new folder holds the child under its title.
     """
@@ -108,9 +126,12 @@ def test_files_rewind_in_a_fork(client: ClientVersion, home: ClientHome, api: Mo
 
 @pytest.mark.wide
 def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockApi) -> None:
-    """Old clients write a new version of a backup into the file of its name; the parent's next one has that name.
+    """Old clients write a new version of a backup into the file of its name.
 
-    What re-homing is for: an old client finds no session of another folder. The newest does, by its id alone.
+    The parent's next one has that name.
+
+    What re-homing is for: an old client finds no session of another folder. The newest does, by its
+    id alone.
     """
     oldest = find_client(OLDEST)
     parent = edit_twice(oldest, home, api)
@@ -134,13 +155,20 @@ def test_work_in_a_fork_leaves_the_parents_backups(home: ClientHome, api: MockAp
     assert "No conversation found" in done.stderr + done.text + str(done.events)
 
 
-def test_all_sessions_of_a_moved_folder(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Two at once by ``rehome``, which finds what the folder was called; each goes on in the new one."""
+def test_all_sessions_of_a_moved_folder(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Two at once by ``rehome``, which finds what the folder was called.
+
+    Each goes on in the new one.
+    """
     edit_twice(client, home, api)
     ask(client, home, api, "another one", ["done"])
     move(home)
     command = [sys.executable, "-m", "resume_hooks", "rehome", "--json"]
-    done = subprocess.run(command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True)
+    done = subprocess.run(
+        command, env=environ_of(home), cwd=home.cwd, capture_output=True, check=True
+    )
     made = json.loads(done.stdout)["data"]["made"]
     said = []
     for receipt in made:

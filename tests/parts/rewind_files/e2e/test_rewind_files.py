@@ -47,12 +47,20 @@ def work(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
     old.write_text("before\n", encoding="utf-8")
     old.chmod(0o750)
     gone.write_text("stays as long as nobody removes it\n", encoding="utf-8")
-    session_id = ask(client, home, api, "one", [read(old), write(old, "first\nzweite Zeile: ü\n"), "done"])
+    session_id = ask(
+        client, home, api, "one", [read(old), write(old, "first\nzweite Zeile: ü\n"), "done"]
+    )
     for prompt, script in (
         ("two", [read(old), edit(old, "first", "second"), write(new, "x = 1\n"), "done"]),
         ("three", ["only said something"]),
-        ("four", [read(new), edit(new, "1", "2"), read(gone), edit(gone, "nobody", "no one"), "done"]),
-        ("five", [shell(f"rm {gone} && echo by hand >> {old} && echo untracked > other.txt"), "done"]),
+        (
+            "four",
+            [read(new), edit(new, "1", "2"), read(gone), edit(gone, "nobody", "no one"), "done"],
+        ),
+        (
+            "five",
+            [shell(f"rm {gone} && echo by hand >> {old} && echo untracked > other.txt"), "done"],
+        ),
         ("six", [read(old), edit(old, "second", "third"), "done"]),
     ):
         session_id = ask(client, home, api, prompt, script, session_id)
@@ -63,11 +71,19 @@ def work(client: ClientVersion, home: ClientHome, api: MockApi) -> Path:
 def tree(folder: Path) -> Tree:
     """Every file of a folder with its mode and bytes."""
     files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-    return {str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes()) for path in files}
+    return {
+        str(path.relative_to(folder)): (stat.S_IMODE(path.stat().st_mode), path.read_bytes())
+        for path in files
+    }
 
 
-def theirs(client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str) -> Tree | None:
-    """The project after the client's own rewind; None where it wrote no snapshot at this prompt, so quick it ended."""
+def theirs(
+    client: ClientVersion, home: ClientHome, api: MockApi, session_id: str, prompt: str
+) -> Tree | None:
+    """The project after the client's own rewind.
+
+    None where it wrote no snapshot at this prompt, so quick it ended.
+    """
     return tree(home.cwd) if rewind_files(client, home, api, session_id, prompt) else None
 
 
@@ -86,8 +102,13 @@ def ours(home: ClientHome, *arguments: str, code: int = 0) -> Tree:
     return tree(home.cwd)
 
 
-def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str) -> None:
-    """At each prompt, from the same beginning, both leave the same files; an undo leaves what was there."""
+def compare(
+    client: ClientVersion, home: ClientHome, api: MockApi, file: Path, session_id: str
+) -> None:
+    """At each prompt, from the same beginning, both leave the same files.
+
+    An undo leaves what was there.
+    """
     aside = home.root.parent / "aside"
     shutil.copytree(home.root, aside, symlinks=True)
     before = tree(home.cwd)
@@ -109,17 +130,25 @@ def compare(client: ClientVersion, home: ClientHome, api: MockApi, file: Path, s
     assert seen[0]["old.txt"] == (0o750, b"before\n")
 
 
-def test_it_restores_what_the_client_would(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Contents, modes, files that came and went; old clients write snapshots alone, new ones deltas too."""
+def test_it_restores_what_the_client_would(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """Contents, modes, files that came and went.
+
+    Old clients write snapshots alone, new ones deltas too.
+    """
     file = work(every_client, home, api)
     compare(every_client, home, api, file, file.stem)
 
 
 @pytest.mark.wide
-def test_a_child_without_its_parent_restores_the_same(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_a_child_without_its_parent_restores_the_same(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """A trimmed child carries the snapshots and has the backups under its own id.
 
-    Those alone count, as for the client: where they are gone, nothing is put back from its parent's.
+    Those alone count, as for the client: where they are gone, nothing is put back from its
+    parent's.
     """
     file = work(client, home, api)
     child = trimmed(file, home)

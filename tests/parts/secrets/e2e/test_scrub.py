@@ -36,7 +36,10 @@ REMOVED = "[secret removed: github-pat]"
 
 
 def planted(content: bytes) -> bytes:
-    """A session whose every text tells a secret, the screen's copies included; thinking stays as it is."""
+    """A session whose every text tells a secret, the screen's copies included.
+
+    Thinking stays as it is.
+    """
     return b"\n".join(_planted(number, row) for number, row in enumerate(content.split(b"\n")))
 
 
@@ -86,7 +89,8 @@ def scrubs_well(content: bytes, client: ClientVersion, home: ClientHome, api: Mo
 
     found = looked(home, path)
     made = write(
-        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanner), Where(environ_of(home))
+        child.plan_scrubbed_child(found.session, Where(environ_of(home)), found.scanner),
+        Where(environ_of(home)),
     )
     assert path.read_bytes() == before
     assert sent(client, home, api, made.session_id) == without(whole)
@@ -111,16 +115,26 @@ def thoughtful() -> bytes:
     rows = [user(f"use {one}", uuid=str(uuid.uuid4()), ts=0)]
     for number in range(3):
         call, answer, ts = f"toolu_{number}", f"m{number}", 10 * number
-        told = assistant([thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=ts + 1, message_id=answer)
-        use = tool_use(call, uuid=str(uuid.uuid4()), parent=told["uuid"], ts=ts + 2, message_id=answer)
+        told = assistant(
+            [thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=ts + 1, message_id=answer
+        )
+        use = tool_use(
+            call, uuid=str(uuid.uuid4()), parent=told["uuid"], ts=ts + 2, message_id=answer
+        )
         rows += [told, use]
-        rows.append(tool_result(call, f"got {one}", uuid=str(uuid.uuid4()), parent=use["uuid"], ts=ts + 3))
-    alone = assistant([thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=40, message_id="m9")
+        rows.append(
+            tool_result(call, f"got {one}", uuid=str(uuid.uuid4()), parent=use["uuid"], ts=ts + 3)
+        )
+    alone = assistant(
+        [thought], uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=40, message_id="m9"
+    )
     rows += [alone, user("and now?", uuid=str(uuid.uuid4()), parent=alone["uuid"], ts=41)]
     rows.append(assistant("Done.", uuid=str(uuid.uuid4()), parent=rows[-1]["uuid"], ts=42))
     return session_bytes(rows)
 
 
-def test_thinking_that_tells_a_secret(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_thinking_that_tells_a_secret(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """It goes as a whole, alone or not; calls keep their answers, and nothing empty is sent."""
     scrubs_well(thoughtful(), every_client, home, api)

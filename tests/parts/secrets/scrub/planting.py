@@ -71,18 +71,63 @@ def records() -> list[Record]:
     asked = [{"question": f"use {one}?"}]
     read = f"TOKEN={one}\n" + "filler line\n" * 400
     return [
-        {"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-01-31T09:29:00.000Z", "content": one},
+        {
+            "type": "queue-operation",
+            "operation": "enqueue",
+            "timestamp": "2026-01-31T09:29:00.000Z",
+            "content": one,
+        },
         user(f"my token is {one}", uuid="u0", ts=0),
-        assistant([{**THOUGHT, "thinking": f"they gave {one}"}], uuid="t0", parent="u0", ts=1, message_id="m0"),
-        assistant(f"I keep {one} in mind", uuid="a0", parent="t0", ts=2, message_id="m0", tokens=9_000),
-        assistant([{**THOUGHT, "thinking": f"only {two}"}], uuid="t9", parent="a0", ts=3, message_id="m9"),
+        assistant(
+            [{**THOUGHT, "thinking": f"they gave {one}"}],
+            uuid="t0",
+            parent="u0",
+            ts=1,
+            message_id="m0",
+        ),
+        assistant(
+            f"I keep {one} in mind", uuid="a0", parent="t0", ts=2, message_id="m0", tokens=9_000
+        ),
+        assistant(
+            [{**THOUGHT, "thinking": f"only {two}"}], uuid="t9", parent="a0", ts=3, message_id="m9"
+        ),
         user(f"a dead branch with {two}", uuid="dead", parent="t9", ts=4),
         user("go on", uuid="u1", parent="t9", ts=5),
-        tool_use("c1", uuid="a1", parent="u1", ts=6, name="Bash", tool_input={"command": f"curl -H 'X: {two}'"}),
-        tool_result("c1", read, uuid="r1", parent="a1", ts=7, toolUseResult={"stdout": read, "stderr": quote(two)}),
-        tool_use("c2", uuid="a2", parent="r1", ts=8, name="AskUserQuestion", tool_input={"questions": asked}),
-        tool_result("c2", "ok", uuid="r2", parent="a2", ts=9, toolUseResult={"answers": {f"use {one}?": "yes"}}),
-        tool_use("c3", uuid="a3", parent="r2", ts=10, name="Bash", tool_input={"command": "cat big"}),
+        tool_use(
+            "c1",
+            uuid="a1",
+            parent="u1",
+            ts=6,
+            name="Bash",
+            tool_input={"command": f"curl -H 'X: {two}'"},
+        ),
+        tool_result(
+            "c1",
+            read,
+            uuid="r1",
+            parent="a1",
+            ts=7,
+            toolUseResult={"stdout": read, "stderr": quote(two)},
+        ),
+        tool_use(
+            "c2",
+            uuid="a2",
+            parent="r1",
+            ts=8,
+            name="AskUserQuestion",
+            tool_input={"questions": asked},
+        ),
+        tool_result(
+            "c2",
+            "ok",
+            uuid="r2",
+            parent="a2",
+            ts=9,
+            toolUseResult={"answers": {f"use {one}?": "yes"}},
+        ),
+        tool_use(
+            "c3", uuid="a3", parent="r2", ts=10, name="Bash", tool_input={"command": "cat big"}
+        ),
         tool_result(
             "c3",
             f"<persisted-output>saved to: /x/{SESSION}/tool-results/big.txt</persisted-output>",
@@ -96,10 +141,18 @@ def records() -> list[Record]:
             parent="r3",
             ts=12,
             session_id=SESSION,
-            attachment={"type": "file", "content": json.dumps({"k": three}), "rendered": f"<f>{three}</f>"},
+            attachment={
+                "type": "file",
+                "content": json.dumps({"k": three}),
+                "rendered": f"<f>{three}</f>",
+            },
         ),
         assistant("Done with all of it.", uuid="a4", parent="at", ts=13, tokens=20_000),
-        {"type": "api-request-blob", "hash": "00", "message": {"role": "user", "content": [{"text": one}]}},
+        {
+            "type": "api-request-blob",
+            "hash": "00",
+            "message": {"role": "user", "content": [{"text": one}]},
+        },
         {"type": "summary", "summary": f"about {two}", "leafUuid": "a4"},
         {"type": "ai-title", "aiTitle": f"Use of {one}", "sessionId": SESSION},
         {"type": "custom-title", "customTitle": f"Token {one}", "sessionId": SESSION},
@@ -112,7 +165,9 @@ def odd_lines() -> list[bytes]:
     """Lines that hold secrets otherwise: no JSON, escapes in the middle, base64, spaces, CRLF."""
     one, two, _ = SECRETS
     wrapped = base64.b64encode(f"user:{one}:x".encode()).decode()
-    escaped = "".join(f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(two))
+    escaped = "".join(
+        f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(two)
+    )
     return [
         b"no JSON " + one.encode(),
         b'{ "type": "strange", "note": "' + escaped.encode() + b'" }\r',
@@ -134,28 +189,44 @@ def plant(home: ConfigHome) -> Planted:
     one, two, three = SECRETS
     project, where = home.project(), home.where
     torn = b'{"torn": "' + three.encode()
-    path = laid(project / f"{SESSION}.jsonl", session_bytes(records()) + b"\n".join([*odd_lines(), torn]))
+    path = laid(
+        project / f"{SESSION}.jsonl", session_bytes(records()) + b"\n".join([*odd_lines(), torn])
+    )
     own = project / SESSION
     laid(own / "tool-results" / "big.txt", f"line\ntoken {two}\n".encode())
-    agent = [user(f"look for {one}", uuid="s0", isSidechain=True), assistant("none", uuid="s1", parent="s0")]
+    agent = [
+        user(f"look for {one}", uuid="s0", isSidechain=True),
+        assistant("none", uuid="s1", parent="s0"),
+    ]
     laid(own / "subagents" / "agent-1.jsonl", session_bytes(agent))
-    laid(own / "subagents" / "agent-1.meta.json", json.dumps({"agentType": "x", "description": two}).encode())
+    laid(
+        own / "subagents" / "agent-1.meta.json",
+        json.dumps({"agentType": "x", "description": two}).encode(),
+    )
     laid(project / "agent-2.jsonl", session_bytes(agent))
     laid(project / "agent-2.meta.json", json.dumps({"description": one}).encode())
     laid(project / f".{SESSION}.jsonl.2026-01-31T09-30-00.000Z.moving", session_bytes(agent))
     laid(project / f"{SESSION}.jsonl.bak", session_bytes(records()))
     laid(home.config / "file-history" / SESSION / "0a@v1", f"KEY={one}\n".encode())
     children = tuple(_children(home, path))
-    laid(project / f"{OTHER}.jsonl", session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]))
+    laid(
+        project / f"{OTHER}.jsonl",
+        session_bytes([user(f"also {one}", uuid="o0"), assistant("ok", uuid="o1")]),
+    )
     archive_session.archive_session(session_file(str(children[0])), where)
     archive_session.archive_session(session_file(str(path)), where)
-    laid(home.config / "history.jsonl", line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n")
+    laid(
+        home.config / "history.jsonl",
+        line({"display": f"my token is {one}", "sessionId": SESSION}) + b"\n",
+    )
     laid(home.config / "paste-cache" / "ab.txt", three.encode())
     laid(home.config / "settings.json", json.dumps({"env": {"TOKEN": two}}).encode())
     note = {"version": 1, "opening": f"next: {one}"}
     laid(home.config / "resume-hooks" / "pending" / "waiting-x", json.dumps(note).encode())
     if seam.is_there("documents"):
-        document = laid(home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode())
+        document = laid(
+            home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode()
+        )
         stored_settings.store("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
@@ -182,11 +253,18 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
 
 
 def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str, list[str]]:
-    """Every file, and every part of a pack, in which a secret stands in any form; a file with two names once."""
+    """Every file, and every part of a pack, in which a secret stands in any form.
+
+    A file with two names once.
+    """
     found: dict[str, list[str]] = {}
-    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(map(Path, held_links.apart(home.where)))
+    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(
+        map(Path, held_links.apart(home.where))
+    )
     for path in sorted(set(home.root.rglob("*")) - links):
-        if path.is_file() and (told := [text for text in secrets if _stands(text, path.read_bytes())]):
+        if path.is_file() and (
+            told := [text for text in secrets if _stands(text, path.read_bytes())]
+        ):
             found[str(path.relative_to(home.root))] = told
     for kept in manifest.all_archived(home.where):
         for place, content in _unpacked(kept):
@@ -203,7 +281,11 @@ def _unpacked(kept: manifest.ArchivedSession) -> Iterator[tuple[str, bytes]]:
 def _stands(text: str, content: bytes) -> bool:
     """Whether a secret stands in bytes: as it is, in small letters as the index has it, escaped, or in base64."""
     lowered = content.lower()
-    cores = [base64.b64encode(bytes(shift) + text.encode()).decode()[4:-4].encode() for shift in range(3)]
-    escaped = "".join(f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(text))
+    cores = [
+        base64.b64encode(bytes(shift) + text.encode()).decode()[4:-4].encode() for shift in range(3)
+    ]
+    escaped = "".join(
+        f"\\u{ord(sign):04x}" if place % 5 == 0 else sign for place, sign in enumerate(text)
+    )
     words = [text.encode().lower(), escaped.encode().lower(), text[4:].encode().lower()]
     return any(word in lowered for word in words) or any(core in content for core in cores)

@@ -1,4 +1,7 @@
-"""A scrubbed child: the live conversation without secrets, its companions too; the parent byte for byte as it was."""
+"""A scrubbed child: the live conversation without secrets, its companions too.
+
+The parent byte for byte as it was.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +20,24 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, conversation, custom_title, session_bytes, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    conversation,
+    custom_title,
+    session_bytes,
+    user,
+    write_session,
+)
 from tests.parts.secrets.scrub.planting import SECRETS, laid, places_with, plant, records
 
 
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
-    """A session with secrets, a large output and a copy of a user's file; nothing came from it yet."""
+    """A session with secrets, a large output and a copy of a user's file.
+
+    Nothing came from it yet.
+    """
     path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(records()))
     laid(path.with_suffix("") / "tool-results" / "big.txt", f"line\ntoken {SECRETS[1]}\n".encode())
     laid(path.with_suffix("") / "tool-results" / "clean.txt", b"nothing")
@@ -33,12 +47,18 @@ def path(config_home: ConfigHome) -> Path:
 def scrubbed(home: ConfigHome, path: Path) -> Path:
     """The child."""
     found = findings.look_everywhere(session_file(str(path)), home.where)
-    return Path(write(child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where).file)
+    return Path(
+        write(child.plan_scrubbed_child(found.session, home.where, found.scanner), home.where).file
+    )
 
 
 def test_the_child_holds_none_and_the_parent_all(config_home: ConfigHome, path: Path) -> None:
     """Not in its records, its title, its large outputs; the parent's files are not touched."""
-    before = {each: (each.read_bytes(), each.stat().st_mtime) for each in path.parent.rglob("*") if each.is_file()}
+    before = {
+        each: (each.read_bytes(), each.stat().st_mtime)
+        for each in path.parent.rglob("*")
+        if each.is_file()
+    }
     made = scrubbed(config_home, path)
     assert {each: (each.read_bytes(), each.stat().st_mtime) for each in before} == before
     assert not [place for place in places_with(config_home) if made.stem in place]
@@ -55,15 +75,22 @@ def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
     session = session_file(write_session(config_home.project(), SESSION, rows))
     sent = read(session).context.tokens
     assert sent > 6_000
-    assert child.plan_scrubbed_child(session, config_home.where, Cleaner()).sizes == Sizes(sent, sent)
+    assert child.plan_scrubbed_child(session, config_home.where, Cleaner()).sizes == Sizes(
+        sent, sent
+    )
 
 
 def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
-    """Every live record in its place, but for what was nothing but thinking with a secret; it names its own outputs."""
+    """Every live record in its place, but for what was nothing but thinking with a secret.
+
+    It names its own outputs.
+    """
     file = scrubbed(config_home, path)
     made, old = scan(str(file)), scan(str(path))
     gone = {"t0", "t9"}
-    assert [node.uuid for node in made.chain] == [node.uuid for node in old.chain if node.uuid not in gone]
+    assert [node.uuid for node in made.chain] == [
+        node.uuid for node in old.chain if node.uuid not in gone
+    ]
     parent = read_parent(made.path)
     assert (parent and parent.session_id, parent and parent.kind) == (SESSION, "scrub")
     assert f"/{file.stem}/tool-results/big.txt" in file.read_text()
@@ -71,21 +98,40 @@ def test_its_chain_is_the_parents(config_home: ConfigHome, path: Path) -> None:
 
 
 def test_copies_of_the_users_files_stay_behind(config_home: ConfigHome) -> None:
-    """What a rewind would put back with a secret in it does not come along; what holds none does."""
+    """What a rewind would put back with a secret in it does not come along.
+
+    What holds none does.
+    """
     planted = plant(config_home)
     history = config_home.config / "file-history" / SESSION
     laid(history / "1b@v1", b"clean")
     tracked = {name: {"backupFileName": name, "version": 1} for name in ("0a@v1", "1b@v1")}
-    snapshot = {"messageId": "u0", "trackedFileBackups": tracked, "timestamp": "2026-01-31T09:30:00.000Z"}
-    row = {"type": "file-history-snapshot", "messageId": "u0", "snapshot": snapshot, "isSnapshotUpdate": False}
+    snapshot = {
+        "messageId": "u0",
+        "trackedFileBackups": tracked,
+        "timestamp": "2026-01-31T09:30:00.000Z",
+    }
+    row = {
+        "type": "file-history-snapshot",
+        "messageId": "u0",
+        "snapshot": snapshot,
+        "isSnapshotUpdate": False,
+    }
     planted.path.write_bytes(session_bytes([*records(), row]))
     found = findings.look_everywhere(session_file(str(planted.path)), config_home.where)
-    made = write(child.plan_scrubbed_child(found.session, config_home.where, found.scanner), config_home.where)
-    assert [path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()] == ["1b@v1"]
+    made = write(
+        child.plan_scrubbed_child(found.session, config_home.where, found.scanner),
+        config_home.where,
+    )
+    assert [
+        path.name for path in (config_home.config / "file-history" / made.session_id).iterdir()
+    ] == ["1b@v1"]
     assert any("did not come along" in warning for warning in made.warnings)
 
 
-def test_a_secret_that_stays_keeps_the_child_from_being_born(config_home: ConfigHome, path: Path) -> None:
+def test_a_secret_that_stays_keeps_the_child_from_being_born(
+    config_home: ConfigHome, path: Path
+) -> None:
     """What is read back is looked at once more; nothing of a child that failed is left."""
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
     decided = child.plan_scrubbed_child(found.session, config_home.where, found.scanner)
@@ -98,6 +144,8 @@ def test_a_secret_that_stays_keeps_the_child_from_being_born(config_home: Config
 
 def test_nothing_was_said(config_home: ConfigHome) -> None:
     """A session of titles alone has no child."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])]))
+    path = laid(
+        config_home.project() / f"{SESSION}.jsonl", session_bytes([custom_title(SECRETS[0])])
+    )
     with pytest.raises(NothingToFork):
         child.plan_scrubbed_child(session_file(str(path)), config_home.where, Cleaner())

@@ -91,9 +91,15 @@ def test_letters_that_are_escaped() -> None:
 
 def test_only_the_strings_that_hold_one_change() -> None:
     """Numbers, spaces and other strings stay byte for byte."""
-    raw = b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "' + ONE.encode() + b'"}\r\n'
+    raw = (
+        b'{"type" : "x", "big": 123456789012345678901234567890, "o": "\\u00e9", "t": "'
+        + ONE.encode()
+        + b'"}\r\n'
+    )
     for cleaner in (Cleaner(), KNOWN):
-        assert cleaner.clean_record(raw).raw == raw.replace(ONE.encode(), b"[secret removed: github-pat]")
+        assert cleaner.clean_record(raw).raw == raw.replace(
+            ONE.encode(), b"[secret removed: github-pat]"
+        )
 
 
 def test_an_image_and_ids_are_left_and_told() -> None:
@@ -124,7 +130,10 @@ def test_kinds_that_were_not_asked_for_stay() -> None:
 
 def test_secrets_over_several_lines_of_a_text() -> None:
     """A private key in a tool's output goes from its first line to its last."""
-    body = "\n".join(base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode() for n in range(6))
+    body = "\n".join(
+        base64.b64encode(bytes((n * 7 + m * 13) % 251 for m in range(48))).decode()
+        for n in range(6)
+    )
     key = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----"
     cleaned = Cleaner().clean_text(f"before\n{key}\nafter\n".encode())
     assert cleaned.raw.startswith(b"before\n[secret removed: ")
@@ -145,7 +154,8 @@ def test_what_could_be_any_word_is_not_looked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (LONGEST_NAMED + 1)]
+    "given",
+    [b"", b"\n \n", b"short", b"long enough\nshort", b"\xff" * 9, b"x" * (LONGEST_NAMED + 1)],
 )
 def test_what_was_given_is_refused_without_being_told(given: bytes) -> None:
     """A secret that would be found everywhere, or is none."""
@@ -161,12 +171,18 @@ def test_a_secret_goes_with_the_rest_of_its_word() -> None:
     (found,) = Cleaner().clean_record(raw).found
     known = Cleaner(literals=Literals(dict.fromkeys(found.values, found.kind)), scanning=False)
     assert key.startswith(found.values[0])
-    assert known.clean_record(f"see {key}, then".encode()).raw == b"see [secret removed: anthropic-api-key], then"
     assert (
-        known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw == b"see [secret removed: anthropic-api-key] then"
+        known.clean_record(f"see {key}, then".encode()).raw
+        == b"see [secret removed: anthropic-api-key], then"
+    )
+    assert (
+        known.clean_record(f"see {key[:50]}XY_1 then".encode()).raw
+        == b"see [secret removed: anthropic-api-key] then"
     )
     given = Cleaner(literals=Literals({"hunter": NAMED}), scanning=False)
-    assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", "what was given is meant as it is"
+    assert given.clean_record(b"the hunters").raw == b"the [secret removed: named]s", (
+        "what was given is meant as it is"
+    )
 
 
 @given(st.text(min_size=6, max_size=60).filter(lambda text: text.strip() and "\0" not in text))
@@ -189,12 +205,19 @@ def test_any_bytes_stay_but_for_the_secret(rest: bytes, value: str) -> None:
 
 
 def test_short_secrets_count_as_whole_tokens() -> None:
-    """A password goes where nothing goes on around it, behind an escape, too; words and our own marks stay."""
-    assert [is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")] == [
+    """A password goes where nothing goes on around it, behind an escape, too.
+
+    Words and our own marks stay.
+    """
+    assert [
+        is_token(value) for value in ("q7!Zk2pWx", "hunter2", "secret", "my-app", "a b 2 c", "a1b2")
+    ] == [
         *(True, True),
         *(False, False, False, False),
     ]
-    cleaner = Cleaner(literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False)
+    cleaner = Cleaner(
+        literals=Literals({}, {"q7!Zk2pWx": "password", "hunter2": "password"}), scanning=False
+    )
     cleaned = cleaner.clean_record(b'{"t":"use\\nq7!Zk2pWx now, hunter2.","o":"hunter22 xhunter2"}')
     told = b"[secret removed: password]"
     assert cleaned.raw == b'{"t":"use\\n%s now, %s.","o":"hunter22 xhunter2"}' % (told, told)
@@ -207,12 +230,16 @@ def test_each_line_of_a_key_tells() -> None:
     """What stands alone of a secret of several lines is known; what frames it is not."""
     body = [f"{'MIIEowIBAAKCAQEAzZ3kQ9mW7x'}{n}" for n in range(3)]
     for between in ("\n", "\\n", "\\\\n"):
-        key = between.join(["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"])
+        key = between.join(
+            ["-----BEGIN RSA PRIVATE KEY-----", *body, "-----END RSA PRIVATE KEY-----"]
+        )
         assert list(encoded_lines_of(key)) == body
     assert list(encoded_lines_of(body[0])) == []
 
 
-@pytest.mark.parametrize("text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode())
+@pytest.mark.parametrize(
+    "text", list(hostile(4_000)), ids=lambda text: text[:16].encode("unicode_escape").decode()
+)
 def test_no_text_takes_more_than_its_share(text: str) -> None:
     """Twice that of a redaction."""
     dirty = in_line(f"password: Hx7kQ2mZp9Lr4Tw8 {text}")
@@ -251,7 +278,9 @@ WAYS: dict[str, Callable[[str], object]] = {
         json.dumps({"message": {"content": PASSWORD + text}}).encode()
     ),
     "torn line": lambda text: Cleaner().clean_record(f'{{"content":"{PASSWORD}{text}}}'.encode()),
-    "key": lambda text: Cleaner().clean_record(json.dumps({PASSWORD + text: [PASSWORD] * 9}).encode()),
+    "key": lambda text: Cleaner().clean_record(
+        json.dumps({PASSWORD + text: [PASSWORD] * 9}).encode()
+    ),
 }
 
 
@@ -270,7 +299,9 @@ def test_repeated_text_elsewhere(repeated: str, way: str) -> None:
 
 def test_many_known_secrets() -> None:
     """As many secrets as lines: a place is not compared with all of them."""
-    secrets = {f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)}
+    secrets = {
+        f"{number * 7919 % 100_003:05d}-Hx7kQ2mZp9": "password" for number in range(SIZE // 50)
+    }
     cleaner = Cleaner(literals=Literals(secrets), scanning=False)
     text = "\n".join(f"it is {secret} today" for secret in secrets)
     assert len(cleaner.clean_text(text.encode()).found) == len(secrets)

@@ -42,7 +42,9 @@ def path(config_home: ConfigHome) -> Path:
 
 def scrub(path: Path, environ: Mapping[str, str]) -> list[Holding]:
     """Scrub a session in place."""
-    return purge_secrets(findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ))
+    return purge_secrets(
+        findings.look_everywhere(session_file(str(path)), Where(environ)), Where(environ)
+    )
 
 
 def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> None:
@@ -59,7 +61,9 @@ def beforehand(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> N
     monkeypatch.setattr(replacing, "replace_scrubbed", late)
 
 
-def test_a_child_that_is_born_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_that_is_born_meanwhile(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """It is scrubbed, too, and so is what the vault got of its parent when it was born."""
     environ = config_home.environ
     born: list[str] = []
@@ -77,7 +81,9 @@ def test_what_the_parent_told_is_known_of_a_child_that_does_not(
 ) -> None:
     """A child may hold a password without the word before it, by which the parent told that it is one."""
     child = path.with_name(f"{session_id(5)}.jsonl")
-    said = [user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
+    said = [
+        user(f"is it {PASSWORD}?", uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})
+    ]
     beforehand(monkeypatch, lambda: laid(child, session_bytes(said)))
     scrub(path, config_home.environ)
     assert b"is it [secret removed: password]?" in child.read_bytes()
@@ -98,10 +104,14 @@ def test_a_child_that_is_not_born_yet_is_refused(
     assert not [other for other in path.parent.iterdir() if other != path]
 
 
-def test_a_session_that_is_kept_meanwhile(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_is_kept_meanwhile(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
     environ, commit, linked = config_home.where, noting.commit, threading.Event()
-    keeper = threading.Thread(target=lambda: archive_session.archive_session(session_file(str(path)), environ))
+    keeper = threading.Thread(
+        target=lambda: archive_session.archive_session(session_file(str(path)), environ)
+    )
 
     def slow(kept: Any, where: Where) -> Any:
         if threading.current_thread() is keeper:
@@ -134,9 +144,13 @@ def test_a_session_that_somebody_keeps_for_long(
     assert "Another command" in left.why
 
 
-def test_it_ends_where_others_do_not(config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_ends_where_others_do_not(
+    config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After some rounds what comes anew is told, not taken out."""
-    said = session_bytes([user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})])
+    said = session_bytes(
+        [user(SECRETS[0], uuid="c", forkedFrom={"sessionId": SESSION, "messageUuid": "u"})]
+    )
     looks = [0]
     look = findings.look_again
 

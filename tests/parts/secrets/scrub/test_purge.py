@@ -30,7 +30,15 @@ from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
-from tests.builders import SESSION, ConfigHome, assistant, session_bytes, session_id, user, write_session
+from tests.builders import (
+    SESSION,
+    ConfigHome,
+    assistant,
+    session_bytes,
+    session_id,
+    user,
+    write_session,
+)
 from tests.crashes import crashes
 from tests.parts.secrets.scrub.planting import OTHER, SECRETS, Planted, laid, places_with, plant
 from tests.redaction.test_neighbours import (
@@ -64,19 +72,25 @@ def scrub(
     home: ConfigHome, path: Path, wanted: ScrubReach = ALL, values: Mapping[str, str] | None = None
 ) -> list[Holding]:
     """Scrub a session in place."""
-    found = findings.look_everywhere(session_file(str(path)), home.where, wanted=wanted, named=values)
+    found = findings.look_everywhere(
+        session_file(str(path)), home.where, wanted=wanted, named=values
+    )
     return purge_secrets(found, home.where)
 
 
 def test_nothing_is_left_anywhere(planted: Planted) -> None:
-    """Not in any file of the home, packed or not, but where the client is told to use it; nor in what is said of it.
+    """Not in any file of the home, packed or not, but where the client is told to use it.
+
+    Nor in what is said of it.
 
     A purge of the trash that was killed left a note without digests: it is weighed anew.
     """
     home, before = planted.home, places_with(planted.home)
     assert len(before) > 30
     (entry,) = trash.all_deleted(home.where)
-    commit.commit(entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where)
+    commit.commit(
+        entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where
+    )
     rows = scrub(home, planted.path)
     (entry,) = trash.all_deleted(home.where)
     assert all(part.sha256 for part in entry.parts)
@@ -84,18 +98,35 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     index = [row.place for row in rows if "/resume-hooks/index" in row.place.path]
     assert [(place.kind, Path(place.path).name) for place in index] == [("index", "index.db")]
     assert list(places_with(home)) == [".claude/settings.json"]
-    assert [row.place.path for row in rows if row.state == OUTSIDE] == [str(home.config / "settings.json")]
+    assert [row.place.path for row in rows if row.state == OUTSIDE] == [
+        str(home.config / "settings.json")
+    ]
     assert not [row for row in rows if row.state == LEFT]
     assert {row.place.kind for row in rows if row.state == REMOVED} == {
-        *("transcript", "sub-agent", "sidecar", "copy", "backup", "trash", "vault", "note", "index"),
+        *(
+            "transcript",
+            "sub-agent",
+            "sidecar",
+            "copy",
+            "backup",
+            "trash",
+            "vault",
+            "note",
+            "index",
+        ),
         *("file backup", "client"),
         *(["document"] if seam.is_there("documents") else []),
     }
-    assert not findings.look_everywhere(session_file(str(planted.path)), home.where, wanted=ALL).places_to_change
+    assert not findings.look_everywhere(
+        session_file(str(planted.path)), home.where, wanted=ALL
+    ).places_to_change
 
 
 def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
-    """A link to what is rewritten goes, what the client lost is rewritten; the next look holds the new files."""
+    """A link to what is rewritten goes, what the client lost is rewritten.
+
+    The next look holds the new files.
+    """
     home, top = planted.home, Path(held_links.folder(planted.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
     assert f"{lost.relative_to(home.root)}" in places_with(home)
@@ -105,13 +136,18 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     held.look(home.where, lambda: False)
     assert (top / home.project().name / planted.path.name).samefile(planted.path)
     assert told_in(home) == {".claude/settings.json"}
-    assert [path for path in top.rglob("*") if path.is_file() and SECRETS[0] in path.read_text()] == []
+    assert [
+        path for path in top.rglob("*") if path.is_file() and SECRETS[0] in path.read_text()
+    ] == []
 
 
 def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
-    """Every line in its place, with its ids and links; times and modes as before; no temporary file.
+    """Every line in its place, with its ids and links; times and modes as before.
 
-    The vault verifies, the trash gives its session back without a warning, an untrim finds what is left.
+    No temporary file.
+
+    The vault verifies, the trash gives its session back without a warning, an untrim finds what is
+    left.
     """
     home, paths = planted.home, [planted.path, *planted.children]
     before = [scan(str(path)) for path in paths]
@@ -120,9 +156,15 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     scrub(home, planted.path)
     for old, path in zip(before, paths, strict=True):
         new = scan(str(path))
-        assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [(n.number, n.uuid, n.parent) for n in old.nodes]
+        assert [(n.number, n.uuid, n.parent) for n in new.nodes] == [
+            (n.number, n.uuid, n.parent) for n in old.nodes
+        ]
         assert [n.uuid for n in new.chain] == [n.uuid for n in old.chain]
-        assert (new.line_count, new.bad_lines, new.torn) == (old.line_count, old.bad_lines, old.torn)
+        assert (new.line_count, new.bad_lines, new.torn) == (
+            old.line_count,
+            old.bad_lines,
+            old.torn,
+        )
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [path.stat().st_mtime for path in paths] == times
     after = planted.path.read_bytes().split(b"\n")
@@ -139,11 +181,16 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     back = restore.write(restore.plan(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
     plan = untrim.plan(read_trimmed(session_file(str(planted.children[0]))), home.where)
-    assert [missing.record for missing in plan.missing] == [3], "the thinking that told a secret is gone for good"
+    assert [missing.record for missing in plan.missing] == [3], (
+        "the thinking that told a secret is gone for good"
+    )
 
 
 def test_only_what_was_asked_for(planted: Planted) -> None:
-    """Without more words the family, its copies and the index; the rest is listed with what asks for it."""
+    """Without more words the family, its copies and the index.
+
+    The rest is listed with what asks for it.
+    """
     home = planted.home
     rows = scrub(home, planted.path, ScrubReach())
     left = told_in(home)
@@ -153,7 +200,11 @@ def test_only_what_was_asked_for(planted: Planted) -> None:
         f".claude/file-history/{SESSION}/0a@v1",
         *(["docs/2026-01-31-token-11111111.md"] if seam.is_there("documents") else []),
     }
-    outside = {str(Path(row.place.path).relative_to(home.root)): row.why for row in rows if row.state == OUTSIDE}
+    outside = {
+        str(Path(row.place.path).relative_to(home.root)): row.why
+        for row in rows
+        if row.state == OUTSIDE
+    }
     assert set(outside) == left
     assert "--everywhere" in outside[other]
     assert "--backups" in outside[f".claude/file-history/{SESSION}/0a@v1"]
@@ -173,14 +224,21 @@ def test_a_live_child_is_left_and_told(planted: Planted) -> None:
     """Its transcript stays, all else is done, and the row says which command is left to run."""
     live = planted.children[1]
     with live.open("ab") as stream:
-        stream.write(session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())]))
+        stream.write(
+            session_bytes([user("go on", uuid="live", parent=None, timestamp=clock.now())])
+        )
     rows = scrub(planted.home, planted.path)
     (left,) = [row for row in rows if row.state == LEFT]
     assert (left.place.path, f"scrub {live.stem}" in left.why) == (str(live), True)
-    assert told_in(planted.home) == {str(live.relative_to(planted.home.root)), ".claude/settings.json"}
+    assert told_in(planted.home) == {
+        str(live.relative_to(planted.home.root)),
+        ".claude/settings.json",
+    }
 
 
-def test_what_fails_is_told_and_the_rest_is_done(planted: Planted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_fails_is_told_and_the_rest_is_done(
+    planted: Planted, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that can't be replaced costs no other; run again, the rest goes, too."""
     broken, replace = str(planted.children[1]), os.replace
 
@@ -204,7 +262,12 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
     phrase = 'corr"ect/horse <bätt> & staple'
     path = laid(
         config_home.project() / f"{SESSION}.jsonl",
-        session_bytes([user(f"it is {phrase}", uuid="u"), assistant(f"I noted {phrase}.", uuid="a", parent="u", ts=1)]),
+        session_bytes(
+            [
+                user(f"it is {phrase}", uuid="u"),
+                assistant(f"I noted {phrase}.", uuid="a", parent="u", ts=1),
+            ]
+        ),
     )
     assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
     scrub(config_home, path, values=parse_named_secrets(phrase.encode()))
@@ -214,7 +277,9 @@ def test_a_named_secret_goes_in_all_its_forms(config_home: ConfigHome) -> None:
 
 def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None:
     """A link among a session's files leads to what is somebody else's."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    path = laid(
+        config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
+    )
     strange = laid(config_home.root / "strange.txt", SECRETS[0].encode())
     folder = path.with_suffix("") / "tool-results"
     folder.mkdir(parents=True)
@@ -227,12 +292,16 @@ def test_links_are_neither_followed_nor_changed(config_home: ConfigHome) -> None
 
 def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) -> None:
     """Its archived copy is rewritten, and a child of it holds no secret."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    path = laid(
+        config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
+    )
     archive_session.archive_session(session_file(str(path)), config_home.where)
     path.unlink()
     kept = locate.resolve(SESSION, "/", config_home.where)
     found = findings.look_everywhere(kept, config_home.where)
-    made = write(child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where)
+    made = write(
+        child.plan_scrubbed_child(kept, config_home.where, found.scanner), config_home.where
+    )
     assert SECRETS[0].encode() not in Path(made.file).read_bytes()
     assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
@@ -273,7 +342,9 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
     found = findings.look_everywhere(session_file(str(path)), config_home.where)
     assert not found.short
     assert not [row for row in purge_secrets(found, config_home.where) if row.state == LEFT]
-    assert not any(part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body)))
+    assert not any(
+        part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body))
+    )
 
 
 @pytest.fixture(scope="module")
@@ -307,7 +378,10 @@ def states(home: ConfigHome) -> dict[str, bytes]:
 
 
 def test_killed_at_every_step(config_home: ConfigHome) -> None:
-    """No transcript is anything but whole; the next run leaves no secret, no copy and no temporary file."""
+    """No transcript is anything but whole.
+
+    The next run leaves no secret, no copy and no temporary file.
+    """
     plant(config_home)
     model = config_home.root.with_name("model")
     config_home.root.rename(model)
@@ -323,11 +397,19 @@ def test_killed_at_every_step(config_home: ConfigHome) -> None:
     after, tries = states(config_home), 0
     for _ in crashes(prepare, every=1 if os.environ.get("RUN_ALL") == "1" else SAMPLE):
         there = states(config_home)
-        whole = {path: (before.get(path), after.get(path)) for path in there if ".resume-hooks-" not in path}
+        whole = {
+            path: (before.get(path), after.get(path))
+            for path in there
+            if ".resume-hooks-" not in path
+        }
         assert [path for path, both in whole.items() if there[path] not in both] == []
         assert scrubbed(config_home) == []
-        assert [path for path in places_with(config_home) if not path.endswith("settings.json")] == []
-        assert states(config_home) == after, "a run that ends another one's work comes to the same files"
+        assert [
+            path for path in places_with(config_home) if not path.endswith("settings.json")
+        ] == []
+        assert states(config_home) == after, (
+            "a run that ends another one's work comes to the same files"
+        )
         tries += 1
     assert tries > 4
 
@@ -339,7 +421,9 @@ NOTES = (b"{", json.dumps({"version": 99}).encode())
 @pytest.fixture
 def path(config_home: ConfigHome) -> Path:
     """A session with a secret, and a kept one, gone from its project, of which nothing else is known."""
-    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")]))
+    path = laid(
+        config_home.project() / f"{SESSION}.jsonl", session_bytes([user(SECRETS[0], uuid="u")])
+    )
     other = laid(path.with_name(f"{KEPT}.jsonl"), session_bytes([user(SECRETS[0], uuid="o")]))
     archive_session.archive_session(session_file(str(other)), config_home.where)
     other.unlink()
@@ -367,7 +451,11 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
     folder = folder_of(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
-    assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == ("vault", folder, True)
+    assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == (
+        "vault",
+        folder,
+        True,
+    )
     assert any(folder in said for said in audit_sessions(config_home.where, sessions=None).unread)
     assert audit_sessions(config_home.where, sessions={SESSION}).unread == []
 
@@ -379,17 +467,23 @@ def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     os.symlink(config_home.root / "elsewhere", home)
     (left,) = scrubbed_alone(config_home, path)
     assert (left.place.path, "symbolic link" in left.why) == (home, True)
-    assert any(home in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread)
+    assert any(
+        home in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread
+    )
 
 
 def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
     """The deleted session's files are seen, but none can be changed so that they are restored."""
-    gone = laid(path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")]))
+    gone = laid(
+        path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")])
+    )
     delete.write(delete.plan(session_file(str(gone)), config_home.where), config_home.where)
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrubbed_alone(config_home, path)
-    assert {(row.place.kind, "manifest can't be read" in row.why) for row in left} == {("trash", True)}
+    assert {(row.place.kind, "manifest can't be read" in row.why) for row in left} == {
+        ("trash", True)
+    }
     assert note.parent.name in left[0].place.path
 
 
@@ -402,7 +496,9 @@ def test_a_folder_that_can_not_be_listed(
     laid(Path(closed) / "a.txt", SECRETS[0].encode())
     refuse(monkeypatch, closed)
     assert [row.place.path for row in scrubbed_alone(config_home, path)] == [closed]
-    assert any(closed in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread)
+    assert any(
+        closed in said for said in audit_sessions(config_home.where, sessions={SESSION}).unread
+    )
 
 
 def test_a_linked_project_folder(config_home: ConfigHome, path: Path) -> None:
@@ -438,7 +534,10 @@ def refuse(monkeypatch: pytest.MonkeyPatch, closed: str) -> None:
 
 
 def test_what_the_name_of_a_folder_holds_stays_and_is_told(config_home: ConfigHome) -> None:
-    """The client finds a session by its folder, so nothing changes it; the answer never says that all is gone."""
+    """The client finds a session by its folder, so nothing changes it.
+
+    The answer never says that all is gone.
+    """
     secret = SECRETS[0]
     rows = [{**user(f"use {secret}", uuid="u0", parent=None), "cwd": f"/x/{secret}"}]
     path = Path(write_session(config_home.project(), SESSION, rows))

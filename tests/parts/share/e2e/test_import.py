@@ -49,7 +49,9 @@ def imported(content: bytes, home: ClientHome) -> str:
 
 
 @pytest.mark.parametrize("name", one_in(2, SAMPLE))
-def test_it_sends_what_was_said(name: str, every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_it_sends_what_was_said(
+    name: str, every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Prompts, answers, calls and results, in their order; first that nobody verified them."""
     source = corpus() / name
     session_id = imported(source.read_bytes(), home)
@@ -61,7 +63,10 @@ def test_it_sends_what_was_said(name: str, every_client: ClientVersion, home: Cl
 
 
 def test_a_strangers_wishes(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """Neither mode, model, rights, system prompt, plan nor worktree of a hostile transcript; its talk is what it is."""
+    """Neither mode, model, rights, system prompt, plan nor worktree of a hostile transcript.
+
+    Its talk is what it is.
+    """
     session_id = imported(session_bytes(strangers.hostile()), home)
     done = run_print(every_client, home, api, "go on now", resume=session_id)
     assert done.returncode == 0, done.stderr
@@ -90,7 +95,9 @@ def test_the_picker_shows_it(every_client: ClientVersion, home: ClientHome, api:
         tui.wait_for("Mock reply 1")
 
 
-def test_a_copy_without_its_source(client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path) -> None:
+def test_a_copy_without_its_source(
+    client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
+) -> None:
     """A file that was imported is not needed any more."""
     path = tmp_path / "x.jsonl"
     shutil.copyfile(corpus() / SAMPLE[0], path)
@@ -101,10 +108,16 @@ def test_a_copy_without_its_source(client: ClientVersion, home: ClientHome, api:
 
 def homeless(words: str, home: ClientHome) -> str:
     """A text without anybody's home, in paths and in the names of project folders."""
-    return re.sub(rf"{re.escape(str(home.root))}|/home/user|~", "H", re.sub(r"-(?:~|home-user[\w-]*)", "-H", words))
+    return re.sub(
+        rf"{re.escape(str(home.root))}|/home/user|~",
+        "H",
+        re.sub(r"-(?:~|home-user[\w-]*)", "-H", words),
+    )
 
 
-def test_a_shared_page(client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi) -> None:
+def test_a_shared_page(
+    client: ClientVersion, home: ClientHome, elsewhere: ClientHome, api: MockApi
+) -> None:
     """One file, written by ``share`` and imported on the other machine, where the client says what was said here."""
     root = home.install_session(corpus() / SAMPLE[0], str(uuid.uuid4()), set_cwd=True)
     page = elsewhere.root / "talk.html"
@@ -115,11 +128,15 @@ def test_a_shared_page(client: ClientVersion, home: ClientHome, elsewhere: Clien
     request = sent(client, elsewhere, api, made["session_id"])
     assert spoken(request).count(INTRODUCTION) == 1
     assert str(home.root) not in json.dumps(request)
-    assert [homeless(words, home) for _, words in said(request)] == [homeless(words, home) for _, words in before]
+    assert [homeless(words, home) for _, words in said(request)] == [
+        homeless(words, home) for _, words in before
+    ]
 
 
 def ours(home: ClientHome, *words: str) -> bytes:
     """What the command line prints in a home."""
     command = [sys.executable, "-m", "resume_hooks", *words]
     environ = environ_of(home) | {"PYTHONPATH": str(REPO / "src"), "PATH": os.defpath}
-    return subprocess.run(command, env=environ, cwd=home.cwd, check=True, capture_output=True).stdout
+    return subprocess.run(
+        command, env=environ, cwd=home.cwd, check=True, capture_output=True
+    ).stdout

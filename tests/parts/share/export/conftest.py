@@ -41,15 +41,25 @@ def png() -> str:
     rows = b"".join(b"\0" + b"\xff\x20\x20" * 8 for _ in range(8))
 
     def chunk(kind: bytes, body: bytes) -> bytes:
-        return len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+        return (
+            len(body).to_bytes(4, "big") + kind + body + zlib.crc32(kind + body).to_bytes(4, "big")
+        )
 
     header = (8).to_bytes(4, "big") * 2 + b"\x08\x02\0\0\0"
-    raw = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+    raw = (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(rows))
+        + chunk(b"IEND", b"")
+    )
     return base64.b64encode(raw).decode()
 
 
 PNG = png()
-IMAGE: Record = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+IMAGE: Record = {
+    "type": "image",
+    "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+}
 
 ANSWER = """The pool closes **before** the upload ends:
 
@@ -69,15 +79,27 @@ def linked(records: list[Record]) -> list[Record]:
     """Records one behind the other, a second apart."""
     rows = []
     for place, record in enumerate(records):
-        ids = {"uuid": session_id(0x1000 + place), "parentUuid": session_id(0x0FFF + place) if place else None}
-        rows.append({**record, **ids, "message": {**record.get("message", {}), "id": f"msg_{place}"}})
+        ids = {
+            "uuid": session_id(0x1000 + place),
+            "parentUuid": session_id(0x0FFF + place) if place else None,
+        }
+        rows.append(
+            {**record, **ids, "message": {**record.get("message", {}), "id": f"msg_{place}"}}
+        )
     return rows
 
 
 def talk() -> list[Record]:
     """A session of every kind of part: three turns, one of which was compacted away."""
-    todos = [{"content": "find it", "status": "completed"}, {"content": "fix it", "status": "in_progress"}]
-    edit = {"file_path": "/home/user/proj/pool.py", "old_string": "a\nwait=False", "new_string": "a\nwait=True"}
+    todos = [
+        {"content": "find it", "status": "completed"},
+        {"content": "fix it", "status": "in_progress"},
+    ]
+    edit = {
+        "file_path": "/home/user/proj/pool.py",
+        "old_string": "a\nwait=False",
+        "new_string": "a\nwait=True",
+    }
     task = {"description": "look", "prompt": "Look at **it**", "subagent_type": "Explore"}
     rows = linked(
         [
@@ -113,9 +135,13 @@ def write_talk(home: ConfigHome, records: list[Record] | None = None) -> Path:
     path = Path(write_session(home.project(), SESSION, records or talk()))
     agent = path.with_suffix("") / "subagents" / "agent-a1.jsonl"
     agent.parent.mkdir(parents=True)
-    own = linked([user("Look at it", uuid=""), assistant("The sub-agent found a needle.", uuid="", ts=1)])
+    own = linked(
+        [user("Look at it", uuid=""), assistant("The sub-agent found a needle.", uuid="", ts=1)]
+    )
     agent.write_bytes(b"")
-    write_session(agent.parent, "agent-a1", [{**row, "isSidechain": True, "agentId": "a1"} for row in own])
+    write_session(
+        agent.parent, "agent-a1", [{**row, "isSidechain": True, "agentId": "a1"} for row in own]
+    )
     agent.with_suffix("").with_suffix(".meta.json").write_text('{"agentType":"Explore"}')
     return path
 
@@ -126,9 +152,18 @@ def session(config_home: ConfigHome) -> Path:
     return write_talk(config_home)
 
 
-def document(path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object) -> Document:
+def document(
+    path: str | os.PathLike[str], home: ConfigHome, form: str = HTML, **choice: object
+) -> Document:
     """A document of one session."""
-    fields = {"form": form, "redact": True, "thoughts": True, "what": WHOLE, "limit": 100_000, **choice}
+    fields = {
+        "form": form,
+        "redact": True,
+        "thoughts": True,
+        "what": WHOLE,
+        "limit": 100_000,
+        **choice,
+    }
     return Document([session_file(str(path))], DocumentOptions(**fields), home.where)  # type: ignore[arg-type]
 
 

@@ -45,12 +45,18 @@ Open = Callable[..., Opened]
 @pytest.fixture(scope="module")
 def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A headless browser, the system's own."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    path = (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
     need("Chromium", path, "apt-get install chromium")
     home = str(tmp_path_factory.mktemp("browser"))
     environ: dict[str, str | float | bool] = {**os.environ, "HOME": home}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"], env=environ)
+        browser = playwright.chromium.launch(
+            executable_path=path, args=["--no-sandbox"], env=environ
+        )
         yield browser
         browser.close()
 
@@ -64,7 +70,8 @@ def opened(chromium: Browser, exported: Exported, tmp_path: Path) -> Iterator[Op
         path = tmp_path / "page.html"
         own = file if str(file).endswith(".html") else None
         path.write_text(Path(own).read_text() if own else exported(file), encoding="utf-8")
-        made = chromium.new_context(offline=True, **{"viewport": {"width": 1200, "height": 800}, **context})  # type: ignore[arg-type]
+        settings = {"viewport": {"width": 1200, "height": 800}, **context}
+        made = chromium.new_context(offline=True, **settings)  # type: ignore[arg-type]
         made.set_default_timeout(10_000)
         contexts.append(made)
         page, troubles = made.new_page(), list[str]()
@@ -100,7 +107,8 @@ def many_turns(config_home: ConfigHome, session: Path) -> Path:
     rows = talk()
     first = len(rows) - 1
     later = [
-        {**rows[17 + place % 3], "uuid": f"later-{place}", "parentUuid": f"later-{place - 1}"} for place in range(30)
+        {**rows[17 + place % 3], "uuid": f"later-{place}", "parentUuid": f"later-{place - 1}"}
+        for place in range(30)
     ]
     later[0]["parentUuid"] = rows[-2]["uuid"]
     return Path(write_session(config_home.project(), SESSION, [*rows[:first], *later, rows[first]]))
@@ -124,7 +132,10 @@ def test_turns_fold_and_unfold(opened: Open, many_turns: Path) -> None:
 
 
 def test_search(opened: Open, many_turns: Path) -> None:
-    """It counts, opens what is folded around a hit, marks it, and walks on and back; colours of code don't stop it."""
+    """It counts, opens what is folded around a hit, marks it, and walks on and back.
+
+    Colours of code don't stop it.
+    """
     page, troubles = opened(many_turns)
     page.keyboard.press("/")
     page.keyboard.type("NEEDLE")
@@ -179,8 +190,12 @@ def test_links_to_turns(opened: Open, many_turns: Path) -> None:
 @pytest.mark.parametrize("width", [320, 390, 768])
 def test_a_phone(opened: Open, session: Path, width: int) -> None:
     """Nothing makes the page wider than the screen, folded or not; long code scrolls in its box."""
-    page, troubles = opened(session, viewport={"width": width, "height": 800}, is_mobile=True, has_touch=True)
-    page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+    page, troubles = opened(
+        session, viewport={"width": width, "height": 800}, is_mobile=True, has_touch=True
+    )
+    page.evaluate(
+        "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
+    )
     scrolled, seen = page.evaluate(WIDTHS)
     assert scrolled <= seen == width
     assert troubles == []
@@ -214,8 +229,13 @@ def test_without_scripts(opened: Open, many_turns: Path) -> None:
 
 
 @pytest.mark.parametrize("scripts", [True, False])
-def test_a_shared_page(opened: Open, session: Path, config_home: ConfigHome, tmp_path: Path, scripts: bool) -> None:
-    """First what was taken out, then the talk; what it carries is neither shown, nor found, nor run."""
+def test_a_shared_page(
+    opened: Open, session: Path, config_home: ConfigHome, tmp_path: Path, scripts: bool
+) -> None:
+    """First what was taken out, then the talk.
+
+    What it carries is neither shown, nor found, nor run.
+    """
     told = document(session, config_home)
     with pack_bundle(told, config_home.where) as bundle:
         (tmp_path / "shared.html").write_bytes(b"".join(bundle.chunks(told)))
@@ -224,7 +244,10 @@ def test_a_shared_page(opened: Open, session: Path, config_home: ConfigHome, tmp
     assert page.locator("text=Fixed: it waits now.").is_visible()
     assert MARK.split('"')[1] not in page.locator("body").inner_text()
     if scripts:
-        assert page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length") > 1_000
+        assert (
+            page.evaluate("() => document.querySelector('script[data-sha256]').textContent.length")
+            > 1_000
+        )
         page.fill("#words", "H4sI")  # how packed bytes begin in base64
         page.press("#words", "Enter")
         page.wait_for_function("() => document.getElementById('count').textContent === 'none'")
@@ -243,7 +266,9 @@ def test_calls(opened: Open, session: Path) -> None:
     assert page.locator("text=The sub-agent found a needle.").is_visible()
     page.locator(".prose .code").first.hover()
     page.locator(".prose .code .copy").first.click()
-    page.wait_for_function("() => document.querySelector('.prose .code .copy').dataset.says !== 'Copy'")
+    page.wait_for_function(
+        "() => document.querySelector('.prose .code .copy').dataset.says !== 'Copy'"
+    )
     assert troubles == []
 
 
@@ -251,13 +276,19 @@ def test_only_what_is_named_by_its_digest_runs(opened: Open, session: Path) -> N
     """Were markup ever to slip in, the policy would stop it."""
     page, _ = opened(session)
     slipped = (
-        f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p style='color:red'>x"
+        f"<img src=x onerror='{RUN}'><iframe srcdoc='<script>parent.{RUN}</script>'></iframe><p "
+        "style='color:red'>x"
     )
     page.evaluate("(slipped) => document.body.insertAdjacentHTML('beforeend', slipped)", slipped)
-    page.evaluate(f"() => {{ const s = document.createElement('script'); s.text = '{RUN}'; document.body.append(s) }}")
+    page.evaluate(
+        f"() => {{ const s = document.createElement('script'); s.text = '{RUN}'; document.body.append(s) }}"
+    )
     page.wait_for_timeout(200)
     assert page.evaluate("() => window.pwned") is None
-    assert page.evaluate("() => getComputedStyle(document.body.lastElementChild).color") != "rgb(255, 0, 0)"
+    assert (
+        page.evaluate("() => getComputedStyle(document.body.lastElementChild).color")
+        != "rgb(255, 0, 0)"
+    )
 
 
 @pytest.mark.parametrize("group", range(6))
@@ -265,7 +296,9 @@ def test_a_hostile_transcript_is_text(opened: Open, config_home: ConfigHome, gro
     """Whatever stands in whatever field, nothing runs, loads or leaves, and the page is made of our elements."""
     path = write_session(config_home.project(), SESSION, hostile(*VECTORS[group::6]))
     page, troubles = opened(path)
-    page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+    page.evaluate(
+        "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
+    )
     page.mouse.move(600, 400)
     page.wait_for_timeout(300)
     found = page.evaluate(INSPECT)
@@ -273,7 +306,11 @@ def test_a_hostile_transcript_is_text(opened: Open, config_home: ConfigHome, gro
     assert found["pwned"] is None
     assert set(found["elements"]) <= ELEMENTS
     assert found["handlers"] == []
-    assert not [one for one in found["links"] if not one.startswith(("#", "data:image/png;base64,", "https://"))]
+    assert not [
+        one
+        for one in found["links"]
+        if not one.startswith(("#", "data:image/png;base64,", "https://"))
+    ]
     assert page.locator("footer").is_visible()  # nothing swallowed the rest
 
 
@@ -283,7 +320,9 @@ def test_real_sessions(opened: Open) -> None:
     need("the transcript corpus", files, "set RESUME_HOOKS_CORPUS")
     for file in files[:: max(1, len(files) // 5)]:
         page, troubles = opened(file, viewport={"width": 390, "height": 800}, is_mobile=True)
-        page.evaluate("() => { for (const one of document.querySelectorAll('details')) one.open = true }")
+        page.evaluate(
+            "() => { for (const one of document.querySelectorAll('details')) one.open = true }"
+        )
         scrolled, seen = page.evaluate(WIDTHS)
         assert scrolled <= seen, file
         page.fill("#words", "the")

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from resume_hooks.parts.share.export import MARKDOWN
-from resume_hooks.parts.share.export.as_markdown import as_markdown, escape_markdown, fence_text, tame_markdown
+from resume_hooks.parts.share.export.as_markdown import (
+    as_markdown,
+    escape_markdown,
+    fence_text,
+    tame_markdown,
+)
 from resume_hooks.parts.share.export.parts import USER, TextPart
 from tests.builders import (
     SESSION,
@@ -80,8 +85,18 @@ def test_secrets_go_from_every_field(config_home: ConfigHome, exported: Exported
     """Titles, prompts, inputs, answers, thoughts, and what they are called by."""
     records = [
         user(f"Use {GITHUB}", uuid="u0"),
-        assistant([{"type": "thinking", "thinking": f"hm {GITHUB}", "signature": "s"}], uuid="a1", parent="u0", ts=1),
-        assistant([call("c1", "Bash", command=f"curl -H 'token: {GITHUB}' x")], uuid="a2", parent="a1", ts=2),
+        assistant(
+            [{"type": "thinking", "thinking": f"hm {GITHUB}", "signature": "s"}],
+            uuid="a1",
+            parent="u0",
+            ts=1,
+        ),
+        assistant(
+            [call("c1", "Bash", command=f"curl -H 'token: {GITHUB}' x")],
+            uuid="a2",
+            parent="a1",
+            ts=2,
+        ),
         tool_result("c1", [{"type": "text", "text": GITHUB}], uuid="u3", parent="a2", ts=3),
         assistant(f"It is {GITHUB}.", uuid="a4", parent="u3", ts=4),
         custom_title(f"About {GITHUB}"),
@@ -121,7 +136,10 @@ def test_a_fence_that_nothing_inside_closes(text: str, fence: str) -> None:
         ("```a`b\n<b>", "```a`b\n&lt;b>"),
         ("    ```\n<b>", "    ```\n&lt;b>"),
         ("```\ncode\n```\n<b>", "```\ncode\n```\n&lt;b>"),
-        ("- a\n\n  ```\n  <b>\n  ```\n\n```\n<b>\n```", "- a\n\n  ```\n  &lt;b>\n  ```\n\n```\n<b>\n```"),
+        (
+            "- a\n\n  ```\n  <b>\n  ```\n\n```\n<b>\n```",
+            "- a\n\n  ```\n  &lt;b>\n  ```\n\n```\n<b>\n```",
+        ),
         ("  ```\n<b>\n```\n<b>", "  ```\n&lt;b>\n```\n&lt;b>"),
         ("- ```\n  a\n```\n<b>", "- ```\n  a\n```\n<b>\n```"),
     ],
@@ -155,7 +173,8 @@ HOSTILE = [
     "![r]\n\n[r]: https://e.example",
 ]
 PRESETS = [
-    MarkdownIt(preset, {"html": True, "linkify": False, "maxNesting": 99}) for preset in ("commonmark", "gfm-like")
+    MarkdownIt(preset, {"html": True, "linkify": False, "maxNesting": 99})
+    for preset in ("commonmark", "gfm-like")
 ]
 PIECES = [
     "```", "~~~", "````", "`", "``", "\n", "\n\n", "\n", " ", "  ", "    ", "\t", "- ", "1. ", "> ", "|", "a",
@@ -167,8 +186,12 @@ def assert_nothing_lives(text: str) -> None:
     """For a reader of Markdown no image and no HTML stands in it but spans of code, and no fence is left open."""
     for shown in (tame_markdown(text), "".join(as_markdown([TextPart(USER, text, "")]))):
         for preset in PRESETS:
-            tokens = [one for token in preset.parse(shown) for one in (token, *(token.children or ()))]
-            live = {one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}}
+            tokens = [
+                one for token in preset.parse(shown) for one in (token, *(token.children or ()))
+            ]
+            live = {
+                one.content for one in tokens if one.type in {"html_block", "html_inline", "image"}
+            }
             assert live <= {"<code>", "</code>"}, (text, shown)
             after = preset.parse(f"{shown}\n\nend")[-2:][0]
             assert (after.type, after.content) == ("inline", "end"), (text, shown)
@@ -188,10 +211,16 @@ def test_nothing_lives_in_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "fence", ["```html\n\t<b>![x](y)\n\n  ~~~\n```", "~~~\n<b> `a` ```\n~~~~", "````md\n```\n<b>\n```\n````"]
+    "fence",
+    [
+        "```html\n\t<b>![x](y)\n\n  ~~~\n```",
+        "~~~\n<b> `a` ```\n~~~~",
+        "````md\n```\n<b>\n```\n````",
+    ],
 )
 @pytest.mark.parametrize(
-    "around", ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"]
+    "around",
+    ["%s", "a\n%s\nb", "1. a\n\n   ```\n   x\n   ```\n\n%s\n\n- b", "> ```\n%s", "%s\n%s\n"],
 )
 def test_plain_fences_stay(fence: str, around: str) -> None:
     """Code outside of lists and quotes is what it was."""
@@ -203,11 +232,22 @@ def test_one_line_that_says_nothing_to_markdown() -> None:
     assert escape_markdown("a|b [c](d) <i>\n# e `f`") == r"a\|b \[c\](d) &lt;i&gt; \# e \`f\`"
 
 
-def test_what_a_local_command_printed_has_no_tags(config_home: ConfigHome, exported: Exported) -> None:
+def test_what_a_local_command_printed_has_no_tags(
+    config_home: ConfigHome, exported: Exported
+) -> None:
     """The client's own marks around it are no words of anybody's."""
     first, second = talk()[:2]
-    said = {"subtype": "local_command", "content": "<local-command-stdout>Kept</local-command-stdout>"}
-    printed = {"type": "system", **said, "uuid": "lc", "parentUuid": second["uuid"], "timestamp": second["timestamp"]}
+    said = {
+        "subtype": "local_command",
+        "content": "<local-command-stdout>Kept</local-command-stdout>",
+    }
+    printed = {
+        "type": "system",
+        **said,
+        "uuid": "lc",
+        "parentUuid": second["uuid"],
+        "timestamp": second["timestamp"],
+    }
     text = exported(write_talk(config_home, [first, second, printed]), MARKDOWN)
     assert "Kept" in text
     assert "local-command" not in text

@@ -10,7 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.share.export.page.markup import Html, element, escape_html, join_markup, start_tag, visible
+from resume_hooks.parts.share.export.page.markup import (
+    Html,
+    element,
+    escape_html,
+    join_markup,
+    start_tag,
+    visible,
+)
 from resume_hooks.parts.share.export.page.texts import (
     CLASSES,
     LANGUAGES,
@@ -40,10 +47,14 @@ def words(markup: str) -> str:
 
 def test_what_is_not_markup_is_escaped() -> None:
     """In content and in attributes; what was made here passes."""
-    made = element("p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False)
+    made = element(
+        "p", "<i>", element("b", "&"), title='"><script>', class_="x", hidden=True, lang=False
+    )
     assert made == '<p title="&quot;&gt;&lt;script&gt;" class="x" hidden>&lt;i&gt;<b>&amp;</b></p>'
     assert join_markup(["<", Html("<br>")]) == "&lt;<br>"
-    assert escape_html(f"{Html('<b>')}") == "&lt;b&gt;"  # a string that was put together is none of ours
+    assert (
+        escape_html(f"{Html('<b>')}") == "&lt;b&gt;"
+    )  # a string that was put together is none of ours
     assert start_tag("a", data_x="1") == '<a data-x="1">'
     assert element("br") == "<br>"
 
@@ -83,8 +94,16 @@ def test_nothing_hides(text: str, shown: str) -> None:
     ],
 )
 def test_prose(text: str, shown: str) -> None:
-    """Markdown as elements of a short list; HTML is text, images are words, links lead to the web."""
-    found = prose_markup(text).removeprefix('<div class="prose" dir="auto">').removesuffix("</div>").strip()
+    """Markdown as elements of a short list.
+
+    HTML is text, images are words, links lead to the web.
+    """
+    found = (
+        prose_markup(text)
+        .removeprefix('<div class="prose" dir="auto">')
+        .removesuffix("</div>")
+        .strip()
+    )
     if shown:
         assert found == shown
     assert "<img" not in found
@@ -93,7 +112,9 @@ def test_prose(text: str, shown: str) -> None:
 def test_a_link() -> None:
     """It tells the other side nothing, and says where it leads."""
     made = prose_markup("[x](https://a.b/c?d=1&e)")
-    assert 'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
+    assert (
+        'href="https://a.b/c?d=1&amp;e" rel="noreferrer noopener nofollow" target="_blank"' in made
+    )
 
 
 def test_a_text_that_no_parser_shall_read() -> None:
@@ -101,7 +122,9 @@ def test_a_text_that_no_parser_shall_read() -> None:
     assert prose_markup("*a* " * MOST_PROSE).startswith('<div class="typed" dir="auto">*a* *a*')
 
 
-@pytest.mark.parametrize("nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000])
+@pytest.mark.parametrize(
+    "nest", ["> " * 3_000 + "x", "[" * 3_000, "*" * 3_000 + "a", "`" * 3_001, "- " * 3_000]
+)
 def test_prose_that_nests_without_end(nest: str) -> None:
     """It ends, soon, and as text."""
     assert prose_markup(nest)
@@ -114,7 +137,9 @@ def test_coloured_code_says_what_it_said(language: str) -> None:
     assert words(code_markup(text, language)) == text
 
 
-@pytest.mark.parametrize("word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999])
+@pytest.mark.parametrize(
+    "word", ["", "no-such", "<script>", 'python" onload="x', "../../etc", "PYTHON", "x" * 9_999]
+)
 def test_any_word_behind_a_fence(word: str) -> None:
     """It picks a lexer from a table, and never reaches the page."""
     made = code_markup("a < b", word)
@@ -124,7 +149,11 @@ def test_any_word_behind_a_fence(word: str) -> None:
 
 def test_long_code_is_not_coloured() -> None:
     """It costs too much, and patterns of lexers are not to be trusted with it."""
-    for text in ("def f():  # long\n" * (MOST // 10), "\n" * (MOST_LINES + 1), "x = " + "1" * LONGEST_LINE):
+    for text in (
+        "def f():  # long\n" * (MOST // 10),
+        "\n" * (MOST_LINES + 1),
+        "x = " + "1" * LONGEST_LINE,
+    ):
         assert "<span" not in code_markup(text, "python")
     assert all(kind.startswith("Token.") for kind, _ in CLASSES)
 
@@ -159,12 +188,17 @@ def test_a_difference_of_long_texts() -> None:
 )
 def test_what_is_no_image_is_told_in_words(kind: str, form: str, data: str) -> None:
     """Few kinds are shown, and of those only what is base64."""
-    assert picture_markup(MediaPart(kind, form, data, "<about>")) == '<p class="note">[&lt;about&gt;]</p>'
+    assert (
+        picture_markup(MediaPart(kind, form, data, "<about>"))
+        == '<p class="note">[&lt;about&gt;]</p>'
+    )
 
 
 def test_an_image() -> None:
     """It is held in the page."""
-    assert f'src="data:image/png;base64,{PNG}"' in picture_markup(MediaPart("image", "image/png", PNG, "image, png"))
+    assert f'src="data:image/png;base64,{PNG}"' in picture_markup(
+        MediaPart("image", "image/png", PNG, "image, png")
+    )
 
 
 def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> None:
@@ -174,7 +208,10 @@ def test_the_policy_names_what_may_run(session: Path, exported: Exported) -> Non
     script = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
     assert (len(style), len(script), page.count("<script")) == (1, 1, 1)
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[0]
-    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (*style, *script)]
+    digests = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (*style, *script)
+    ]
     assert policy == (
         f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -193,7 +230,9 @@ def test_one_language_and_one_title(session: Path, exported: Exported) -> None:
 
 
 @pytest.mark.parametrize("vector", VECTORS)
-def test_a_hostile_text_in_every_field(vector: str, config_home: ConfigHome, exported: Exported) -> None:
+def test_a_hostile_text_in_every_field(
+    vector: str, config_home: ConfigHome, exported: Exported
+) -> None:
     """Each alone, so that it stands in the title, too; what it does in a browser stands beside."""
     parts = PageParts()
     parts.feed(exported(write_session(config_home.project(), SESSION, hostile(vector))))

@@ -18,7 +18,10 @@ HOME = {"HOME": "/home/ann"}
 def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
     """As a document has it."""
     return ExportRedactor(
-        Where(HOME), ["/Users/bob/src", r"C:\Users\cy\src"], Redactor() if redact else None, limit=limit
+        Where(HOME),
+        ["/Users/bob/src", r"C:\Users\cy\src"],
+        Redactor() if redact else None,
+        limit=limit,
     )
 
 
@@ -28,7 +31,10 @@ def hiding(limit: int = 0, *, redact: bool = True) -> ExportRedactor:
         ("/home/ann/src/a.py", "~/src/a.py"),
         ("cd /home/ann", "cd ~"),
         ("/home/anna/src", "~/src"),
-        ("file:///home/anna.b. And https://x.test/home/page", "file://~. And https://x.test/home/page"),
+        (
+            "file:///home/anna.b. And https://x.test/home/page",
+            "file://~. And https://x.test/home/page",
+        ),
         (r'{"content":"see\n/home/anna/src"}', r'{"content":"see\n~/src"}'),
         ("/srv/home/ann.txt", "/srv/home/ann.txt"),
         ("/Users/bob/src and /Users/bobby", "~/src and ~"),

@@ -7,7 +7,12 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, example, settings
 
-from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE, select_conversation
+from resume_hooks.parts.share.export.select_records import (
+    EVERYTHING,
+    LIVE_ONLY,
+    WHOLE,
+    select_conversation,
+)
 from resume_hooks.reading.outline import BRANCH, COMPACTED, LIVE
 from resume_hooks.sessions.locate import session_file
 from tests.builders import SESSION, ConfigHome, assistant, last_prompt, user, write_session
@@ -53,7 +58,10 @@ def test_what_an_earlier_session_told_is_not_told_again(config_home: ConfigHome)
     known = set[str]()
     select_conversation(session_file(parent), WHOLE, known)
     rows = talk()[:3]
-    copied = [{**row, "uuid": f"new-{n}", "forkedFrom": {"messageUuid": row["uuid"]}} for n, row in enumerate(rows)]
+    copied = [
+        {**row, "uuid": f"new-{n}", "forkedFrom": {"messageUuid": row["uuid"]}}
+        for n, row in enumerate(rows)
+    ]
     links = [{**row, "parentUuid": f"new-{n - 1}" if n else None} for n, row in enumerate(copied)]
     fresh = assistant("more", uuid="new-3", parent="new-2", ts=30)
     child = write_session(config_home.project("/home/user/other"), SESSION, [*links, fresh])
@@ -89,5 +97,9 @@ def test_each_call_stands_once(begun: Path | None, steps: list[str]) -> None:
         client = Client(home, begun)
         client.play(steps)
         for path in client.sessions():
-            calls = [call for row in select_conversation(session_file(path), WHOLE, set()).rows for call in row.calls]
+            calls = [
+                call
+                for row in select_conversation(session_file(path), WHOLE, set()).rows
+                for call in row.calls
+            ]
             assert len(calls) == len(set(calls))

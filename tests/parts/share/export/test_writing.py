@@ -53,7 +53,9 @@ def test_a_file_that_came_meanwhile(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", [False, True])
 @pytest.mark.parametrize("step", ["chunk", "fsync", "link", "replace", "read"])
-def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool) -> None:
+def test_a_failure_at_each_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, *, there: bool
+) -> None:
     """What was there stays, nothing is left behind, and the failure is told."""
     path = tmp_path / "a.html"
     if there:
@@ -74,7 +76,11 @@ def test_a_failure_at_each_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     if step == "read":
         monkeypatch.setattr(writing, "measure_chunks", lambda _: None)
     elif step != "chunk":
-        owner, name = {"fsync": (os, "fsync"), "link": (atomic, "name_exclusively"), "replace": (os, "replace")}[step]
+        owner, name = {
+            "fsync": (os, "fsync"),
+            "link": (atomic, "name_exclusively"),
+            "replace": (os, "replace"),
+        }[step]
         monkeypatch.setattr(owner, name, fail)
     with pytest.raises((WriteFailed, CheckFailed)):
         write_document(str(path), chunks(), over)

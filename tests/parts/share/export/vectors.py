@@ -5,7 +5,18 @@ from __future__ import annotations
 import json
 from html.parser import HTMLParser
 
-from tests.builders import Record, assistant, attachment, boundary, call, custom_title, result, summary, system, user
+from tests.builders import (
+    Record,
+    assistant,
+    attachment,
+    boundary,
+    call,
+    custom_title,
+    result,
+    summary,
+    system,
+    user,
+)
 from tests.parts.share.export.conftest import PNG, linked
 
 RUN = "window.pwned=1"
@@ -94,13 +105,20 @@ def hostile(*vectors: str) -> list[Record | bytes]:
     for place, row in enumerate(rows):
         if row.get("subtype") == "compact_boundary":
             rows[place] = {**row, "parentUuid": None, "logicalParentUuid": rows[place - 1]["uuid"]}
-    names = [custom_title(vectors[0]), {"type": "summary", "summary": vectors[0]}, {"type": "tag", "tag": vectors[0]}]
+    names = [
+        custom_title(vectors[0]),
+        {"type": "summary", "summary": vectors[0]},
+        {"type": "tag", "tag": vectors[0]},
+    ]
     return [json.dumps(row).encode() for row in (*rows, *names)]
 
 
 def _said(vector: str) -> list[Record]:
     image = {"type": "image", "source": {"type": "base64", "media_type": vector, "data": PNG}}
-    other = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": vector}}
+    other = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": vector},
+    }
     todos = [{"content": vector, "status": vector, "activeForm": vector}]
     return [
         user(vector, uuid="", gitBranch=vector, version=vector, slug=vector),

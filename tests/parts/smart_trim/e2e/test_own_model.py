@@ -42,7 +42,11 @@ def turn(tui: Tui) -> None:
 def choosing(request: Request) -> Any:
     """The session's model, which gives up every odd number that it is shown, and one that it is not."""
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
-    rows = [{"number": n, "description": f"piece {n}", "rationale": "done with"} for n in numbers if n % 2]
+    rows = [
+        {"number": n, "description": f"piece {n}", "rationale": "done with"}
+        for n in numbers
+        if n % 2
+    ]
     return f"Here you are.\n```json\n{json.dumps({'choices': [*rows, {**rows[0], 'number': 9_999}]})}\n```"
 
 
@@ -53,7 +57,9 @@ def has_asked(tui: Tui, count: int) -> bool:
 
 @pytest.mark.parametrize("size", one_in(2, [(80, 24), None]))
 def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, int] | None) -> None:
-    """One request: the last one, its answer with the cache's mark, our prompt; on a yes a copy opens without it.
+    """One request: the last one, its answer with the cache's mark, our prompt.
+
+    On a yes a copy opens without it.
 
     Words in place of an answer ask anew, after a question by rules as after one of its own.
     """
@@ -82,7 +88,12 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
         assert "cache_control" not in json.dumps(asked)
     modern.wait_for("1. Open the trimmed copy")
     modern.wait_idle(2)
-    for words in ("saves about", "chosen by claude-", "piece [0-9]+ · ", "it took 41,000 tokens read from the cache"):
+    for words in (
+        "saves about",
+        "chosen by claude-",
+        "piece [0-9]+ · ",
+        "it took 41,000 tokens read from the cache",
+    ):
         assert re.search(words, modern.text())
     assert "Trim here" not in modern.text()
     assert children(modern.home, parent) == []
@@ -101,14 +112,16 @@ def test_what_it_chose_is_trimmed(modern: Tui, plugin: Path, size: tuple[int, in
     gone = {call for call in old if '"piece ' in new[call]}
     assert len(gone) > 3
     assert [new[call] for call in gone if new[call] not in said] == []
-    assert [old[call][:80] for call in gone if old[call] in said and old[call] not in new.values()] == []
+    assert [
+        old[call][:80] for call in gone if old[call] in said and old[call] not in new.values()
+    ] == []
 
 
 def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
     """Why is told, and the shell's command for it; no tool runs, no other model is asked.
 
-    One that was just opened is not asked: nothing of it is in the cache. Esc leaves neither a copy nor a question,
-    and what came too late counts for nothing.
+    One that was just opened is not asked: nothing of it is in the cache. Esc leaves neither a copy
+    nor a question, and what came too late counts for nothing.
     """
     parent = begin(tui, plugin)
     named = rf"trim\s+--smart\s+{parent.stem}"
@@ -117,7 +130,10 @@ def test_without_an_answer_nothing_is_made(tui: Tui, plugin: Path) -> None:
     tui.wait_for(named)
     assert not tui.api.main_requests()
     turn(tui)
-    for replies, shown in (([CALL, CALL], "empty-reply"), (["I would rather say it in prose."], r"in\s+prose")):
+    for replies, shown in (
+        ([CALL, CALL], "empty-reply"),
+        (["I would rather say it in prose."], r"in\s+prose"),
+    ):
         tui.api.script = saying(*replies)
         tui.submit("/trim --smart")
         tui.wait_for(rf"{shown}(.*\n)*.*{named}")

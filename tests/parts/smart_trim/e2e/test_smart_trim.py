@@ -52,18 +52,30 @@ def choosing(request: Request) -> Any:
     numbers = [int(number) for number in SHOWN.findall(last_user_text(request))]
     if not numbers:
         return None  # old clients ask once more, with the answer of their tool
-    rows = [{"number": n, "description": f"piece [{n}]\n", "rationale": "done with"} for n in numbers if n % 2]
+    rows = [
+        {"number": n, "description": f"piece [{n}]\n", "rationale": "done with"}
+        for n in numbers
+        if n % 2
+    ]
     return {"name": "StructuredOutput", "input": {"choices": [*rows, {**rows[0], "number": 9_999}]}}
 
 
 def tools(request: Request, kind: str, key: str, content: str) -> dict[str, str]:
     """What a request says in each block of a kind, by the id of the call."""
-    rows = [block for m in request["messages"] if isinstance(m["content"], list) for block in m["content"]]
+    rows = [
+        block
+        for m in request["messages"]
+        if isinstance(m["content"], list)
+        for block in m["content"]
+    ]
     return {block[key]: json.dumps(block.get(content)) for block in rows if block["type"] == kind}
 
 
 def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """What was chosen is described, all else is sent as the parent sends it; nothing of the helper's run is left."""
+    """What was chosen is described, all else is sent as the parent sends it.
+
+    Nothing of the helper's run is left.
+    """
     parent = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
     before = parent.read_bytes()
     api.script = choosing
@@ -82,8 +94,12 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
     assert "not shown to it" in json.loads(done.stdout)["warnings"][0]
 
     twin = home.install_session(corpus() / SOURCE, str(uuid.uuid4()), set_cwd=True)
-    # The newest client is the measure: 2.1.42 drops parallel results of the parent, which a child has in one line.
-    whole, cut = sent(find_client(NEWEST), home, api, twin.stem), sent(client, home, api, child.stem)
+    # The newest client is the measure: 2.1.42 drops parallel results of the parent, which a child
+    # has in one line.
+    whole, cut = (
+        sent(find_client(NEWEST), home, api, twin.stem),
+        sent(client, home, api, child.stem),
+    )
     outputs = ("tool_result", "tool_use_id", "content")
     assert len(changed(whole, cut, *outputs)) == data["tools_trimmed"] > 5
     assert changed(whole, cut, "tool_use", "id", "input")
@@ -92,7 +108,10 @@ def trims_smartly(client: ClientVersion, home: ClientHome, api: MockApi) -> None
 
 
 def changed(whole: Request, cut: Request, *which: str) -> set[str]:
-    """The calls whose blocks differ, every one of them by a placeholder; no block is missing or new."""
+    """The calls whose blocks differ, every one of them by a placeholder.
+
+    No block is missing or new.
+    """
     before, after = tools(whole, *which), tools(cut, *which)
     assert before.keys() == after.keys()
     differing = {call for call in before if before[call] != after[call]}
@@ -100,7 +119,9 @@ def changed(whole: Request, cut: Request, *which: str) -> set[str]:
     return differing
 
 
-def test_chosen_contents_are_placeholders(every_client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_chosen_contents_are_placeholders(
+    every_client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """The client as the model and as the one that resumes."""
     trims_smartly(every_client, home, api)
 

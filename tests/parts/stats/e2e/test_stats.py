@@ -12,10 +12,16 @@ from tests.e2e.harness.mock_api import MockApi
 from tests.e2e.plugin import ENGINE, plugin_at
 
 
-def test_hook_times_of_a_real_session(client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path) -> None:
+def test_hook_times_of_a_real_session(
+    client: ClientVersion, home: ClientHome, api: MockApi, tmp_path: Path
+) -> None:
     """A turn with the plugin and a hook of the user's: its end has one of each, and the API's tokens are counted."""
-    home.write_settings({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}})
-    run_print(client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE)
+    home.write_settings(
+        {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "sleep 0.2"}]}]}}
+    )
+    run_print(
+        client, home, api, "hello", plugin_dir=plugin_at(tmp_path / "plugin"), extra_env=ENGINE
+    )
     found = make_figures(gather_counts(Where(home.env())).transcripts, "")
     stops = {row.ours: row for row in found.hooks if row.event == "Stop"}
     assert {whose: row.times for whose, row in stops.items()} == {True: 1, False: 1}

@@ -51,7 +51,10 @@ def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Repl
             return next(steps, "THREE")
         tools = {tool["name"] for tool in request["tools"]}
         name = "Agent" if "Agent" in tools else "Task"
-        start: Reply = {"name": name, "input": call | ({"run_in_background": True} if background else {})}
+        start: Reply = {
+            "name": name,
+            "input": call | ({"run_in_background": True} if background else {}),
+        }
         return "done" if TASK in str(request["messages"]) else start
 
     return script
@@ -61,7 +64,10 @@ def sending(agent: list[Reply], *, background: bool) -> Callable[[Request], Repl
 def test_a_fork_sends_what_the_sub_agent_knew(
     every_client: ClientVersion, background: bool, home: ClientHome, api: MockApi
 ) -> None:
-    """Its task, its calls with their results, its answer; then the new prompt. The handoff tells all that was found."""
+    """Its task, its calls with their results, its answer; then the new prompt.
+
+    The handoff tells all that was found.
+    """
     client = every_client
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = sending([bash, "THREE"], background=background)
@@ -69,7 +75,10 @@ def test_a_fork_sends_what_the_sub_agent_knew(
     assert done.returncode == 0, done.stderr
     (parent,) = home.sessions()
     (agent,) = (parent.parent / parent.stem / "subagents").glob("agent-*.jsonl")
-    own, raw = [request for request in api.main_requests() if of_agent(request)][-1], agent.read_bytes()
+    own, raw = (
+        [request for request in api.main_requests() if of_agent(request)][-1],
+        agent.read_bytes(),
+    )
     child = made(home, "fork", f"{parent.stem[:8]}/{agent.stem}")
     knew = [*said(own), ("text", "assistant", "THREE")]
     assert [kind for kind, _, _ in knew] == ["text", "tool_use", "tool_result", "text"]
@@ -84,8 +93,13 @@ def test_a_fork_sends_what_the_sub_agent_knew(
     assert agent.read_bytes() == raw
 
 
-def test_one_that_was_cut_off_in_a_call(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
-    """The call that waits for its result is answered; what the sub-agent had found by then is sent."""
+def test_one_that_was_cut_off_in_a_call(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
+    """The call that waits for its result is answered.
+
+    What the sub-agent had found by then is sent.
+    """
     bash: Reply = {"name": "Bash", "input": {"command": "echo FOUND-3", "description": "count"}}
     api.script = sending([bash, bash, "THREE"], background=False)
     run_print(client, home, api, "begin", extra_args=SKIP)
@@ -95,27 +109,43 @@ def test_one_that_was_cut_off_in_a_call(client: ClientVersion, home: ClientHome,
     last = max(number for number, line in enumerate(lines) if b'"tool_use"' in line)
     agent.write_bytes(b"".join(lines[: last + 1]))
     rows = sent(client, home, api, made(home, "fork", f"{parent.stem}/{agent.stem}").stem)
-    assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "tool_use", "tool_result"]
+    assert [kind for kind, _, _ in rows] == [
+        "text",
+        "tool_use",
+        "tool_result",
+        "tool_use",
+        "tool_result",
+    ]
     assert rows[2][2] == "FOUND-3"
     assert rows[4][2].startswith("Interrupted: no result")
 
 
-def test_one_of_an_old_client_in_the_sessions_own_file(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_one_of_an_old_client_in_the_sessions_own_file(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """Of two sub-agents in one file the one that is named: its own records, and none of the others'."""
     source = corpus() / INLINE
     parent = home.install_session(source, source.stem)
     rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-6340ddef").stem)
     assert rows[0][2].startswith("Examine the package.json file(s)")
-    assert [row[1] for row in rows if row[0] == "tool_use"] == [row[1] for row in rows if row[0] == "tool_result"] != []
+    assert (
+        [row[1] for row in rows if row[0] == "tool_use"]
+        == [row[1] for row in rows if row[0] == "tool_result"]
+        != []
+    )
     assert rows[-1][2].startswith("## Package.json Analysis Summary")
     assert "Analyze the current project structure" not in str(rows)
 
 
-def test_one_that_lies_beside_its_session(client: ClientVersion, home: ClientHome, api: MockApi) -> None:
+def test_one_that_lies_beside_its_session(
+    client: ClientVersion, home: ClientHome, api: MockApi
+) -> None:
     """As client 2.0.76 kept them."""
     source = corpus() / BESIDE / "a282734a-4845-4796-9000-170faa81ba03.jsonl"
     parent = home.install_session(source, source.stem)
-    (parent.parent / "agent-af40f37.jsonl").write_bytes((corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes())
+    (parent.parent / "agent-af40f37.jsonl").write_bytes(
+        (corpus() / BESIDE / "agent-af40f37.jsonl").read_bytes()
+    )
     rows = sent(client, home, api, made(home, "fork", f"{parent.stem[:8]}/agent-af4").stem)
     assert rows[0] == ("text", "user", "look around the repo")
     assert [kind for kind, _, _ in rows] == ["text", "tool_use", "tool_result", "text"]

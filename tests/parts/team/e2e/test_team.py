@@ -30,7 +30,10 @@ SECRET = "ghp_0a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R"
 @pytest.fixture
 def others(tmp_path: Path) -> Iterator[list[ClientHome]]:
     """Another machine of one's own, with the project under another path, and a colleague's."""
-    homes = [ClientHome(tmp_path / "desk", project="moved"), ClientHome(tmp_path / "bobs", project="elsewhere")]
+    homes = [
+        ClientHome(tmp_path / "desk", project="moved"),
+        ClientHome(tmp_path / "bobs", project="elsewhere"),
+    ]
     yield homes
     for home in homes:
         home.reap()
@@ -63,7 +66,10 @@ def test_what_was_said_is_there_once_a_client_has_ended(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """By -p, by /exit, by a closed terminal; of one that was killed by the next start. To the last record."""
+    """By -p, by /exit, by a closed terminal; of one that was killed by the next start.
+
+    To the last record.
+    """
     team(home, "join", "alice")
     team(home, "projects", "add")
     env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
@@ -86,7 +92,9 @@ def test_what_was_said_is_there_once_a_client_has_ended(
                 os.kill(tui.pid, signal.SIGHUP if ending == "hangup" else signal.SIGKILL)
             assert wait_until(lambda tui=tui: not tui.alive())  # type: ignore[misc]
         session = home.sessions()[-1]
-        if ending != "kill":  # after that by the next start; on a slow machine this one's may still push
+        if (
+            ending != "kill"
+        ):  # after that by the next start; on a slow machine this one's may still push
             assert wait_until(lambda session=session: is_whole(root, session)), ending  # type: ignore[misc]
 
 
@@ -99,12 +107,18 @@ def test_to_the_other_machine_and_a_colleague(
     plugin: Path,
     root: Connection,
 ) -> None:
-    """What was said on one is sent on the other, in another path; both go on; a colleague gets the conversation."""
+    """What was said on one is sent on the other, in another path; both go on.
+
+    A colleague gets the conversation.
+    """
     desk, bobs = others
     team(home, "join", "alice")
     team(home, "projects", "add")
     with Tui(client, home, api) as tui:
-        env = ENGINE | {"RESUME_HOOKS_CLIPBOARD": "none", "PGSERVICEFILE": os.environ["PGSERVICEFILE"]}
+        env = ENGINE | {
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            "PGSERVICEFILE": os.environ["PGSERVICEFILE"],
+        }
         tui.start(plugin_dir=plugin, extra_env=env)
         tui.submit(f"the key is {SECRET}, the fruit is a kumquat")
         tui.wait_for("Mock reply 1")
@@ -125,12 +139,19 @@ def test_to_the_other_machine_and_a_colleague(
     assert (SECRET in text, "[secret removed: github-pat]" in text) == (False, True)
     first = team(desk, "push", name)["pushed"][0]
     assert 0 < first["records"] < row["records"] + 20
-    child = run_print(client, desk, api, "a fork", resume=name, extra_args=["--fork-session"]).session_id
+    child = run_print(
+        client, desk, api, "a fork", resume=name, extra_args=["--fork-session"]
+    ).session_id
     team(desk, "push", child)
     assert run_print(client, home, api, "here again", resume=name).returncode == 0
-    assert team(home, "push", name)["pushed"][0]["result"] in {"sent", "unchanged"}  # a run's end may have sent it
+    assert team(home, "push", name)["pushed"][0]["result"] in {
+        "sent",
+        "unchanged",
+    }  # a run's end may have sent it
     assert is_whole(root, next(path for path in home.sessions() if path.stem == name))
-    assert root.execute("select count(*), count(distinct session_id) from team.session where live").fetchone() == (3, 2)
+    assert root.execute(
+        "select count(*), count(distinct session_id) from team.session where live"
+    ).fetchone() == (3, 2)
 
     fetched = team(home, "resume", child)
     environ = {"CLAUDE_CONFIG_DIR": str(home.config), "HOME": str(home.root)}

@@ -1,7 +1,7 @@
 """Copies of threads in our form of record: made when somebody reads one, and again when a file of it has changed.
 
-They lie as the client's own projects do, below a folder of ours, private. The first line names the original and its
-state. What is gone there goes here, and of much that nobody reads the least used.
+They lie as the client's own projects do, below a folder of ours, private. The first line names the
+original and its state. What is gone there goes here, and of much that nobody reads the least used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
 from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, ThreadFile, segment_lines, segments_left
+from resume_hooks.parts.codex.transcripts.segments import (
+    Finder,
+    ThreadFile,
+    segment_lines,
+    segments_left,
+)
 from resume_hooks.paths import ENDING, Where, project_key
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used
@@ -52,37 +57,54 @@ class ThreadCopies:
 
     def path_of(self, cwd: str, thread_id: str) -> str:
         """Where the copy of a thread lies, or would."""
-        return os.path.join(self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}")
+        return os.path.join(
+            self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}"
+        )
 
     def of(self, rollout: str, find: Finder, name: str = "") -> str:
         """The path of a copy of the thread whose newest file is ``rollout``, as it is now.
 
-        SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy can be made.
+        SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy
+        can be made.
         """
         first, meta = first_lines(rollout)[0], read_meta(rollout)
         path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE)
         parts, missing = segments_left(rollout, find)
         stats = [(part.path, os.stat(part.path)) for part in parts]
-        state = repr([FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)])
+        state = repr(
+            [FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)]
+        )
         if string(_head(path), "state") != state:
-            begun = first_record(meta, first.record, self._agent) | {"file": rollout, "state": state}
+            begun = first_record(meta, first.record, self._agent) | {
+                "file": rollout,
+                "state": state,
+            }
             if window := self._window(parts, find):
                 begun["context_window"] = window
-            pieces = (orjson.dumps(record) + b"\n" for record in _records(begun, parts, meta.thread_id, missing, name))
+            pieces = (
+                orjson.dumps(record) + b"\n"
+                for record in _records(begun, parts, meta.thread_id, missing, name)
+            )
             try:
                 self.make_room()
                 replace(path, pieces, self._where)
             except OSError as error:
                 raise WriteFailed(
                     f"{path} could not be written: {error.strerror or error}",
-                    "A session of another agent is read through a copy there: check free space and the state folder.",
+                    (
+                        "A session of another agent is read through a copy there: check free "
+                        "space and the state folder."
+                    ),
                 ) from error
         with contextlib.suppress(OSError):
             os.utime(path)
         return path
 
     def _window(self, parts: list[ThreadFile], find: Finder) -> int:
-        """The model's window by the newest file that tells it; right after a fork by what was forked; 0 for unknown."""
+        """The model's window by the newest file that tells it.
+
+        Right after a fork by what was forked; 0 for unknown.
+        """
         for part in reversed(parts):
             if window := RolloutEnds(part.path, self._agent).window:
                 return window
@@ -106,7 +128,11 @@ class ThreadCopies:
         with contextlib.suppress(OSError):
             for project in os.scandir(self._folder):
                 if project.is_dir(follow_symlinks=False):
-                    paths += (entry.path for entry in os.scandir(project.path) if entry.name.endswith(ENDING))
+                    paths += (
+                        entry.path
+                        for entry in os.scandir(project.path)
+                        if entry.name.endswith(ENDING)
+                    )
         for path in paths:
             with contextlib.suppress(OSError):
                 status = os.lstat(path)
@@ -118,11 +144,18 @@ class ThreadCopies:
             self.discard(path)
 
 
-def _records(begun: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str) -> Iterator[Record]:
+def _records(
+    begun: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str
+) -> Iterator[Record]:
     yield begun
     if missing:
         said = f"What was said before is not there: {missing}."
-        note = {"type": records.SYSTEM, "subtype": "informational", "content": said, "level": "warning"}
+        note = {
+            "type": records.SYSTEM,
+            "subtype": "informational",
+            "content": said,
+            "level": "warning",
+        }
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
     yield from as_records((line for part in parts for line in segment_lines(part)), thread_id)
     if name:

@@ -32,7 +32,10 @@ _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
-    """The two ends of a rollout as records; of a packed one its beginning. ``name`` is what the user called it."""
+    """The two ends of a rollout as records; of a packed one its beginning.
+
+    ``name`` is what the user called it.
+    """
 
     def __init__(self, path: str, agent: str, name: str = "") -> None:
         self.path = path
@@ -42,7 +45,9 @@ class RolloutEnds(HeadTail):
         try:
             status = os.stat(path)
         except OSError as error:
-            raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+            raise SessionNotFound(
+                f"{path} can't be read: {error.strerror}", "Check the path."
+            ) from error
         with open_rollout(path) as stream:
             self.head = stream.read(REACH)
             if b"\n" not in self.head:  # a first line with long instructions
@@ -65,7 +70,9 @@ class RolloutEnds(HeadTail):
     def meta(self) -> ThreadMeta:
         """What the first lines say."""
         raws = self.head.split(b"\n", 2)[:2]
-        return meta_in([line for raw in raws if (line := read_line(raw, self.path)) is not None], self.path)
+        return meta_in(
+            [line for raw in raws if (line := read_line(raw, self.path)) is not None], self.path
+        )
 
     @cached_property
     def _first(self) -> Record:
@@ -130,11 +137,16 @@ class RolloutEnds(HeadTail):
         """Whether some record of the newest file is ``wanted``."""
         if any(wanted(record) for record in self._seen):
             return True
-        return not self.small and any(wanted(record) for record in self._records(rollout_lines(self.path)))
+        return not self.small and any(
+            wanted(record) for record in self._records(rollout_lines(self.path))
+        )
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, no more converted than that; behind long instructions as far as a megabyte."""
+        """The text of the first prompt, no more converted than that.
+
+        Behind long instructions as far as a megabyte.
+        """
         found = first_prompt_in(self._records(_lines(self.head, self.path)))
         return found if found or self.small else first_prompt_in(self.early_records)
 

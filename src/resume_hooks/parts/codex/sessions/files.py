@@ -18,7 +18,9 @@ from resume_hooks.transcripts.records import parse, string
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
 DEPTH = 4  # folders below ``sessions`` in which rollouts are looked for: year, month, day, and one to spare
-HEAD = 8 * 1024  # bytes of a first line that hold its folder, unless an old client wrote much before it
+HEAD = (
+    8 * 1024
+)  # bytes of a first line that hold its folder, unless an old client wrote much before it
 
 _FOLDER = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
 
@@ -41,7 +43,9 @@ class Rollouts:
         self.packed = 0
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
-        for found in sorted(_listed(home), key=lambda one: os.path.basename(one.path)):  # a packed one comes last
+        for found in sorted(
+            _listed(home), key=lambda one: os.path.basename(one.path)
+        ):  # a packed one comes last
             name = found.name
             if name.packed and name.rollout_id in self._files:
                 continue  # it was unpacked, and not yet removed
@@ -93,4 +97,8 @@ def _found(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return Rollout(entry.path, name, status) if status.st_size and stat.S_ISREG(status.st_mode) else None
+    return (
+        Rollout(entry.path, name, status)
+        if status.st_size and stat.S_ISREG(status.st_mode)
+        else None
+    )

@@ -37,7 +37,10 @@ WRITING = 2  # seconds that we take to write a child at most; one that took long
 
 
 class Codex:
-    """The threads of a CODEX_HOME; ``copies`` is a folder of ours. ``store`` and ``files`` look at it anew."""
+    """The threads of a CODEX_HOME; ``copies`` is a folder of ours.
+
+    ``store`` and ``files`` look at it anew.
+    """
 
     name = NAME
     label = "Codex"
@@ -118,14 +121,18 @@ class Codex:
     def parent(self, path: str) -> Parent | None:
         """What a child of ours says, else the thread that a fork names."""
         rollout = self.original(path)
-        return provenance.parent_in(first_record(read_meta(rollout), first_lines(rollout)[0].record, NAME))
+        return provenance.parent_in(
+            first_record(read_meta(rollout), first_lines(rollout)[0].record, NAME)
+        )
 
     def files(self) -> list[TranscriptFile]:
         """The threads that can be read, each by its newest file."""
         self._copies.make_room()
         newest = self._look().threads.values()
         return [  # an inode below zero, as of all that is not read where it lies
-            TranscriptFile(path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns)
+            TranscriptFile(
+                path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns
+            )
             for path, name, at in newest
             if encodable(path) == path
         ]
@@ -136,17 +143,28 @@ class Codex:
         if not packed:
             return []
         said = plural(packed, "session")
-        return [f"{said} of Codex, compressed: skipped ({packed}); the Python package zstandard reads them"]
+        return [
+            (
+                f"{said} of Codex, compressed: skipped ({packed}); the Python package "
+                "zstandard reads them"
+            )
+        ]
 
     def without_plugin(self, name: str) -> str:
         """As the user's settings have it."""
         import tomllib  # only whoever looks into the installation waits for it
 
         plugins: object = None
-        with contextlib.suppress(OSError, ValueError), open(os.path.join(self._home, SETTINGS), "rb") as stream:
+        with (
+            contextlib.suppress(OSError, ValueError),
+            open(os.path.join(self._home, SETTINGS), "rb") as stream,
+        ):
             plugins = tomllib.load(stream).get("plugins")
         named = plugins.items() if isinstance(plugins, dict) else ()
-        if any(one.split("@")[0] == name and isinstance(said, dict) and said.get("enabled") for one, said in named):
+        if any(
+            one.split("@")[0] == name and isinstance(said, dict) and said.get("enabled")
+            for one, said in named
+        ):
             return ""
         return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
@@ -169,7 +187,9 @@ class Codex:
             written = os.stat(session.original).st_mtime
         except (OSError, NotATranscript):
             return False
-        made = clock.milliseconds(string(first, "timestamp")) if "continue_metadata" in first else None
+        made = (
+            clock.milliseconds(string(first, "timestamp")) if "continue_metadata" in first else None
+        )
         return made is not None and written - made / 1_000 < WRITING
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
@@ -187,16 +207,23 @@ class Codex:
 
         thread = self.rollouts.threads.get(session_id)
         if thread and is_archived(thread.path):
-            raise ResumeHooksError(f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}")
+            raise ResumeHooksError(
+                f"{session_id} is archived in Codex", f"Run: codex unarchive {session_id}"
+            )
 
-        return Launch(NAME, programs.find_program(NAME, self._where.environ), ("resume", session_id))
+        return Launch(
+            NAME, programs.find_program(NAME, self._where.environ), ("resume", session_id)
+        )
 
     def _copy_of(self, rollout: str) -> str:
         return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))
 
 
 class Threads(SessionStore):
-    """The threads of a CODEX_HOME as a store of sessions; a project's name is that of its folder here, too."""
+    """The threads of a CODEX_HOME as a store of sessions.
+
+    A project's name is that of its folder here, too.
+    """
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._threads = rollouts.threads
@@ -205,12 +232,16 @@ class Threads(SessionStore):
         """The projects that threads were started in."""
         return sorted(set(self._projects.values()) - {""})
 
-    def sessions(self, projects: Iterable[str] | None = None, prefix: str = "") -> list[SessionFile]:
+    def sessions(
+        self, projects: Iterable[str] | None = None, prefix: str = ""
+    ) -> list[SessionFile]:
         """The threads of these projects, the last written first."""
         wanted = None if projects is None else set(projects)
         threads = {own: each for own, each in self._threads.items() if own.startswith(prefix)}
         return newest_first(
-            _session(each) for own, each in threads.items() if wanted is None or self._projects[own] in wanted
+            _session(each)
+            for own, each in threads.items()
+            if wanted is None or self._projects[own] in wanted
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -240,7 +271,9 @@ def _thread_id(path: str) -> str:
 
 def _is_locked(path: str) -> bool:
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+        descriptor = os.open(
+            path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
+        )
     except OSError:
         return False
     try:
@@ -264,10 +297,16 @@ def thread_names(home: str) -> dict[str, str]:
         # It may be locked, or of another form.
         with (
             contextlib.suppress(sqlite3.Error),
-            contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=0.2)) as db,
+            contextlib.closing(
+                sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=0.2)
+            ) as db,
         ):
             rows = db.execute("SELECT id, name FROM threads WHERE name <> ''").fetchall()
-            names = {one: said for one, said in rows if isinstance(one, str) and isinstance(said, str) and said.strip()}
+            names = {
+                one: said
+                for one, said in rows
+                if isinstance(one, str) and isinstance(said, str) and said.strip()
+            }
     with contextlib.suppress(OSError), open(os.path.join(home, LIST), "rb") as stream:
         for raw in stream.read(MAX_LIST).split(b"\n"):
             row = parse(raw) or {}

@@ -1,8 +1,9 @@
 """A thread in the records that everything above knows: its effective history, and before it what was said earlier.
 
-The newest compaction is a compaction of these records, a turn that was rolled back an abandoned branch. Texts are taken
-from items, never from events, which repeat them. Ids are those of ``history``: the same from run to run, and in a fork
-the same as in its parent. What is encrypted says nothing; of a summary that is, a record says so.
+The newest compaction is a compaction of these records, a turn that was rolled back an abandoned
+branch. Texts are taken from items, never from events, which repeat them. Ids are those of
+``history``: the same from run to run, and in a fork the same as in its parent. What is encrypted
+says nothing; of a summary that is, a record says so.
 """
 
 from __future__ import annotations
@@ -41,7 +42,9 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
     ``first`` is the whole first line, in which children of ours say it themselves.
     """
     own: Record = {
-        key: first[key] for key in ("continue_metadata", "trim_metadata") if isinstance(first.get(key), dict)
+        key: first[key]
+        for key in ("continue_metadata", "trim_metadata")
+        if isinstance(first.get(key), dict)
     }
     if not own and meta.forked_from:
         own["continue_metadata"] = {
@@ -53,7 +56,10 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
 
 
 def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
-    """The records of a thread, given its lines over all segments; memory is bounded by one response of the model."""
+    """The records of a thread, given its lines over all segments.
+
+    Memory is bounded by one response of the model.
+    """
     converter = Converter(thread_id)
     for line in lines:
         yield from converter.take(line)
@@ -63,7 +69,8 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
 class Converter:
     """Turns lines into records as they come; ``end`` gives what was held back for the count of its tokens.
 
-    ``early`` tells whether the client wrote that count before what was counted, as old ones did; None until one shows.
+    ``early`` tells whether the client wrote that count before what was counted, as old ones did;
+    None until one shows.
     """
 
     def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
@@ -73,10 +80,14 @@ class Converter:
         self._thread_id = thread_id
         self._ids = Ids()
         self._parent: str | None = None
-        self._turns: list[tuple[str | None, Record | None]] = []  # what each turn hangs on, and its prompt
+        self._turns: list[
+            tuple[str | None, Record | None]
+        ] = []  # what each turn hangs on, and its prompt
         self._held: list[Record] = []  # the records of a response that was not counted yet
         self._answered = False
-        self._uses: dict[str, int] = {}  # by the ids of calls that are several uses, until they are answered
+        self._uses: dict[
+            str, int
+        ] = {}  # by the ids of calls that are several uses, until they are answered
         self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
@@ -89,10 +100,20 @@ class Converter:
     def _goal_record(self, line: RolloutLine) -> Record:
         """What the goal is from here on; it hangs on nothing, since no way back changes it."""
         goal = self._goal.goal
-        told = f"The session's goal, {goal.status}: {goal.objective}" if goal else "The session's goal was cleared."
+        told = (
+            f"The session's goal, {goal.status}: {goal.objective}"
+            if goal
+            else "The session's goal was cleared."
+        )
         said = {"type": records.SYSTEM, "subtype": records.GOAL, "content": told}
         about = {"goal": goal.objective, "status": goal.status} if goal else {}
-        return {"parentUuid": None, "isSidechain": False, **said, **about, "timestamp": line.timestamp}
+        return {
+            "parentUuid": None,
+            "isSidechain": False,
+            **said,
+            **about,
+            "timestamp": line.timestamp,
+        }
 
     def _taken(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
@@ -153,7 +174,10 @@ class Converter:
             self._turns.append((self._parent, item if of_items.is_prompt(item) else None))
 
     def _asked(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
-        """What stands in the user's place; what an editor put before a request is no user's word."""
+        """What stands in the user's place.
+
+        What an editor put before a request is no user's word.
+        """
         blocks = message_blocks(item)
         if not blocks:
             return
@@ -173,11 +197,17 @@ class Converter:
         """The blocks of what a model said; none for what only its provider can read."""
         if kind == of_items.REASONING:
             thought = of_items.text(item)
-            return [{"type": records.THINKING, "thinking": thought, "signature": ""}] if thought else []
+            return (
+                [{"type": records.THINKING, "thinking": thought, "signature": ""}]
+                if thought
+                else []
+            )
         if kind in of_items.HOSTED:
             called = uses(item)[0]
             own = string(item, "id") or string(item, "call_id")
-            return [{"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}]
+            return [
+                {"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}
+            ]
         if kind not in of_items.CALLS:
             return message_blocks(item) if kind in {of_items.MESSAGE, "agent_message"} else []
         own, made = of_items.call_id(item), uses(item)
@@ -204,8 +234,14 @@ class Converter:
         left = replacement(line.payload, [prompt for _, prompt in self._turns if prompt])
         uuid, told = self._ids.beside("boundary"), self._ids.beside("summary")
         before, self._parent, self._turns = self._parent, None, []
-        extra = {"subtype": records.COMPACTION, "content": "Conversation compacted", "logicalParentUuid": before}
-        yield self._linked(line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}})
+        extra = {
+            "subtype": records.COMPACTION,
+            "content": "Conversation compacted",
+            "logicalParentUuid": before,
+        }
+        yield self._linked(
+            line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}}
+        )
         kept: list[Record] = []
         for item in left:
             uuid = self._ids.of(item)
@@ -227,7 +263,11 @@ class Converter:
                 self._parent = self._turns[place][0]
                 del self._turns[place:]
             return done
-        usage = _usage(mapping(mapping(payload, "info"), "last_token_usage")) if kind == "token_count" else {}
+        usage = (
+            _usage(mapping(mapping(payload, "info"), "last_token_usage"))
+            if kind == "token_count"
+            else {}
+        )
         if not usage:
             return []
         if self.early is None:
@@ -239,33 +279,56 @@ class Converter:
                 record["message"]["usage"] = usage
         return self.end()
 
-    def _record(self, line: RolloutLine, uuid: str, kind: str, content: object, **marks: bool) -> Record:
+    def _record(
+        self, line: RolloutLine, uuid: str, kind: str, content: object, **marks: bool
+    ) -> Record:
         """A message; a text alone stands as a string, as the user's do in the client's own."""
         if kind == records.ASSISTANT:
             response = self._held[0]["message"]["id"] if self._held else f"msg_{uuid}"
-            message: Record = {"id": response, "type": "message", "role": kind, "model": self._model or UNKNOWN}
+            message: Record = {
+                "id": response,
+                "type": "message",
+                "role": kind,
+                "model": self._model or UNKNOWN,
+            }
             self._answers = True
             if self._usage:
                 message["usage"] = self._usage
         else:
             message = {"role": kind}
-            if isinstance(content, list) and len(content) == 1 and content[0]["type"] == records.TEXT:
+            if (
+                isinstance(content, list)
+                and len(content) == 1
+                and content[0]["type"] == records.TEXT
+            ):
                 content = content[0]["text"]
         return self._linked(line, uuid, kind, {"message": {**message, "content": content}}, marks)
 
-    def _linked(self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record) -> Record:
+    def _linked(
+        self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record
+    ) -> Record:
         """A record in the order of keys that clients write, which what only skims lines goes by."""
         parent, self._parent = self._parent, uuid
         about = {"userType": "external", "sessionId": self._thread_id, **self._around}
         own = {"uuid": uuid, "timestamp": line.timestamp}
         marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
-        return {"parentUuid": parent, "isSidechain": False, **about, "type": kind, **said, **own, **marks}
+        return {
+            "parentUuid": parent,
+            "isSidechain": False,
+            **about,
+            "type": kind,
+            **said,
+            **own,
+            **marks,
+        }
 
 
 def _as_command(note: Record) -> str:
     """What the user typed, in the form of the other client: one that sets the model to work opens with its message."""
     objective, words = goal_words(note)
-    command = f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
+    command = (
+        f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
+    )
     return f"<command-message>goal</command-message>\n{command}" if objective else command
 
 
@@ -280,7 +343,10 @@ def beside(uuid: str) -> str:
 
 def _usage(counted: Record) -> Record:
     """The counts of a response as the other API has them; ``{}`` for none."""
-    asked, cached = positive(counted.get("input_tokens")), positive(counted.get("cached_input_tokens"))
+    asked, cached = (
+        positive(counted.get("input_tokens")),
+        positive(counted.get("cached_input_tokens")),
+    )
     if not asked:
         return {}
     cached = min(asked, cached)
@@ -288,11 +354,15 @@ def _usage(counted: Record) -> Record:
         "input_tokens": asked - cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
-        "output_tokens": max(positive(counted.get("output_tokens")), positive(counted.get("total_tokens")) - asked),
+        "output_tokens": max(
+            positive(counted.get("output_tokens")), positive(counted.get("total_tokens")) - asked
+        ),
     }
 
 
-MAX_PICTURE = 8 * 1024 * 1024  # characters of a picture's encoding; of a larger one a record says that it was there
+MAX_PICTURE = (
+    8 * 1024 * 1024
+)  # characters of a picture's encoding; of a larger one a record says that it was there
 _PICTURE = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
@@ -302,7 +372,9 @@ TELLING = 400  # characters of an output's beginning that tell how a command end
 def message_blocks(item: Record) -> list[Record]:
     """The texts and pictures of a message, without the marks that stand around pictures."""
     found = [_block(part) for part in of_items.parts(item)]
-    return [block for block in found if block and not _PICTURE.fullmatch(string(block, "text").strip())]
+    return [
+        block for block in found if block and not _PICTURE.fullmatch(string(block, "text").strip())
+    ]
 
 
 def _block(part: Record) -> Record | None:
@@ -312,7 +384,10 @@ def _block(part: Record) -> Record | None:
     where = string(part, "image_url")
     match = _DATA.match(where)
     if len(where) > MAX_PICTURE:
-        return {"type": records.TEXT, "text": f"[A picture of {len(where):,} characters, which is left out here.]"}
+        return {
+            "type": records.TEXT,
+            "text": f"[A picture of {len(where):,} characters, which is left out here.]",
+        }
     if match is None:
         return {"type": records.IMAGE, "source": {"type": "url", "url": where}}
     source = {"type": "base64", "media_type": match[1], "data": where[match.end() :]}

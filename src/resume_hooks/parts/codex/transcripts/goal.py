@@ -1,7 +1,7 @@
 """The goal of a thread, as ``/goal`` sets it and its model reports on it, by what its rollout tells.
 
-Codex pursues what stands in a database of its own, which is not read: it may be locked, and of a copied or an archived
-rollout it has nothing. What the two tell is the same on 0.169 and 0.171.
+Codex pursues what stands in a database of its own, which is not read: it may be locked, and of a
+copied or an archived rollout it has nothing. What the two tell is the same on 0.169 and 0.171.
 """
 
 from __future__ import annotations
@@ -15,8 +15,13 @@ from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-UPDATED = "thread_goal_updated"  # the event of a goal that the user set, or whose state the user changed
-REPORTED, BEGUN = "update_goal", "create_goal"  # tools with which the model does; they are answered with the goal
+UPDATED = (
+    "thread_goal_updated"  # the event of a goal that the user set, or whose state the user changed
+)
+REPORTED, BEGUN = (
+    "update_goal",
+    "create_goal",
+)  # tools with which the model does; they are answered with the goal
 COMPLETE = "complete"
 
 _SET = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
@@ -62,7 +67,10 @@ class GoalState:
 
 
 def goal_words(note: Record) -> tuple[str, str]:
-    """The goal that the user set, by a note of it; else the word that changed it: ``clear``, ``paused``, ``active``."""
+    """The goal that the user set, by a note of it.
+
+    Else the word that changed it: ``clear``, ``paused``, ``active``.
+    """
     said = of_items.text(note)
     if objective := _SET.search(said):
         return _unquoted(objective[1]), ""

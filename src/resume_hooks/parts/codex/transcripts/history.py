@@ -1,7 +1,8 @@
 """What the model gets back when a thread is resumed: the effective history, its turns and its size in tokens.
 
-As Codex rebuilds it: the newest compaction replaces what was before, later items follow, and turns that were rolled
-back go. Everything is taken from the lines as they come; what a compaction replaced is held no longer.
+As Codex rebuilds it: the newest compaction replaces what was before, later items follow, and turns
+that were rolled back go. Everything is taken from the lines as they come; what a compaction
+replaced is held no longer.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ OWN_ID = "uuid"  # a key beside ``type`` in lines that we wrote: the id that the
 class Item(NamedTuple):
     """An item of the history: its ``payload``, when it was written, its id, and where it stands.
 
-    ``part`` is its place in a compaction's ``replacement_history``, -1 for a line of its own. The id is the same from
-    run to run, and in a fork the same as in the thread that it was forked from.
+    ``part`` is its place in a compaction's ``replacement_history``, -1 for a line of its own. The
+    id is the same from run to run, and in a fork the same as in the thread that it was forked from.
     """
 
     payload: Record
@@ -38,8 +39,8 @@ class Item(NamedTuple):
 class Ids:
     """Gives items their ids, in the order of the lines: each follows from the one before it and from what is said.
 
-    The first follows from the thread that all began with: of a fork that copied its parent the copied first line tells
-    it. So what two threads share has one id in both.
+    The first follows from the thread that all began with: of a fork that copied its parent the
+    copied first line tells it. So what two threads share has one id in both.
     """
 
     def __init__(self) -> None:
@@ -67,9 +68,10 @@ class Ids:
 class History:
     """The history as it grows line by line; ``items`` is what would be sent, ``tokens`` the context in use.
 
-    ``measured`` tells whether the client counted the tokens since the last compaction; ``window`` is the model's, 0 for
-    unknown. Counts in another file, at the beginning of a fork or before a rewind, are none of this history: ``own`` is
-    the newest file, "" where the counts of all lines are meant.
+    ``measured`` tells whether the client counted the tokens since the last compaction; ``window``
+    is the model's, 0 for unknown. Counts in another file, at the beginning of a fork or before a
+    rewind, are none of this history: ``own`` is the newest file, "" where the counts of all lines
+    are meant.
     """
 
     def __init__(self, own: str = "") -> None:
@@ -101,7 +103,9 @@ class History:
     @property
     def tokens(self) -> int:
         """The context in use: as the client counted it last, else by the characters of the items."""
-        return self._counted or round(sum(of_items.size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN)
+        return self._counted or round(
+            sum(of_items.size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN
+        )
 
     def _add(self, payload: Record, line: RolloutLine, part: int = -1) -> None:
         uuid = self._ids.of(payload, line.record.get(OWN_ID) if part < 0 else None)
@@ -111,12 +115,16 @@ class History:
     def _hear(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
             turns = positive(line.payload.get("num_turns"))
-            starts = [place for place, item in enumerate(self.items) if of_items.opens_turn(item.payload)]
+            starts = [
+                place for place, item in enumerate(self.items) if of_items.opens_turn(item.payload)
+            ]
             if starts and turns:
                 del self.items[starts[max(0, len(starts) - turns)] :]
         elif line.event() == "token_count" and self._own in ("", line.file):
             info = mapping(line.payload, "info")
-            self._counted = positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
+            self._counted = (
+                positive(mapping(info, "last_token_usage").get("total_tokens")) or self._counted
+            )
             self.window = positive(info.get("model_context_window")) or self.window
 
 
@@ -126,7 +134,11 @@ def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
     if isinstance(left, list):
         return [item for item in objects(left) if of_items.kind(item)]
     message = string(compacted, "message")
-    said = {"type": of_items.MESSAGE, "role": "user", "content": [{"type": "input_text", "text": message}]}
+    said = {
+        "type": of_items.MESSAGE,
+        "role": "user",
+        "content": [{"type": "input_text", "text": message}],
+    }
     return [*(item for item in before if of_items.is_prompt(item)), *([said] if message else [])]
 
 

@@ -1,7 +1,7 @@
 """What an item of the model's history is: messages, calls, their outputs, thoughts, and which texts are the harness's.
 
-An item is the payload of a ``response_item``, or one of a compaction's ``replacement_history``. A new type of
-call or of output is added to ``CALLS`` or ``OUTPUTS``.
+An item is the payload of a ``response_item``, or one of a compaction's ``replacement_history``. A
+new type of call or of output is added to ``CALLS`` or ``OUTPUTS``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,12 @@ from resume_hooks.transcripts.records import Record, mapping, objects, string
 MESSAGE, REASONING = "message", "reasoning"
 CALLS = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 OUTPUTS = frozenset(
-    {"function_call_output", "custom_tool_call_output", "local_shell_call_output", "tool_search_output"}
+    {
+        "function_call_output",
+        "custom_tool_call_output",
+        "local_shell_call_output",
+        "tool_search_output",
+    }
 )
 """Calls that are answered by an output of the same ``call_id``, and these outputs."""
 
@@ -69,7 +74,9 @@ def parts(item: Record) -> list[Record]:
         content = _as_text(item.get("tools"))
     if isinstance(content, dict):  # {"content": ..., "success": ...}, of old clients
         content = content.get("content_items") or content.get("content")
-    return [{"type": "input_text", "text": content}] if isinstance(content, str) else objects(content)
+    return (
+        [{"type": "input_text", "text": content}] if isinstance(content, str) else objects(content)
+    )
 
 
 def text(item: Record) -> str:
@@ -77,14 +84,19 @@ def text(item: Record) -> str:
     if kind(item) == REASONING:
         rows = objects(item.get("summary")) + objects(item.get("content"))
         return "\n\n".join(filter(None, (string(row, "text") for row in rows)))
-    return "\n".join(string(part, "text") for part in parts(item) if isinstance(part.get("text"), str))
+    return "\n".join(
+        string(part, "text") for part in parts(item) if isinstance(part.get("text"), str)
+    )
 
 
 def is_harness(item: Record) -> bool:
     """Whether a message of the user's role is the harness's: settings, rules, what was aborted."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     if isinstance(kinds, list) and any(isinstance(one, str) and one != "unknown" for one in kinds):
-        return not any(isinstance(one, str) and one.startswith(_OWN_KIND) and one != _GOAL_KIND for one in kinds)
+        return not any(
+            isinstance(one, str) and one.startswith(_OWN_KIND) and one != _GOAL_KIND
+            for one in kinds
+        )
     return any(string(part, "text").lstrip().startswith(HARNESS) for part in parts(item))
 
 
@@ -148,7 +160,10 @@ def pairs(items: list[Record]) -> dict[str, Pair]:
 
 
 def orphans(items: list[Record]) -> set[int]:
-    """The places of outputs whose calls are not there; what Codex tells as an output of no call, as a goal, is none."""
+    """The places of outputs whose calls are not there.
+
+    What Codex tells as an output of no call, as a goal, is none.
+    """
     answers = {pair.output for pair in pairs(items).values()}
     outputs = {place for place, item in enumerate(items) if kind(item) in OUTPUTS and call_id(item)}
     return outputs - answers
@@ -160,7 +175,10 @@ def size(item: Record) -> int:
 
 
 def dump(value: object) -> bytes:
-    """A value as JSON, the same for the same value; what nests deeper than any writer goes says only that."""
+    """A value as JSON, the same for the same value.
+
+    What nests deeper than any writer goes says only that.
+    """
     try:
         return orjson.dumps(value)
     except orjson.JSONEncodeError:  # numbers that no other parser takes, for one
@@ -171,4 +189,10 @@ def dump(value: object) -> bytes:
 
 
 def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else dump(value).decode("utf-8", "replace")
+    return (
+        value
+        if isinstance(value, str)
+        else ""
+        if value is None
+        else dump(value).decode("utf-8", "replace")
+    )

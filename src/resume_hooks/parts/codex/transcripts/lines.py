@@ -1,6 +1,7 @@
 """Lines of a rollout, streamed: memory is bounded by the longest line, and no line may be longer than ``MAX_LINE``.
 
-After the first line everything is tolerant, as in Codex itself: what is blank, broken, or of no known form is skipped.
+After the first line everything is tolerant, as in Codex itself: what is blank, broken, or of no
+known form is skipped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,13 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-META, ITEM, COMPACTED, CONTEXT, EVENT = "session_meta", "response_item", "compacted", "turn_context", "event_msg"
+META, ITEM, COMPACTED, CONTEXT, EVENT = (
+    "session_meta",
+    "response_item",
+    "compacted",
+    "turn_context",
+    "event_msg",
+)
 """The kinds of lines that say something; others are for the client alone."""
 
 WORLD = "world_state"  # what the client told of its surroundings, whole or what changed
@@ -25,7 +32,10 @@ TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside th
 
 ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of a line; a longer one is passed over. The longest ever seen has 638 KB, but pictures have no limit."""
+"""Bytes of a line; a longer one is passed over.
+
+The longest ever seen has 638 KB, but pictures have no limit.
+"""
 
 STEP = 1024 * 1024  # bytes that are read at a time
 MAX_ORDINAL = 1 << 53
@@ -34,7 +44,8 @@ MAX_ORDINAL = 1 << 53
 class RolloutLine(NamedTuple):
     """A line that holds an object with a type, a payload and a timestamp: ``record`` is all of it.
 
-    ``number`` counts from 0, ``offset`` is a byte of ``file`` (of what is unpacked where it is packed).
+    ``number`` counts from 0, ``offset`` is a byte of ``file`` (of what is unpacked where it is
+    packed).
     """
 
     record: Record
@@ -61,7 +72,11 @@ class RolloutLine(NamedTuple):
     def ordinal(self) -> int | None:
         """Its number in its thread, which goes on over forks and segments; None in legacy files."""
         value = self.record.get("ordinal")
-        return value if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL else None
+        return (
+            value
+            if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL
+            else None
+        )
 
     def event(self) -> str:
         """The kind of event that it tells of; ``""`` for a line of another kind."""
@@ -69,20 +84,28 @@ class RolloutLine(NamedTuple):
 
 
 def rollout_lines(path: str) -> Iterator[RolloutLine]:
-    """The lines of one file that say something. SessionNotFound where it can't be read, or can't be unpacked here."""
+    """The lines of one file that say something.
+
+    SessionNotFound where it can't be read, or can't be unpacked here.
+    """
     for number, offset, raw in raw_lines(path):
         if (line := read_line(raw, path, number, offset)) is not None:
             yield line
 
 
 def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Every line of a file: its number, its offset, its bytes; of one that is too long the first. Errors as above."""
+    """Every line of a file: its number, its offset, its bytes; of one that is too long the first.
+
+    Errors as above.
+    """
     with open_rollout(path, STEP) as stream:
         offset = number = 0
         try:
             while raw := stream.readline(MAX_LINE):
                 size, piece = len(raw), raw
-                while size >= MAX_LINE and piece and not piece.endswith(b"\n"):  # the rest of one that is too long
+                while (
+                    size >= MAX_LINE and piece and not piece.endswith(b"\n")
+                ):  # the rest of one that is too long
                     piece = stream.readline(STEP)
                     size += len(piece)
                 yield number, offset, raw
@@ -95,7 +118,11 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """A line as it lies in a file; None for one that Codex passes over."""
     record = parse(raw) if len(raw) < MAX_LINE or raw.endswith(b"\n") else None
-    if record is None or not string(record, "timestamp") or not isinstance(record.get("payload"), dict):
+    if (
+        record is None
+        or not string(record, "timestamp")
+        or not isinstance(record.get("payload"), dict)
+    ):
         return None
     return RolloutLine(record, path, number, offset) if string(record, "type") else None
 
@@ -114,7 +141,9 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
             else:
                 yield stream
     except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror or error}", "Check the path.") from error
+        raise SessionNotFound(
+            f"{path} can't be read: {error.strerror or error}", "Check the path."
+        ) from error
 
 
 @functools.cache
@@ -129,7 +158,10 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
     if not can_unpack():
         raise SessionNotFound(
             f"{os.path.basename(path)} is compressed by Codex",
-            "Open it in Codex once, which unpacks it, or install the Python package zstandard beside resume-hooks.",
+            (
+                "Open it in Codex once, which unpacks it, or install the Python package "
+                "zstandard beside resume-hooks."
+            ),
         )
     import io
 
@@ -150,8 +182,8 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
 def first_lines(path: str) -> list[RolloutLine]:
     """The line that a rollout must begin with, and the next where it says something.
 
-    Other programs put one of their own before it, which Codex up to 0.146 took. NotATranscript where neither tells of a
-    session, SessionNotFound as ``open_rollout``.
+    Other programs put one of their own before it, which Codex up to 0.146 took. NotATranscript
+    where neither tells of a session, SessionNotFound as ``open_rollout``.
     """
     with open_rollout(path) as stream:
         raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
@@ -159,5 +191,7 @@ def first_lines(path: str) -> list[RolloutLine]:
     if second is not None and second.kind == META and (first is None or first.kind != META):
         return [second]
     if first is None or first.kind != META:
-        raise NotATranscript(f"{path} is no rollout of Codex", "Its first line tells nothing of a session.")
+        raise NotATranscript(
+            f"{path} is no rollout of Codex", "Its first line tells nothing of a session."
+        )
     return [first, *([second] if second else [])]

@@ -7,12 +7,21 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.codex.transcripts.lines import ENDING, MAX_ORDINAL, META, PACKED, RolloutLine, first_lines
+from resume_hooks.parts.codex.transcripts.lines import (
+    ENDING,
+    MAX_ORDINAL,
+    META,
+    PACKED,
+    RolloutLine,
+    first_lines,
+)
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 _ID = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
-_NAME = re.compile(rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?")
+_NAME = re.compile(
+    rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?"
+)
 
 REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
 """What a first line must tell: without one of these every version refuses the file."""
@@ -37,8 +46,9 @@ class HistoryBase(NamedTuple):
 class ThreadMeta(NamedTuple):
     """What a rollout says of itself.
 
-    ``forked_from`` is the thread that it is a fork of, ``spawned_by`` the one that a sub-agent was started by, each
-    ``""`` for none; ``source`` how it was started: cli, exec, vscode, subagent... ``payload`` is all that was said.
+    ``forked_from`` is the thread that it is a fork of, ``spawned_by`` the one that a sub-agent was
+    started by, each ``""`` for none; ``source`` how it was started: cli, exec, vscode, subagent...
+    ``payload`` is all that was said.
     """
 
     thread_id: str
@@ -78,7 +88,11 @@ def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     lines = [line for line in lines if line.kind == META]
     meta = meta_of(lines[0].payload if lines else {}, path)
     copied = _id(lines[1].payload, "id") if len(lines) > 1 else ""
-    return meta._replace(forked_from=copied) if copied != meta.thread_id and not meta.forked_from else meta
+    return (
+        meta._replace(forked_from=copied)
+        if copied != meta.thread_id and not meta.forked_from
+        else meta
+    )
 
 
 def meta_of(payload: Record, path: str = "") -> ThreadMeta:
@@ -99,7 +113,11 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
         created=string(payload, "timestamp"),
         cwd=string(payload, "cwd"),
         version=string(payload, "cli_version"),
-        source=source if isinstance(source, str) else next(iter(source), "") if isinstance(source, dict) else "",
+        source=source
+        if isinstance(source, str)
+        else next(iter(source), "")
+        if isinstance(source, dict)
+        else "",
         branch=string(mapping(payload, "git"), "branch"),
         paginated=string(payload, "history_mode") == "paginated",
         payload=payload,

@@ -1,6 +1,7 @@
 """The files that a thread is made of: its own, and the beginnings of others that a fork or a rewind goes on from.
 
-The caller finds files: ``find`` is given a rollout id (the last id in a file's name) and answers with a path or None.
+The caller finds files: ``find`` is given a rollout id (the last id in a file's name) and answers
+with a path or None.
 """
 
 from __future__ import annotations
@@ -29,20 +30,25 @@ class ThreadFile(NamedTuple):
 def segments(path: str, find: Finder) -> list[ThreadFile]:
     """The files of the thread whose newest one lies at ``path``, in the order in which they count.
 
-    SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for what is no rollout or
-    goes on from itself.
+    SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for
+    what is no rollout or goes on from itself.
     """
     found, named = [ThreadFile(path, read_meta(path), None)], parse_name(path)
     seen = {named.rollout_id} if named else set()
     while (base := found[-1].meta.base) is not None:
         if base.rollout_id in seen or len(found) >= MAX_DEPTH:
-            raise NotATranscript(f"{path} goes on from itself", "The file was changed: its history_base is a circle.")
+            raise NotATranscript(
+                f"{path} goes on from itself", "The file was changed: its history_base is a circle."
+            )
         seen.add(base.rollout_id)
         earlier = find(base.rollout_id)
         if earlier is None:
             raise SessionNotFound(
                 f"The rollout {base.rollout_id} that {os.path.basename(path)} goes on from is gone",
-                "Codex keeps of a fork only what was said since. Restore the file of the session it was forked from.",
+                (
+                    "Codex keeps of a fork only what was said since. Restore the file of the "
+                    "session it was forked from."
+                ),
             )
         _require_length(earlier, base)
         found.append(ThreadFile(earlier, read_meta(earlier), base))
@@ -58,7 +64,10 @@ def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
 
 
 def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
-    """The lines of a thread over all its segments, as far as each counts. Raises as ``segments``."""
+    """The lines of a thread over all its segments, as far as each counts.
+
+    Raises as ``segments``.
+    """
     for segment in segments(path, find):
         yield from segment_lines(segment)
 
@@ -84,7 +93,9 @@ def _require_length(path: str, base: HistoryBase) -> None:
     try:
         short = os.path.getsize(path) < base.end_offset
     except OSError as error:
-        raise SessionNotFound(f"{path} can't be read: {error.strerror}", "Check the path.") from error
+        raise SessionNotFound(
+            f"{path} can't be read: {error.strerror}", "Check the path."
+        ) from error
     if short:
         raise SessionNotFound(
             f"{path} is shorter than a session that goes on from it expects",

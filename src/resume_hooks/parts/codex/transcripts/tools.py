@@ -1,7 +1,8 @@
 """What Codex's tools did, in the tools that everything above knows: commands, edits of files, plans, pictures.
 
-A command is ``Bash``, a patch an ``Edit`` or ``Write`` for each file, a plan ``TodoWrite``; any other tool keeps its
-name. In code mode a script that calls one tool counts as that call, any other as ``exec`` with its ``code``.
+A command is ``Bash``, a patch an ``Edit`` or ``Write`` for each file, a plan ``TodoWrite``; any
+other tool keeps its name. In code mode a script that calls one tool counts as that call, any other
+as ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ def uses(item: Record) -> list[Use]:
         name = kind(item).removesuffix("_call")
     else:
         space = string(item, "namespace")
-        name = f"{space.removesuffix('__')}__{string(item, 'name')}" if space else string(item, "name")
+        name = (
+            f"{space.removesuffix('__')}__{string(item, 'name')}" if space else string(item, "name")
+        )
     given = arguments(item)
     if name == CODE and "input" in given:
         name, given = _of_code(string(given, "input"))
@@ -52,7 +55,10 @@ def uses(item: Record) -> list[Use]:
         patch = string(given, "input") or string(given, "patch")
         return list(_of_patch(patch)) or [Use(name, given)]
     if name == "update_plan":
-        rows = [{"content": string(row, "step"), "status": string(row, "status")} for row in objects(given.get("plan"))]
+        rows = [
+            {"content": string(row, "step"), "status": string(row, "status")}
+            for row in objects(given.get("plan"))
+        ]
         return [Use("TodoWrite", {"todos": rows})]
     if name == "view_image":
         return [Use("Read", {"file_path": string(given, "path")})]
@@ -63,9 +69,17 @@ def uses(item: Record) -> list[Use]:
 
 def _of_code(code: str) -> Use:
     called = _CALLED.findall(code)
-    if called == ["exec_command"] and (match := _COMMAND.search(code)) and (command := _literal(match[1])):
+    if (
+        called == ["exec_command"]
+        and (match := _COMMAND.search(code))
+        and (command := _literal(match[1]))
+    ):
         return Use("exec_command", {"cmd": command})
-    if called == ["apply_patch"] and (match := _PATCH_TEXT.search(code)) and (patch := _literal(match[0])):
+    if (
+        called == ["apply_patch"]
+        and (match := _PATCH_TEXT.search(code))
+        and (patch := _literal(match[0]))
+    ):
         return Use("apply_patch", {"input": patch})
     return Use(CODE, {"code": code})
 
@@ -80,13 +94,20 @@ def _literal(text: str) -> str:
 
 
 def _of_shell(given: Record) -> Use:
-    """A command as a shell's line, whatever form it was given in; a patch that was given to a shell is one."""
+    """A command as a shell's line, whatever form it was given in.
+
+    A patch that was given to a shell is one.
+    """
     command = given.get("cmd", given.get("command"))
     if isinstance(command, list):
         words = [word for word in command if isinstance(word, str)]
         if words[:1] == ["apply_patch"] and len(words) == 2:
             return Use("apply_patch", {"input": words[1]})
-        if len(words) == 3 and _WRAPPED.fullmatch(words[0].rpartition("/")[2]) and words[1] in {"-lc", "-c"}:
+        if (
+            len(words) == 3
+            and _WRAPPED.fullmatch(words[0].rpartition("/")[2])
+            and words[1] in {"-lc", "-c"}
+        ):
             words, command = [], words[2]
         else:
             command = shlex.join(words)
@@ -105,7 +126,13 @@ def _of_patch(patch: str) -> Iterator[Use]:
         body = patch[match.end() : end].partition("\n*** End Patch")[0]
         path, lines = match[2].strip(), body.split("\n")[1:]
         if match[1] == "Add":
-            yield Use("Write", {"file_path": path, "content": "\n".join(line[1:] for line in lines if line[:1] == "+")})
+            yield Use(
+                "Write",
+                {
+                    "file_path": path,
+                    "content": "\n".join(line[1:] for line in lines if line[:1] == "+"),
+                },
+            )
             continue
         moved = _MOVED.search(body)
         old = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})

@@ -8,8 +8,8 @@ from resume_hooks.cli.options import DRY_RUN, ChildOptions, SessionOptions, flag
 class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_mark"):
     """Mark the end of SESSION as the place that `back` goes back to.
 
-    The session itself is only read. One mark is active a session; `back` uses it up. While the model works the
-    mark stands after the last step that is whole.
+    The session itself is only read. One mark is active a session; `back` uses it up. While the
+    model works the mark stands after the last step that is whole.
 
     \b
     Examples:
@@ -29,12 +29,13 @@ class MarkOptions(SessionOptions, body="resume_hooks.parts.marks.verbs.mark:set_
 class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_back"):
     """Make a session that stands at the mark of SESSION again and holds your report of what came after.
 
-    What came after is dropped from context, not from disk: the session itself is only read. Files, git and processes
-    stay as they are; rewind-files brings files back. Where the mark can't be found any more, the new session
-    holds the report alone. The mark is used up by it.
+    What came after is dropped from context, not from disk: the session itself is only read. Files,
+    git and processes stay as they are; rewind-files brings files back. Where the mark can't be
+    found any more, the new session holds the report alone. The mark is used up by it.
 
-    A fork without a mark goes back to where it left its parent, and needs no report: the new session is told
-    what the fork found, with references. What the parent went on with since is not in it.
+    A fork without a mark goes back to where it left its parent, and needs no report: the new
+    session is told what the fork found, with references. What the parent went on with since is not
+    in it.
 
     \b
     Examples:
@@ -44,4 +45,6 @@ class BackOptions(ChildOptions, body="resume_hooks.parts.marks.verbs.back:go_bac
       resume-hooks back "Fix the parser · fork"
     """
 
-    report: str = option(default="", metavar="TEXT|-", help="What came of it; - reads standard input.")
+    report: str = option(
+        default="", metavar="TEXT|-", help="What came of it; - reads standard input."
+    )

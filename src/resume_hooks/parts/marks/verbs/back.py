@@ -33,7 +33,9 @@ def go_back(options: BackOptions) -> None:
         way = f"Set one first: resume-hooks mark {session.session_id}"
         raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
     report = (
-        options.report if options.report != "-" else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
+        options.report
+        if options.report != "-"
+        else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
     )
     decided = back.plan_back(session, mark, report, options.where, options.output_dir)
     with state.use_up_mark(mark) if not options.dry_run else contextlib.nullcontext():
@@ -42,7 +44,9 @@ def go_back(options: BackOptions) -> None:
 
 
 def _back_text(decided: BackPlan, made: Receipt) -> str:
-    facts: list[tuple[str, object]] = [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
+    facts: list[tuple[str, object]] = (
+        [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
+    )
     facts += [("back to", f"where this fork left {decided.mark.left}")] if decided.mark.left else []
     facts += [("report", f"{len(decided.report):,} characters")] if decided.report else []
     notes = untouched_lines(made, decided.left_out, "the old one")

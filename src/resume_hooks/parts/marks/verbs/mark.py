@@ -19,7 +19,9 @@ from resume_hooks.system.text import one_line
 def set_mark(options: MarkOptions) -> None:
     """Set a mark, show it, or forget it."""
     if options.show + options.clear + bool(options.goal or options.yes) > 1:
-        raise UsageError("--show, --clear, and a new mark exclude each other", "Ask for one of them.")
+        raise UsageError(
+            "--show, --clear, and a new mark exclude each other", "Ask for one of them."
+        )
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     require_whole(session)
     refuse_subagent(session)
@@ -83,7 +85,15 @@ def _mark_text(mark: Mark | None, replaced: Mark | None, done: str) -> str:
             ("goal", one_line(mark.goal, 300) or "none"),
             ("after", f"{mark.session_id}:{mark.record}"),
             ("set", mark.started_at),
-            *([("replaces", one_line(replaced.goal, 300) or replaced.started_at)] if replaced else []),
-            *([("back to it", in_shell(f"back {mark.session_id} --report TEXT"))] if done != "forgotten" else []),
+            *(
+                [("replaces", one_line(replaced.goal, 300) or replaced.started_at)]
+                if replaced
+                else []
+            ),
+            *(
+                [("back to it", in_shell(f"back {mark.session_id} --report TEXT"))]
+                if done != "forgotten"
+                else []
+            ),
         ]
     )

@@ -16,23 +16,39 @@ from resume_hooks.system.text import plural
 
 
 def delete_other_copies(options: DeleteOptions) -> None:
-    """Move all copies of a session but one to the trash. UsageError beside --empty-trash, and as ``choose_copy``."""
+    """Move all copies of a session but one to the trash.
+
+    UsageError beside --empty-trash, and as ``choose_copy``.
+    """
     if options.empty_trash:
         raise UsageError("--other-copies is for a SESSION", "Leave --empty-trash out.")
     asks = options.asks("Deleting")
     named = options.locate_session()
-    chosen = choose_copy(named, options.where, by_path=os.path.basename(named.path) in str(options.locator))
+    chosen = choose_copy(
+        named, options.where, by_path=os.path.basename(named.path) in str(options.locator)
+    )
     plans = [delete.plan(other, options.where) for other in chosen.others]
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
-    lost = f"; {plural(chosen.missing, 'record')} of the others {'are' if chosen.missing > 1 else 'is'} not in it"
+    lost = (
+        f"; {plural(chosen.missing, 'record')} of the others "
+        f"{'are' if chosen.missing > 1 else 'is'} not in it"
+    )
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
         say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
-    entries = [delete.write(one, options.where, force=options.force) if agreed else one.entry for one in plans]
-    data = NOT_DELETED | {"session": entries[0], "copies": entries[1:], "kept": chosen.kept.path, "written": agreed}
+    entries = [
+        delete.write(one, options.where, force=options.force) if agreed else one.entry
+        for one in plans
+    ]
+    data = NOT_DELETED | {
+        "session": entries[0],
+        "copies": entries[1:],
+        "kept": chosen.kept.path,
+        "written": agreed,
+    }
 
     def text() -> str:
         files = "\n".join(f"  {real(entry.place, options.where)}" for entry in entries)

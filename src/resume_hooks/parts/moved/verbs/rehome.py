@@ -7,7 +7,13 @@ import os
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import facts_table, work_progress
 from resume_hooks.errors import SessionNotFound, UsageError
-from resume_hooks.parts.moved.rehome import THERE, copy_sessions_home, former_folder, is_still_there, own_sessions
+from resume_hooks.parts.moved.rehome import (
+    THERE,
+    copy_sessions_home,
+    former_folder,
+    is_still_there,
+    own_sessions,
+)
 from resume_hooks.parts.moved.verbs import RehomeOptions
 from resume_hooks.system.text import plural
 
@@ -19,19 +25,29 @@ def rehome_folder(options: RehomeOptions) -> int:
         raise UsageError(f"{new} is not a folder", "Name the folder by its present path.")
     old = _absolute_folder(options.folder) if options.folder else former_folder(new, options.where)
     if is_still_there(old, options.where):
-        raise UsageError(f"{old} is still there", "Its sessions go on there; fork --home copies one of them.")
+        raise UsageError(
+            f"{old} is still there", "Its sessions go on there; fork --home copies one of them."
+        )
     sessions = own_sessions(old, options.where)
     if not sessions:
         raise SessionNotFound(
-            f"No session was started in {old}", "See resume-hooks sessions --all for the sessions of all folders."
+            f"No session was started in {old}",
+            "See resume-hooks sessions --all for the sessions of all folders.",
         )
     with work_progress("Copying", quiet=options.as_json) as advance:
-        made, left = copy_sessions_home(sessions, new, options.where, advance, dry_run=options.dry_run)
+        made, left = copy_sessions_home(
+            sessions, new, options.where, advance, dry_run=options.dry_run
+        )
     warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
-    head = f"{verb} {plural(len(made), 'session')} of {old} to {new}; the sessions themselves stay as they are."
-    rows: list[tuple[str, object]] = [(one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made]
+    head = (
+        f"{verb} {plural(len(made), 'session')} of {old} to {new}; the sessions themselves "
+        "stay as they are."
+    )
+    rows: list[tuple[str, object]] = [
+        (one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made
+    ]
     rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
     options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", warnings)
     return int(any(one.why != THERE for one in left))

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from resume_hooks.cli.options import DRY_RUN, YES, VerbOptions, argument, complete_locator, flag, option
+from resume_hooks.cli.options import (
+    DRY_RUN,
+    YES,
+    VerbOptions,
+    argument,
+    complete_locator,
+    flag,
+    option,
+)
 
 
-class RewindFilesOptions(VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"):
+class RewindFilesOptions(
+    VerbOptions, body="resume_hooks.parts.rewind_files.verbs.rewind_files:rewind_files"
+):
     """Restore the files that SESSION tracked as they were when a message was sent, before the work on it.
 
-    The states are the client's file backups: files that its editing tools wrote. They don't have what a shell command
-    did to other files. Everything is shown before it is written; overwritten and removed files are copied to the state
-    folder, and --undo brings them back. Files outside the project, behind links, or of git are left alone; if there
-    are such files, or a backup is gone, nothing is written without --partial. The conversation stays as it is.
+    The states are the client's file backups: files that its editing tools wrote. They don't have
+    what a shell command did to other files. Everything is shown before it is written; overwritten
+    and removed files are copied to the state folder, and --undo brings them back. Files outside the
+    project, behind links, or of git are left alone; if there are such files, or a backup is gone,
+    nothing is written without --partial. The conversation stays as it is.
 
     \b
     Examples:
@@ -21,9 +32,12 @@ class RewindFilesOptions(VerbOptions, body="resume_hooks.parts.rewind_files.verb
       resume-hooks rewind-files 5e12a303 --undo
     """
 
-    locator: str | None = argument(metavar="[SESSION]", required=False, shell_complete=complete_locator)
+    locator: str | None = argument(
+        metavar="[SESSION]", required=False, shell_complete=complete_locator
+    )
     to: str | None = option(
-        metavar="TURN|UUID|REF", help="The message: a turn's number, last, a uuid, or <session>:<line>."
+        metavar="TURN|UUID|REF",
+        help="The message: a turn's number, last, a uuid, or <session>:<line>.",
     )
     undo: bool = flag(help="Take back the last run for this session; once more: do it again.")
     yes: bool = YES

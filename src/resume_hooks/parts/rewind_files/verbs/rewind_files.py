@@ -45,10 +45,17 @@ def rewind_files(options: RewindFilesOptions) -> int:
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
     gone = sum(change.action == "delete" for change in decided.wanted_changes)
-    files = f"{plural(len(decided.wanted_changes), 'file')} back{f' ({gone:,} of them deleted)' if gone else ''}"
+    files = (
+        f"{plural(len(decided.wanted_changes), 'file')} "
+        f"back{f' ({gone:,} of them deleted)' if gone else ''}"
+    )
     agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
     kept = writing.write_files(decided, options.where) if agreed else ""
-    options.emit(_data_of_rewind(asked, kept), lambda: _outcome_text(asked, kept, seen=asks), () if asks else notes)
+    options.emit(
+        _data_of_rewind(asked, kept),
+        lambda: _outcome_text(asked, kept, seen=asks),
+        () if asks else notes,
+    )
     return int(bool(decided.left_changes) and not options.dry_run)
 
 
@@ -59,15 +66,22 @@ def _plan_of_options(options: RewindFilesOptions) -> _Asked:
     where, locator = options.where, options.locator
     if options.to is None:
         session = locate_session(locator, where)
-        return _Asked(session, None, writing.plan_undo(session.session_id, where), why_open(session, where))
+        return _Asked(
+            session, None, writing.plan_undo(session.session_id, where), why_open(session, where)
+        )
     wanted = files_at_prompt.parse_target(options.to)
     session = locate_session(locator if locator is not None else wanted.session, where)
-    if wanted.session is not None and locate_session(wanted.session, where).session_id != session.session_id:
+    if (
+        wanted.session is not None
+        and locate_session(wanted.session, where).session_id != session.session_id
+    ):
         raise UsageError("SESSION and --to name two sessions", "Leave SESSION out.")
     require_own(session, where)
     read = history.read_file_history(session)
     aimed = files_at_prompt.aim_at_prompt(read, wanted)
-    return _Asked(session, aimed, files_at_prompt.plan_rewind(read, aimed, where), why_open(session, where))
+    return _Asked(
+        session, aimed, files_at_prompt.plan_rewind(read, aimed, where), why_open(session, where)
+    )
 
 
 def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
@@ -82,17 +96,23 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
         if decided.wanted_changes
         else "The others are unchanged."
     )
-    raise CantRestore(f"{plural(len(left), 'file')} can't be put back: {named}{more}", f"Nothing was written. {rest}")
+    raise CantRestore(
+        f"{plural(len(left), 'file')} can't be put back: {named}{more}",
+        f"Nothing was written. {rest}",
+    )
 
 
 def _warnings_of_plan(asked: _Asked) -> list[str]:
     found = []
     if asked.aimed and not asked.aimed.exact:
         found.append(
-            "The client kept no state at this message: this is the last one before it, with edits between them."
+            "The client kept no state at this message: this is the last one before it, "
+            "with edits between them."
         )
     if asked.open and asked.decided.wanted_changes:
-        found.append(f"The session may be open ({asked.open}); its client does not know of changed files.")
+        found.append(
+            f"The session may be open ({asked.open}); its client does not know of changed files."
+        )
     return found
 
 
@@ -103,9 +123,11 @@ def _data_of_rewind(asked: _Asked, kept: str) -> dict[str, Any]:
         "file": session.path,
         "project": decided.root.folder,
         "undo": asked.aimed is None,
-        "to": asked.aimed and With(asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}),
+        "to": asked.aimed
+        and With(asked.aimed, {"reference": f"{session.session_id}:{asked.aimed.prompt.line}"}),
         "files": [
-            With(change, {"status": _status_of_change(change, written=bool(kept))}) for change in decided.changes
+            With(change, {"status": _status_of_change(change, written=bool(kept))})
+            for change in decided.changes
         ],
         "complete": not decided.left_changes,
         "written": bool(kept),
@@ -124,7 +146,11 @@ def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
     if kept:
         undo = in_shell(f"rewind-files {decided.session_id} --undo")
         done = facts_table(
-            [("put back", plural(len(decided.wanted_changes), "file")), ("copies", kept), ("take it back", undo)]
+            [
+                ("put back", plural(len(decided.wanted_changes), "file")),
+                ("copies", kept),
+                ("take it back", undo),
+            ]
         )
     else:
         done = "Nothing was written." if decided.wanted_changes else _text_without_changes(asked)
@@ -154,8 +180,14 @@ def _facts_of_plan(asked: _Asked) -> str:
     decided = asked.decided
     last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
     back = f"as at {name_prompt(asked.aimed.prompt)}" if asked.aimed else last
-    head = facts_table([("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)])
-    named = [_line_of_change(change) for change in decided.changes if change.action != "none" or change.is_left]
+    head = facts_table(
+        [("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)]
+    )
+    named = [
+        _line_of_change(change)
+        for change in decided.changes
+        if change.action != "none" or change.is_left
+    ]
     same = len(decided.changes) - len(named)
     return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])
 
@@ -167,8 +199,16 @@ def _line_of_change(change: Change) -> str:
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
     sizes = f"  +{counts.added:,} -{counts.removed:,}" if counts.added is not None else ""
     before, after = change.before, change.after
-    modes = f"  mode {before.mode:o} -> {after.mode:o}" if before and after and before.mode != after.mode else ""
-    since = click.style("  changed since the session knew it", fg="yellow") if change.changed_since else ""
+    modes = (
+        f"  mode {before.mode:o} -> {after.mode:o}"
+        if before and after and before.mode != after.mode
+        else ""
+    )
+    since = (
+        click.style("  changed since the session knew it", fg="yellow")
+        if change.changed_since
+        else ""
+    )
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
 
 

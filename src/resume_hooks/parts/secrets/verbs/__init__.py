@@ -9,15 +9,17 @@ from resume_hooks.cli.options import ChildOptions, flag, option
 class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:scrub_session"):
     """Make a child of SESSION without its secrets, and list every place that holds them.
 
-    The session itself is only read. With --in-place its own files are rewritten instead, and the secrets go from its
-    sub-agents, tool outputs, backups, the trash, the vault, the index, and the sessions that came from it. Each file is
-    replaced whole or not at all; no backup is kept. What is already known to others stays known: revoke the secret.
+    The session itself is only read. With --in-place its own files are rewritten instead, and the
+    secrets go from its sub-agents, tool outputs, backups, the trash, the vault, the index, and the
+    sessions that came from it. Each file is replaced whole or not at all; no backup is kept. What
+    is already known to others stays known: revoke the secret.
 
-    With --list nothing is written: it tells each secret's kind, place and age, never the secret. Looked at are the
-    transcript, sub-agents, tool output in files of its own, states of files that the client kept, backups, the trash
-    and the vault. What was looked at before and has not changed since is not read again. Ends with 1 where there are
-    secrets, or places that could not be looked at. Without SESSION, --project or --all it is about the latest session
-    of this folder alone, not those that came from it.
+    With --list nothing is written: it tells each secret's kind, place and age, never the secret.
+    Looked at are the transcript, sub-agents, tool output in files of its own, states of files that
+    the client kept, backups, the trash and the vault. What was looked at before and has not changed
+    since is not read again. Ends with 1 where there are secrets, or places that could not be looked
+    at. Without SESSION, --project or --all it is about the latest session of this folder alone, not
+    those that came from it.
 
     \b
     Examples:
@@ -31,9 +33,13 @@ class ScrubOptions(ChildOptions, body="resume_hooks.parts.secrets.verbs.scrub:sc
     """
 
     listed: bool = flag("--list", help="List them; write nothing.")
-    all_sessions: bool = flag("--all", help="With --list: every session of every project, and our own notes.")
+    all_sessions: bool = flag(
+        "--all", help="With --list: every session of every project, and our own notes."
+    )
     project: bool = flag(help="With --list: every session of this project.")
-    since: str | None = option(metavar="WHEN", help=f"With --list: only what is younger. {clock.WHEN}")
+    since: str | None = option(
+        metavar="WHEN", help=f"With --list: only what is younger. {clock.WHEN}"
+    )
     in_place: bool = flag(help="Take them out of the session, every copy of it, and its children.")
     kind: tuple[str, ...] = option(
         multiple=True, metavar="KIND", help="Secrets of this kind alone, as --list names it."

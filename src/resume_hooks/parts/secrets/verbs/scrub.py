@@ -18,7 +18,15 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
 from resume_hooks.parts.secrets.audit import FOLDER, Audit, audit_sessions
-from resume_hooks.parts.secrets.findings import HELD, LEFT, OUTSIDE, REMOVED, Holding, ScrubFindings, ScrubReach
+from resume_hooks.parts.secrets.findings import (
+    HELD,
+    LEFT,
+    OUTSIDE,
+    REMOVED,
+    Holding,
+    ScrubFindings,
+    ScrubReach,
+)
 from resume_hooks.parts.secrets.locations import INDEXED, OWN
 from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.parts.secrets.verbs import ScrubOptions
@@ -42,7 +50,9 @@ _IN_FOLDER = (
     "The name of the project's folder holds one, and stays in every record: Claude Code finds a session by its folder. "
     "Rename the folder."
 )
-_IN_PLACE = "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
+_IN_PLACE = (
+    "Another agent's session is not rewritten: its forks and rewinds go on from places in its file"
+)
 _SHORT = (
     "{count:,} short values may still stand elsewhere: only the scanner can tell them from any word. "
     "Look for them by hand, or give them to --secret-stdin."
@@ -57,15 +67,20 @@ def scrub_session(options: ScrubOptions) -> int:
     if not options.in_place:
         require_client(options)
     named = literals.parse_named_secrets(_read_named_secrets()) if options.secret_stdin else {}
-    wanted = ScrubReach(options.lineage, options.everywhere, options.backups, options.documents, options.client)
+    wanted = ScrubReach(
+        options.lineage, options.everywhere, options.backups, options.documents, options.client
+    )
     session = options.locate_whole_session()
     if options.in_place and session.agent != NAME:
         raise UsageError(
-            _IN_PLACE, "Leave --in-place out: the child has none. Then delete the session where it was made."
+            _IN_PLACE,
+            "Leave --in-place out: the child has none. Then delete the session where it was made.",
         )
     if options.in_place and not options.dry_run:
         sweep_leftovers_of_scrubs(options.where)
-    found = findings.look_everywhere(session, options.where, kinds=options.kind, named=named, wanted=wanted)
+    found = findings.look_everywhere(
+        session, options.where, kinds=options.kind, named=named, wanted=wanted
+    )
     return _scrub_in_place(found, options) if options.in_place else _scrub_in_child(found, options)
 
 
@@ -76,7 +91,9 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     ):  # else the session itself is already without secrets
         made = make_child(
             options,
-            child.plan_scrubbed_child(found.session, options.where, found.scanner, output_dir=options.output_dir),
+            child.plan_scrubbed_child(
+                found.session, options.where, found.scanner, output_dir=options.output_dir
+            ),
         )
     warnings = list(made.warnings) if made else []
     if found.places_to_change:
@@ -84,8 +101,12 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
         words = ["scrub", found.session.session_id, "--in-place"]
         words += [word for kind in options.kind for word in ("--kind", kind)]
         words += ["--secret-stdin"] if options.secret_stdin else []
-        warnings.append(_REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}"))
-    if found.scanner.finds_in_folder(HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")):
+        warnings.append(
+            _REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}")
+        )
+    if found.scanner.finds_in_folder(
+        HeadTail(found.session.path).cwd.encode("utf-8", "surrogatepass")
+    ):
         warnings.append(_IN_FOLDER)
     _print_scrub(found, options, made, warnings)
     if made is not None and made.written and options.start:
@@ -97,7 +118,10 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
     done = False
     if found.places_to_change and not options.dry_run:
         if found.open:
-            raise SessionOpen(f"The session may be open: {found.open}", "Quit its client, wait a minute, run it again.")
+            raise SessionOpen(
+                f"The session may be open: {found.open}",
+                "Quit its client, wait a minute, run it again.",
+            )
         if not options.yes:
             say(_facts_of_scrub(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
@@ -110,15 +134,26 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
 
 
 def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
-    """The notes of parts on rewritten files; each part is given the ids of their sessions, and ``where``.
+    """The notes of parts on rewritten files.
+
+    Each part is given the ids of their sessions, and ``where``.
 
     An id may come several times, and is ``""`` for a file of no session.
     """
-    return [note for told in seam.answers("after a session was scrubbed") for note in told(rewritten, where)]
+    return [
+        note
+        for told in seam.answers("after a session was scrubbed")
+        for note in told(rewritten, where)
+    ]
 
 
 def _print_scrub(
-    found: ScrubFindings, options: ScrubOptions, made: Receipt | None, warnings: list[str], *, done: bool = False
+    found: ScrubFindings,
+    options: ScrubOptions,
+    made: Receipt | None,
+    warnings: list[str],
+    *,
+    done: bool = False,
 ) -> None:
     if found.short:
         warnings.append(_SHORT.format(count=len(found.short)))
@@ -135,7 +170,9 @@ def _print_scrub(
 
     def text() -> str:
         receipt = f"\n\n{receipt_text(made)}" if made else ""
-        return f"{_facts_of_scrub(found)}{receipt}" + ("" if written else "\n\nNothing was written.")
+        return f"{_facts_of_scrub(found)}{receipt}" + (
+            "" if written else "\n\nNothing was written."
+        )
 
     options.emit(data, text, warnings)
 
@@ -150,7 +187,11 @@ def _facts_of_scrub(found: ScrubFindings) -> str:
         facts.append(("open", found.open))
     parts = [facts_table(facts)]
     for state, heading in _HEADINGS.items():
-        some = [row for row in found.rows if row.state == state and (row.kinds or row.why or state == REMOVED)]
+        some = [
+            row
+            for row in found.rows
+            if row.state == state and (row.kinds or row.why or state == REMOVED)
+        ]
         if some:
             more = [f"  and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []
             parts.append("\n".join([heading, *map(_line_of_holding, some[:SHOWN]), *more]))
@@ -178,15 +219,23 @@ def _read_named_secrets() -> bytes:
 
 def _refuse_scrub_options(options: ScrubOptions) -> None:
     """Refuse options that contradict each other, and a question that nobody could answer."""
-    if not options.listed and (of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")):
-        raise UsageError(f"--{of_list.partition('_')[0]} belongs to --list", "A session is scrubbed by its name.")
+    if not options.listed and (
+        of_list := next(filter(options.has, ("all_sessions", "project", "since")), "")
+    ):
+        raise UsageError(
+            f"--{of_list.partition('_')[0]} belongs to --list", "A session is scrubbed by its name."
+        )
     written = next(filter(options.has, ("in_place", "secret_stdin", "output_dir", "start")), "")
     if options.listed and written:
-        raise UsageError(f"--{written.replace('_', '-')} and --list exclude each other", "Leave one of them out.")
+        raise UsageError(
+            f"--{written.replace('_', '-')} and --list exclude each other", "Leave one of them out."
+        )
     reach = ("lineage", "everywhere", "backups", "documents", "client")
     given = next((name for name in reach if options.has(name)), "")
     if given and not options.in_place:
-        raise UsageError(f"--{given} belongs to --in-place", "A child is written without touching anything else.")
+        raise UsageError(
+            f"--{given} belongs to --in-place", "A child is written without touching anything else."
+        )
     if options.in_place and (options.output_dir is not None or options.start):
         raise UsageError("--in-place makes no child", "Leave --output-dir and --start out.")
     if options.in_place:
@@ -200,7 +249,9 @@ def list_secrets(options: ScrubOptions) -> int:
     sessions, reach = _sessions_listed(options)
     since = clock.stamp(time_of_option(options.since)) if options.since is not None else ""
     with work_progress("Looking", quiet=options.as_json) as advance:
-        found = audit_sessions(options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance)
+        found = audit_sessions(
+            options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance
+        )
     warnings = [*found.unread, *found.warnings]
     options.emit(found, lambda: render_audit(found, reach), warnings)
     return int(bool(found.leaks or found.unread))
@@ -210,12 +261,16 @@ def render_audit(found: Audit, reach: str = "") -> str:
     """The list for people: secrets, oldest first, counts by kind, and what to do; ``reach`` says whose files."""
     looked = plural(found.files, "file") + reach
     if not found.leaks:
-        return f"No secrets found in {looked}." + (" Some could not be looked at." if found.unread else "")
+        return f"No secrets found in {looked}." + (
+            " Some could not be looked at." if found.unread else ""
+        )
     rows = []
     for leak in found.leaks[:MOST_LISTED]:
         where = leak.reference or f"{leak.file}, line {leak.line + 1:,}"
         kind = click.style(leak.kind, fg="red")
-        rows.append(f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}")
+        rows.append(
+            f"{clock.minute(leak.time)}  {kind}, {leak.length:,} characters  {leak.place}  {where}"
+        )
     if len(found.leaks) > MOST_LISTED:
         rows.append(f"and {len(found.leaks) - MOST_LISTED:,} more; --json lists all")
     kinds = Counter(leak.kind for leak in found.leaks)
@@ -224,7 +279,10 @@ def render_audit(found: Audit, reach: str = "") -> str:
     rows += [
         f"{plural(len(found.leaks), 'place')} with secrets in {looked}: {counts}.",
         "Change each secret where it is valid: whoever could read these files may have it.",
-        f"Then take it out of the session and every copy of it: {in_shell(f'scrub {session} --in-place')}",
+        (
+            "Then take it out of the session and every copy of it: "
+            f"{in_shell(f'scrub {session} --in-place')}"
+        ),
         f"Or continue in a child without it; the session keeps it: {in_shell(f'scrub {session}')}",
         "Exports leave secrets out by themselves.",
     ]

@@ -1,6 +1,7 @@
 """A document as Markdown that GitHub shows well: a heading a turn, calls folded, fences longer than any inside.
 
-What the model wrote stays Markdown; what could break out of its place, or load anything, is escaped there.
+What the model wrote stays Markdown; what could break out of its place, or load anything, is escaped
+there.
 """
 
 from __future__ import annotations
@@ -12,7 +13,15 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
 from resume_hooks.parts.share.export import parts
-from resume_hooks.parts.share.export.parts import ASSISTANT, MARKS, SPEAKERS, SUMMARY, AgentPart, CallPart, Part
+from resume_hooks.parts.share.export.parts import (
+    ASSISTANT,
+    MARKS,
+    SPEAKERS,
+    SUMMARY,
+    AgentPart,
+    CallPart,
+    Part,
+)
 from resume_hooks.reading.render import fields_text
 from resume_hooks.system.text import one_line, plain, plain_line
 
@@ -41,11 +50,18 @@ def as_markdown(document: Iterable[Part]) -> Iterator[str]:
 def _part_as_markdown(part: Part) -> str:
     match part:
         case parts.SessionPart():
-            facts = "\n".join(f"| {name} | {escape_markdown(value)} |" for name, value in part.facts)
-            rows = (
-                f"{turn.number}. [{escape_markdown(one_line(turn.words, 80))}](#t{turn.number})" for turn in part.turns
+            facts = "\n".join(
+                f"| {name} | {escape_markdown(value)} |" for name, value in part.facts
             )
-            table = f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>" if part.turns else ""
+            rows = (
+                f"{turn.number}. [{escape_markdown(one_line(turn.words, 80))}](#t{turn.number})"
+                for turn in part.turns
+            )
+            table = (
+                f"<details>\n<summary>Turns</summary>\n\n{chr(10).join(rows)}\n\n</details>"
+                if part.turns
+                else ""
+            )
             return f"# {escape_markdown(part.title)}\n\n| | |\n|---|---|\n{facts}\n\n{table}"
         case parts.TurnPart():
             facts = escape_markdown(" · ".join(part.facts))
@@ -56,11 +72,17 @@ def _part_as_markdown(part: Part) -> str:
         case parts.ThinkingPart():
             return _fold_markdown("Thinking", fence_text(part.text))
         case parts.NotePart():
-            return _fold_markdown(part.what, fence_text(part.text)) if part.text else f"*{escape_markdown(part.what)}*"
+            return (
+                _fold_markdown(part.what, fence_text(part.text))
+                if part.text
+                else f"*{escape_markdown(part.what)}*"
+            )
         case parts.MediaPart():
             return f"*{escape_markdown(part.about)}*"
         case parts.EndPart():
-            return "---\n\n" + "\n".join(f"- {escape_markdown(sentence)}" for sentence in part.sentences)
+            return "---\n\n" + "\n".join(
+                f"- {escape_markdown(sentence)}" for sentence in part.sentences
+            )
     return ""
 
 
@@ -81,7 +103,11 @@ def _call_as_markdown(call: CallPart) -> Iterator[str]:
     yield f"<details>\n<summary><b>{_html(call.name)}</b>{about}{state}</summary>\n\n"
     if call.tasks:
         yield (
-            "\n".join(f"- [{MARKS.get(status, ' ')}] {escape_markdown(words)}" for status, words in call.tasks) + "\n\n"
+            "\n".join(
+                f"- [{MARKS.get(status, ' ')}] {escape_markdown(words)}"
+                for status, words in call.tasks
+            )
+            + "\n\n"
         )
     elif call.given:
         yield f"{_input_as_markdown(call)}\n\n"
@@ -134,8 +160,9 @@ def _html(text: str) -> str:
 def tame_markdown(text: str) -> str:
     """Markdown that stays in its place: no HTML, no images, only links to the web, every fence closed.
 
-    Only a fence at the first column, outside of lists and quotes, keeps its text as it is: a list or a quote may end
-    before its fence does. The tamed text is parsed, in which no HTML can move a fence.
+    Only a fence at the first column, outside of lists and quotes, keeps its text as it is: a list
+    or a quote may end before its fence does. The tamed text is parsed, in which no HTML can move a
+    fence.
     """
     given = plain(text).split("\n")
     lines = [_tame_line(line) for line in given]
@@ -159,13 +186,18 @@ def _block_parser() -> MarkdownIt:
     # markdown-it takes 40 ms to load, which only a text with a fence has to spend.
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(["inline", "reference", "html_block"])
+    return MarkdownIt("commonmark", {"html": False, "maxNesting": 100}).disable(
+        ["inline", "reference", "html_block"]
+    )
 
 
 def _tame_line(line: str) -> str:
-    """A line outside of a fence; a code span that would need escapes becomes an element, which takes them.
+    """A line outside of a fence.
 
-    Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line is live.
+    A code span that would need escapes becomes an element, which takes them.
+
+    Wherever a span begins and ends for a reader, in a table or over two lines: nothing in this line
+    is live.
     """
     if _FENCE.fullmatch(line):  # to some parsers one with a bar is the head of a table
         return _escape_live(line).replace("|", "&#124;")

@@ -1,7 +1,8 @@
 """The parts of a document, in the order of its conversation: each record is read, redacted and released.
 
-A call stands together with its answer, which is looked up where it lies; a sub-agent's conversation stands within the
-call that started it. What the client adds by itself (reminders, listings, what hooks said) is left out.
+A call stands together with its answer, which is looked up where it lies; a sub-agent's conversation
+stands within the call that started it. What the client adds by itself (reminders, listings, what
+hooks said) is left out.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ from resume_hooks.parts.share.export.parts import (
     TurnPart,
 )
 from resume_hooks.parts.share.export.redact import ExportRedactor
-from resume_hooks.parts.share.export.select_records import WHOLE, ExportConversation, select_conversation
+from resume_hooks.parts.share.export.select_records import (
+    WHOLE,
+    ExportConversation,
+    select_conversation,
+)
 from resume_hooks.reading.passages import without_reminders
 from resume_hooks.reading.render import block_text, text_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -71,7 +76,10 @@ class PartBuilder:
             words=self.redactor.export_line(turn.first_words),
             place=found.places[line],
             tokens=turn.tokens,
-            tools={self.shorten_name(tool): count for tool, count in list(turn.tools.items())[:MAX_TOOLS]},
+            tools={
+                self.shorten_name(tool): count
+                for tool, count in list(turn.tools.items())[:MAX_TOOLS]
+            },
             failed=turn.failed,
         )
 
@@ -115,7 +123,12 @@ class _Conversation:
     """Builds the parts of one conversation; ``agents`` are the sub-agents that no call started yet, by their ids."""
 
     def __init__(
-        self, builder: PartBuilder, found: ExportConversation, stream: BinaryIO, agents: dict[str, Subagent], depth: int
+        self,
+        builder: PartBuilder,
+        found: ExportConversation,
+        stream: BinaryIO,
+        agents: dict[str, Subagent],
+        depth: int,
     ) -> None:
         self.agents = agents
         self._builder = builder
@@ -194,17 +207,23 @@ class _Conversation:
         return CallPart(
             tool=self._builder.shorten_name(string(block, "name")),
             about=one_line(plain_line(self._redactor.export_line(target[: 4 * ABOUT])), ABOUT),
-            given=records.mapping(self._redactor.export_block({"input": block.get("input")}), "input"),
+            given=records.mapping(
+                self._redactor.export_block({"input": block.get("input")}), "input"
+            ),
             answer=answer,
             agent=agent,
         )
 
     def _result_of_call(self, call: str) -> tuple[ResultPart | None, AgentPart | None]:
-        row = self._answers.pop(call, None) if call in self._called else None  # once, however often it is called
+        row = (
+            self._answers.pop(call, None) if call in self._called else None
+        )  # once, however often it is called
         if row is None:
             return None, None
         record = self._read_record_of(row)
-        block = next((block for block in records.results(record) if records.call_id(block) == call), None)
+        block = next(
+            (block for block in records.results(record) if records.call_id(block) == call), None
+        )
         agent = self.agents.pop(records.agent_of(record), None)
         part = self._builder.agent_part(agent, self._depth) if agent else None
         return (self._result_part(block) if block else None), part
@@ -229,7 +248,9 @@ class _Conversation:
         return MediaPart(string(block, "type"), string(held, "media_type"), text, about)
 
     def _text_part(self, who: str, text: str, record: Record) -> TextPart:
-        return TextPart(who, self._redactor.export_text(text), clock.normal(record.get("timestamp")))
+        return TextPart(
+            who, self._redactor.export_text(text), clock.normal(record.get("timestamp"))
+        )
 
     def _note_parts(self, what: str, text: str) -> Iterator[Part]:
         if said := _CLIENTS_TAG.sub("", without_reminders(text)).strip():

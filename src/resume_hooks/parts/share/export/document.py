@@ -1,6 +1,7 @@
 """A document of a session, or of its lineage: planned by one scan of each file, then written piece by piece.
 
-The records are chosen before the first byte is written; memory holds their places, never all their texts.
+The records are chosen before the first byte is written; memory holds their places, never all their
+texts.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class DocumentOptions(NamedTuple):
 class Document:
     """A document that can be written once; ``left_out`` and ``pictures`` are complete once it was.
 
-    ``folders`` are the home folders of its sessions. Each session is read once. SessionNotFound if one can't be read,
-    NotATranscript for a file of another program.
+    ``folders`` are the home folders of its sessions. Each session is read once. SessionNotFound if
+    one can't be read, NotATranscript for a file of another program.
     """
 
     def __init__(
@@ -87,7 +88,12 @@ class Document:
         self.name = document_file_name(plain_letters, sessions[-1].session_id, choice.form)
 
     def _session_part(
-        self, session: SessionFile, ends: HeadTail, folder: str, found: ExportConversation, family: Family
+        self,
+        session: SessionFile,
+        ends: HeadTail,
+        folder: str,
+        found: ExportConversation,
+        family: Family,
     ) -> SessionPart:
         parent = family.parent_of(session.path)
         named = self._builder.shorten_name
@@ -103,7 +109,11 @@ class Document:
             tokens=found.tokens,
             models=tuple(named(model) for model in found.models[:MAX_MODELS]),
             versions=named(ends.version),
-            turns=tuple(self._builder.turn_part(found, row.number) for row in found.rows if row.number in found.turns),
+            turns=tuple(
+                self._builder.turn_part(found, row.number)
+                for row in found.rows
+                if row.number in found.turns
+            ),
             taken_over=found.taken_over,
             damaged=found.damaged,
         )
@@ -137,7 +147,9 @@ class Document:
             return
         parts, heads = self._parts_of_sessions(carried), [head for head, _ in self._told]
         batch, size = list[str](), 0
-        for piece in as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts):
+        for piece in (
+            as_page(parts, heads, carried) if self.choice.form == HTML else as_markdown(parts)
+        ):
             batch.append(piece)
             size += len(piece)
             if size >= BATCH:
@@ -149,13 +161,21 @@ class Document:
         for head, found in self._told:
             yield head
             yield from self._builder.parts_of_conversation(found)
-        end = carried.taken if carried else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
+        end = (
+            carried.taken
+            if carried
+            else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
+        )
         yield end._replace(cut=self.cut_count)
 
 
 def document_file_name(title: str, session_id: str, form: str) -> str:
     """The default name of a document: words of the title and the id, fit for every file system."""
-    words = _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower()).strip("-")[:NAME_LENGTH].rstrip("-")
+    words = (
+        _UNFIT.sub("-", unicodedata.normalize("NFKC", title).lower())
+        .strip("-")[:NAME_LENGTH]
+        .rstrip("-")
+    )
     while len(words.encode()) > 2 * NAME_LENGTH:
         words = words[:-1]
     short = session_id.rpartition("/")[2].removeprefix("agent-")[:SHORT]

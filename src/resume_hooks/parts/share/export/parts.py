@@ -1,7 +1,7 @@
 """The parts of a document, in reading order; every text in it is already fit to leave the machine.
 
-Values and their descriptions are the same for each form of document. Nothing here is escaped yet: the module that
-writes the form does that.
+Values and their descriptions are the same for each form of document. Nothing here is escaped yet:
+the module that writes the form does that.
 """
 
 from __future__ import annotations
@@ -37,7 +37,10 @@ class TurnPart(NamedTuple):
     @property
     def facts(self) -> list[str]:
         """The figures of a turn, in a few words each."""
-        tools = [f"{name} {count}" if count > 1 else name for name, count in list(self.tools.items())[:TOLD_TOOLS]]
+        tools = [
+            f"{name} {count}" if count > 1 else name
+            for name, count in list(self.tools.items())[:TOLD_TOOLS]
+        ]
         more = len(self.tools) - len(tools)
         facts = (
             minute(self.time),
@@ -83,8 +86,14 @@ class SessionPart(NamedTuple):
             ("Models", ", ".join(self.models)),
             ("Client", self.versions),
             ("Came from", f"{self.kind} of {self.parent}" if self.parent else ""),
-            ("Taken over", f"{plural(self.taken_over, 'record')}, shown above" if self.taken_over else ""),
-            ("Damaged", f"{plural(self.damaged, 'line')} could not be read" if self.damaged else ""),
+            (
+                "Taken over",
+                f"{plural(self.taken_over, 'record')}, shown above" if self.taken_over else "",
+            ),
+            (
+                "Damaged",
+                f"{plural(self.damaged, 'line')} could not be read" if self.damaged else "",
+            ),
         ]
         return [(name, value) for name, value in facts if value]
 
@@ -128,7 +137,9 @@ class ResultPart(NamedTuple):
     @property
     def text(self) -> str:
         """The result as text, each image as its description."""
-        return "\n".join(part if isinstance(part, str) else f"[{part.about}]" for part in self.parts)
+        return "\n".join(
+            part if isinstance(part, str) else f"[{part.about}]" for part in self.parts
+        )
 
 
 class AgentPart(NamedTuple):
@@ -161,11 +172,16 @@ class CallPart(NamedTuple):
     @property
     def tasks(self) -> list[tuple[str, str]]:
         """The tasks that the call writes down: state and words."""
-        return [(string(row, "status"), string(row, "content")) for row in objects(self.given.get("todos"))]
+        return [
+            (string(row, "status"), string(row, "content"))
+            for row in objects(self.given.get("todos"))
+        ]
 
 
 class EndPart(NamedTuple):
-    """The end of the document: the secrets that were left out of it, by kind; None if nothing was looked for.
+    """The end of the document: the secrets that were left out of it, by kind.
+
+    None if nothing was looked for.
 
     ``folders`` counts the places in which a home folder stood, where they were counted.
     """
@@ -201,4 +217,14 @@ class Carried(NamedTuple):
     rows: Iterable[str]
 
 
-Part = SessionPart | TurnPart | TextPart | ThinkingPart | NotePart | MediaPart | CallPart | AgentPart | EndPart
+Part = (
+    SessionPart
+    | TurnPart
+    | TextPart
+    | ThinkingPart
+    | NotePart
+    | MediaPart
+    | CallPart
+    | AgentPart
+    | EndPart
+)

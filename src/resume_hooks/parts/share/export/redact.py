@@ -1,7 +1,7 @@
 """Redaction of a document: every text goes through here once, before it is laid out.
 
-Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. A text is cut after its
-secrets were found, so that no half of one stays.
+Secrets become placeholders, home folders ``~``, and a monstrous text is cut with a notice. A text
+is cut after its secrets were found, so that no half of one stays.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ WORD = 500  # characters of a word that may be a secret by its key
 class ExportRedactor:
     """Makes texts fit to leave; ``left_out`` counts secrets by kind, ``cut`` texts that were too long.
 
-    ``known`` is what was found in the sessions before: it goes wherever it stands. None: secrets and folders stay, and
-    ``left_out`` is empty. ``limit`` in characters, 0 for none.
+    ``known`` is what was found in the sessions before: it goes wherever it stands. None: secrets
+    and folders stay, and ``left_out`` is empty. ``limit`` in characters, 0 for none.
     """
 
-    def __init__(self, where: Where, folders: Iterable[str], known: Redactor | None, *, limit: int) -> None:
+    def __init__(
+        self, where: Where, folders: Iterable[str], known: Redactor | None, *, limit: int
+    ) -> None:
         self.left_out: Counter[str] = Counter()
         self.cut = 0
         self._known = known
@@ -42,7 +44,8 @@ class ExportRedactor:
         if not 0 < self._limit < whole:
             return self._clean_text(text, self.left_out)
         clean = self._clean_text(text[: self._limit + BEHIND], self.left_out)
-        # Near a second cut half a secret may lie: nothing from there is shown, however much was taken out before it.
+        # Near a second cut half a secret may lie: nothing from there is shown, however much was
+        # taken out before it.
         end = min(self._limit, len(clean) - BEHIND) if whole > self._limit + BEHIND else self._limit
         if end >= len(clean):
             return clean
@@ -50,9 +53,12 @@ class ExportRedactor:
         return f"{clean[: max(end, 0)]}\n[cut: {whole - max(end, 0):,} characters more]"
 
     def export_line(self, text: str) -> str:
-        """A short text that also stands elsewhere, such as a title: never cut; its secrets are removed but not counted.
+        """A short text that also stands elsewhere, such as a title: never cut.
 
-        The last word of a text that was cut before is dropped: it may be half a secret, which no rule recognises.
+        Its secrets are removed but not counted.
+
+        The last word of a text that was cut before is dropped: it may be half a secret, which no
+        rule recognises.
         """
         if self._known and text.endswith("…"):
             last = text.rsplit(None, 1)[-1]
@@ -77,10 +83,19 @@ class ExportRedactor:
         if isinstance(value, (dict, list)) and depth > DEEPEST:
             return self.export_text(fields_text({"": value}))
         if isinstance(value, dict):
-            if value.get("type") == "base64":  # an image's; who shows it makes sure that it is not text
+            if (
+                value.get("type") == "base64"
+            ):  # an image's; who shows it makes sure that it is not text
                 return value
-            return {self.export_line(key): self._export_field(key, inner, depth + 1) for key, inner in value.items()}
-        return [self._export_value(inner, depth + 1) for inner in value] if isinstance(value, list) else value
+            return {
+                self.export_line(key): self._export_field(key, inner, depth + 1)
+                for key, inner in value.items()
+            }
+        return (
+            [self._export_value(inner, depth + 1) for inner in value]
+            if isinstance(value, list)
+            else value
+        )
 
     def _export_field(self, key: str, value: object, depth: int) -> object:
         """A value together with its key, since only the key may show that it is a secret: ``password``."""

@@ -1,7 +1,7 @@
 """The records of a session that a document shows, and their order: found in one scan, before anything is written.
 
-These are the records that led to the session's end, compacted ones included; or only those that a resume would send;
-or all. Records stay on disk.
+These are the records that led to the session's end, compacted ones included; or only those that a
+resume would send; or all. Records stay on disk.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ from resume_hooks.transcripts.transcript import Observer, Transcript, scan
 WHOLE, LIVE_ONLY, EVERYTHING = "whole", "live", "all"
 """What a document shows: the conversation with its compacted records, only what a resume would send, every branch."""
 
-MAX_COMPACTIONS = 200  # compactions that are followed back; more can only be a forgery, and each costs a walk
+MAX_COMPACTIONS = (
+    200  # compactions that are followed back; more can only be a forgery, and each costs a walk
+)
 
 
 class ExportConversation(NamedTuple):
     """The records of a session in the order of the document; those that are not linked have no id.
 
-    ``turns`` and ``places`` go by the line of the prompt; ``taken_over`` counts the records that were ``known`` before.
+    ``turns`` and ``places`` go by the line of the prompt; ``taken_over`` counts the records that
+    were ``known`` before.
     """
 
     path: str
@@ -46,7 +49,9 @@ class ExportConversation(NamedTuple):
 def select_conversation(
     session: SessionFile, what: str, known: set[str], watching: Sequence[Observer] = ()
 ) -> ExportConversation:
-    """The conversation of a session, without the records whose uuids are ``known``; those of all others are added.
+    """The conversation of a session, without the records whose uuids are ``known``.
+
+    Those of all others are added.
 
     SessionNotFound if the file can't be read; NotATranscript for one of another program.
     """
@@ -59,9 +64,13 @@ def select_conversation(
         rows = scout.loose
     else:
         nodes: Iterable[Node] = live if what == LIVE_ONLY else [*earlier, *live]
-        if not live or what == EVERYTHING:  # a sub-agent's own file is one chain, marked as a side chain throughout
+        if (
+            not live or what == EVERYTHING
+        ):  # a sub-agent's own file is one chain, marked as a side chain throughout
             nodes = (node for node in transcript.nodes if not live or not node.sidechain)
-        rows = list({node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values())
+        rows = list(
+            {node.number: node for node in nodes if not node.copied or what == LIVE_ONLY}.values()
+        )
     sent, past = {node.number for node in live}, {node.number for node in earlier}
     fresh = [row for row in rows if not known & scout.ids_of(row.number)]
     known.update(*(scout.ids_of(row.number) for row in fresh))
@@ -70,7 +79,11 @@ def select_conversation(
         rows=tuple(fresh),
         turns={turn.line: turn for turn in observer.turns if turn.number},
         places={  # what has no links, or one chain of its own, is live
-            row.number: LIVE if row.number in sent or not sent else COMPACTED if row.number in past else BRANCH
+            row.number: LIVE
+            if row.number in sent or not sent
+            else COMPACTED
+            if row.number in past
+            else BRANCH
             for row in fresh
         },
         tokens=next((turn.tokens for turn in reversed(observer.turns) if turn.tokens), 0),
@@ -90,8 +103,12 @@ class _Scout:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None:
             if says_something(record):
-                loose = Node("", None, records.kind(record), line.number, line.offset, len(line.raw))
-                loose.calls = tuple(call for block in records.calls(record) if (call := records.call_id(block)))
+                loose = Node(
+                    "", None, records.kind(record), line.number, line.offset, len(line.raw)
+                )
+                loose.calls = tuple(
+                    call for block in records.calls(record) if (call := records.call_id(block))
+                )
                 loose.results = tuple(records.answered_calls(record))
                 self.loose.append(loose)
             return
@@ -103,7 +120,10 @@ class _Scout:
 
 
 def _before_compactions(transcript: Transcript) -> Iterator[tuple[Node, ...]]:
-    """The records that each compaction dropped, the last compaction first; each in the order of the conversation."""
+    """The records that each compaction dropped, the last compaction first.
+
+    Each in the order of the conversation.
+    """
     chain: Sequence[Node] = transcript.chain
     for _ in range(MAX_COMPACTIONS):
         first = chain[0] if chain else None

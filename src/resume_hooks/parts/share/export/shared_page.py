@@ -1,8 +1,8 @@
 """A page that carries its session: one file that any browser opens and ``import`` takes.
 
-The bundle stands at the page's end, packed by gzip and in base64, as data that no browser runs or shows; its digest
-stands before it. Secrets and home folders are in neither of the two. What a page carries is unpacked into a private
-file, and refused where anything changed.
+The bundle stands at the page's end, packed by gzip and in base64, as data that no browser runs or
+shows; its digest stands before it. Secrets and home folders are in neither of the two. What a page
+carries is unpacked into a private file, and refused where anything changed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,10 @@ PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT
 """The page shows everything that led to the session's end."""
 
 MARK = '\n<script type="application/x-resume-hooks-bundle+gzip" data-sha256="'
-"""The text before the digest. A page escapes the conversation, so that nothing in it reads like this."""
+"""The text before the digest.
+
+A page escapes the conversation, so that nothing in it reads like this.
+"""
 
 BEGUN = '">'
 ENDED = "</script>"
@@ -54,7 +57,10 @@ class PackedBundle(NamedTuple):
     taken: BundleRedactor
 
     def chunks(self, document: Document) -> Iterator[bytes]:
-        """The page of the same sessions, with the bundle in it. Errors as of ``Document.chunks``."""
+        """The page of the same sessions, with the bundle in it.
+
+        Errors as of ``Document.chunks``.
+        """
         end = EndPart(dict(self.taken.kinds), self.taken.pictures, 0, self.taken.folders)
         return document.chunks(Carried(end, self._encoded_rows()))
 
@@ -68,7 +74,9 @@ class PackedBundle(NamedTuple):
 
 @contextlib.contextmanager
 def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
-    """Pack the bundle of a document's sessions for the length of the block; no crash leaves anything of it.
+    """Pack the bundle of a document's sessions for the length of the block.
+
+    No crash leaves anything of it.
 
     SessionNotFound if one can't be read, WriteFailed where the disk refuses.
     """
@@ -76,8 +84,13 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
     sink = Sink()
     with contextlib.ExitStack() as stack:
         try:
-            stream = stack.enter_context(tempfile.TemporaryFile(dir=private_folder(where.state, where)))
-            packer, plain = zlib.compressobj(wbits=_GZIP), export_bundle(document.sessions, where, taken)
+            stream = stack.enter_context(
+                tempfile.TemporaryFile(dir=private_folder(where.state, where))
+            )
+            packer, plain = (
+                zlib.compressobj(wbits=_GZIP),
+                export_bundle(document.sessions, where, taken),
+            )
             stream.writelines(sink.pass_through(map(packer.compress, plain)))
             stream.writelines(sink.pass_through([packer.flush()]))
             stream.flush()
@@ -91,18 +104,26 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 @contextlib.contextmanager
 def unpack_carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
-    """Unpack the session that a page carries, for the length of the block; any other file is given back as it is.
+    """Unpack the session that a page carries, for the length of the block.
 
-    ImportFailed where the session in it was cut short or changed, or unpacks to more than ``most`` bytes.
+    Any other file is given back as it is.
+
+    ImportFailed where the session in it was cut short or changed, or unpacks to more than ``most``
+    bytes.
     """
     if not is_page(taken.path):
         yield taken
         return
-    with open(taken.path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as page:
+    with (
+        open(taken.path, "rb") as stream,
+        mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as page,
+    ):
         start = page.rfind(MARK.encode())
         if start < 0:
             if page.find(CARRIES.encode()) >= 0:
-                raise ImportFailed("This page was cut short: the session that it carried is gone", AGAIN)
+                raise ImportFailed(
+                    "This page was cut short: the session that it carried is gone", AGAIN
+                )
             yield taken
             return
         with taken_in(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
@@ -114,14 +135,19 @@ def _packed_bytes_in(page: mmap.mmap, start: int) -> Iterator[bytes]:
     sha256, at = page[start : start + 64], start + 64 + len(BEGUN)
     end = page.find(ENDED.encode(), at)
     if not _DIGEST.fullmatch(sha256) or page[start + 64 : at] != BEGUN.encode() or end < 0:
-        raise ImportFailed("This page was cut short or changed: the session in it can't be read", AGAIN)
+        raise ImportFailed(
+            "This page was cut short or changed: the session in it can't be read", AGAIN
+        )
     if measure_chunks(_decode_rows(page, at, end)).sha256 != sha256.decode():
         raise ImportFailed("This page was changed: the session in it is not what was shared", AGAIN)
     yield from _decode_rows(page, at, end)
 
 
 def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
-    """The decoded bytes of the rows between two places; a mailer may have changed their line ends."""
+    """The decoded bytes of the rows between two places.
+
+    A mailer may have changed their line ends.
+    """
     rest = b""
     try:
         for place in range(at, end, PIECE):
@@ -131,4 +157,6 @@ def _decode_rows(page: mmap.mmap, at: int, end: int) -> Iterator[bytes]:
             yield base64.b64decode(letters[:whole], validate=True)
         yield base64.b64decode(rest, validate=True)
     except binascii.Error as error:
-        raise ImportFailed("This page was changed: the session in it can't be read", AGAIN) from error
+        raise ImportFailed(
+            "This page was changed: the session in it can't be read", AGAIN
+        ) from error

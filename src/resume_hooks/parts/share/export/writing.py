@@ -51,14 +51,18 @@ def measure_chunks(chunks: Iterable[bytes]) -> WrittenFile:
 def require_replaceable(path: str, *, force: bool) -> os.stat_result | None:
     """The state of the file at ``path`` that may be replaced, None if there is nothing.
 
-    WriteFailed for a file that may not be replaced, for a link, and for a folder that does not exist.
+    WriteFailed for a file that may not be replaced, for a link, and for a folder that does not
+    exist.
     """
     if not os.path.isdir(os.path.dirname(path)):
-        raise WriteFailed(f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o.")
+        raise WriteFailed(
+            f"{os.path.dirname(path)} is not a folder", "Name a folder that exists with -o."
+        )
     there = state_of(path)
     if there is not None and not force:
         raise WriteFailed(
-            f"{path} exists already, so it was not replaced", "Name another file with -o, or add --force."
+            f"{path} exists already, so it was not replaced",
+            "Name another file with -o, or add --force.",
         )
     return there
 
@@ -74,7 +78,10 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
         with open(temporary, "rb") as stream:
             read_back = measure_chunks(iter(lambda: stream.read(BUFFER), b""))
         if read_back != sink.written_file:
-            raise CheckFailed(f"{path} does not read back as it was written", "Nothing was changed. Check the disk.")
+            raise CheckFailed(
+                f"{path} does not read back as it was written",
+                "Nothing was changed. Check the disk.",
+            )
 
     if over is None:
         create_session(path, sink.pass_through(chunks), check)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import click
 
-from resume_hooks.cli.options import DRY_RUN, YES, SessionOptions, VerbOptions, argument, flag, option
+from resume_hooks.cli.options import (
+    DRY_RUN,
+    YES,
+    SessionOptions,
+    VerbOptions,
+    argument,
+    flag,
+    option,
+)
 from resume_hooks.parts.share.export import FORMS, LIMIT
 from resume_hooks.storage.staging import MAX_BYTES
 
@@ -12,9 +20,9 @@ from resume_hooks.storage.staging import MAX_BYTES
 class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:export_session"):
     """Write SESSION as a document: a page (html), Markdown (md), or a bundle to be imported (json).
 
-    The page is one file without any network: turns fold, calls and diffs are shown, and it can be searched and printed.
-    It tells the conversation that led to the session's end, also what was compacted, with its sub-agents. Secrets are
-    taken out and counted; images are not looked into.
+    The page is one file without any network: turns fold, calls and diffs are shown, and it can be
+    searched and printed. It tells the conversation that led to the session's end, also what was
+    compacted, with its sub-agents. Secrets are taken out and counted; images are not looked into.
 
     \b
     Examples:
@@ -24,17 +32,29 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
       resume-hooks export 1a2b3c4d --format json --lineage -o bundle.json
     """
 
-    form: str | None = option("--format", type=click.Choice(FORMS), help="By default that of -o's name, else html.")
+    form: str | None = option(
+        "--format", type=click.Choice(FORMS), help="By default that of -o's name, else html."
+    )
     output: str | None = option(
-        "-o", "--output", "--out", metavar="FILE", help="The file or folder to write to; - for the standard output."
+        "-o",
+        "--output",
+        "--out",
+        metavar="FILE",
+        help="The file or folder to write to; - for the standard output.",
     )
     lineage: bool = flag(help="With all ancestors, oldest first.")
     everything: bool = flag("--all", help="Also what was said on branches that were left.")
     live: bool = flag(help="Only what a resume would send: nothing from before a compaction.")
-    thinking: bool = option("--thinking/--no-thinking", default=True, help="With what the model thought, or without.")
-    max_chars: int = option(type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all.")
+    thinking: bool = option(
+        "--thinking/--no-thinking", default=True, help="With what the model thought, or without."
+    )
+    max_chars: int = option(
+        type=click.IntRange(0), default=LIMIT, show_default=True, help="Of one text; 0 for all."
+    )
     redact: bool = option(
-        "--redact/--no-redact", default=True, help="Take secrets and home folders out (the default), or not."
+        "--redact/--no-redact",
+        default=True,
+        help="Take secrets and home folders out (the default), or not.",
     )
     force: bool = flag(help="Replace a file that is there.")
     dry_run: bool = DRY_RUN
@@ -43,10 +63,11 @@ class ExportOptions(SessionOptions, body="resume_hooks.parts.share.verbs.export:
 class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:share_session"):
     """Write SESSION as one file for a colleague: a page for any browser, with the session in it for ``import``.
 
-    Secrets and home folders are taken out of both. What that came to is shown first, as counts by kind, and you are
-    asked; nothing is written, or sent anywhere, before. The page needs no script to be read and fetches nothing; it
-    tells on its top what was taken out. Images are not looked into. Your colleague reads it, then types
-    resume-hooks import FILE, or resume FILE; a file that was cut short or changed is refused.
+    Secrets and home folders are taken out of both. What that came to is shown first, as counts by
+    kind, and you are asked; nothing is written, or sent anywhere, before. The page needs no script
+    to be read and fetches nothing; it tells on its top what was taken out. Images are not looked
+    into. Your colleague reads it, then types resume-hooks import FILE, or resume FILE; a file that
+    was cut short or changed is refused.
 
     \b
     Examples:
@@ -66,12 +87,13 @@ class ShareOptions(SessionOptions, body="resume_hooks.parts.share.verbs.share:sh
 class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:import_transcript"):
     """Bring a transcript in as a new session of this folder.
 
-    FILE is the path of a .jsonl file, packed by gzip or not; - is the standard input. Only the conversation that a
-    client would send is taken over, with title and tag; modes, permissions, hooks' texts and links are left out.
+    FILE is the path of a .jsonl file, packed by gzip or not; - is the standard input. Only the
+    conversation that a client would send is taken over, with title and tag; modes, permissions,
+    hooks' texts and links are left out.
 
-    Of a page that share wrote, and of a bundle (export --format json), every session becomes one of this folder, linked
-    as they were there. With --whole, which only a bundle of your own deserves, they are moved as they are, with their
-    large outputs and sub-agents.
+    Of a page that share wrote, and of a bundle (export --format json), every session becomes one of
+    this folder, linked as they were there. With --whole, which only a bundle of your own deserves,
+    they are moved as they are, with their large outputs and sub-agents.
 
     \b
     Examples:
@@ -83,10 +105,15 @@ class ImportOptions(VerbOptions, body="resume_hooks.parts.share.verbs.import_:im
 
     source: str = argument(metavar="FILE")
     home: str | None = option(
-        type=click.Path(exists=True, file_okay=False), help="Its folder; by default the current one."
+        type=click.Path(exists=True, file_okay=False),
+        help="Its folder; by default the current one.",
     )
     max_bytes: int = option(
-        type=click.IntRange(1), default=MAX_BYTES, show_default=True, metavar="N", help="Take no more in."
+        type=click.IntRange(1),
+        default=MAX_BYTES,
+        show_default=True,
+        metavar="N",
+        help="Take no more in.",
     )
     force: bool = flag(help="Make another session where the same was imported before.")
     whole: bool = flag(help="Of a bundle of your own: every record and file in it, ids kept.")

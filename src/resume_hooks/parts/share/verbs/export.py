@@ -12,7 +12,12 @@ from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, sessions_of_lineage
 from resume_hooks.parts.share.export.select_records import EVERYTHING, LIVE_ONLY, WHOLE
-from resume_hooks.parts.share.export.writing import WrittenFile, measure_chunks, require_replaceable, write_document
+from resume_hooks.parts.share.export.writing import (
+    WrittenFile,
+    measure_chunks,
+    require_replaceable,
+    write_document,
+)
 from resume_hooks.parts.share.verbs import ExportOptions, ShareOptions
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage_block import size_text
@@ -41,7 +46,11 @@ def export_session(options: ExportOptions) -> None:
         return
     path = output_path(options.output, document.name)
     over = require_replaceable(path, force=options.force)
-    written = measure_chunks(document.chunks()) if options.dry_run else write_document(path, document.chunks(), over)
+    written = (
+        measure_chunks(document.chunks())
+        if options.dry_run
+        else write_document(path, document.chunks(), over)
+    )
     data = export_receipt(document, path, written, done=not options.dry_run)
     options.emit(data, lambda: _export_text(data), warnings)
 
@@ -50,11 +59,16 @@ def _document_options(options: ExportOptions) -> DocumentOptions:
     """The document that the options ask for. UsageError where they contradict each other."""
     options.refuse_together("everything", "live")
     if options.as_json and options.output == STDOUT:
-        raise UsageError("--json and -o - both want the standard output", "Name a file with -o, or leave --json out.")
+        raise UsageError(
+            "--json and -o - both want the standard output",
+            "Name a file with -o, or leave --json out.",
+        )
     ending = os.path.splitext(options.output or "")[1][1:].lower()
     form = options.form or (ending if ending in FORMS else HTML)
     if form == JSON and (options.everything or options.live or not options.thinking):
-        raise UsageError("A bundle holds whole sessions", "Leave --all, --live and --no-thinking out.")
+        raise UsageError(
+            "A bundle holds whole sessions", "Leave --all, --live and --no-thinking out."
+        )
     what = EVERYTHING if options.everything else LIVE_ONLY if options.live else WHOLE
     return DocumentOptions(form, options.redact, options.thinking, what, options.max_chars)
 
@@ -72,7 +86,9 @@ def lineage_or_alone(
 def output_path(output: str | None, name: str) -> str:
     """The absolute path of the file to be written."""
     given = os.path.join(current_folder(), os.path.expanduser(output or ""))
-    return os.path.abspath(os.path.join(given, name) if output is None or os.path.isdir(given) else given)
+    return os.path.abspath(
+        os.path.join(given, name) if output is None or os.path.isdir(given) else given
+    )
 
 
 def _print_document(document: Document, warnings: list[str]) -> None:
@@ -84,12 +100,16 @@ def _print_document(document: Document, warnings: list[str]) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputFailed(f"The document could not be printed: {error.strerror}", "Nothing else was done.") from error
+        raise OutputFailed(
+            f"The document could not be printed: {error.strerror}", "Nothing else was done."
+        ) from error
     for said in (left_out_text(document.left_out), *warnings):
         say(f"note: {said}", err=True)
 
 
-def export_receipt(document: Document, path: str, written: WrittenFile, *, done: bool) -> dict[str, Any]:
+def export_receipt(
+    document: Document, path: str, written: WrittenFile, *, done: bool
+) -> dict[str, Any]:
     """The receipt of a document, in its documented JSON form."""
     session = document.sessions[-1]
     return {
@@ -120,7 +140,12 @@ def _export_text(data: dict[str, Any]) -> str:
     if data["images"] and data["format"] == HTML:
         facts.append(("images", f"{data['images']:,}, not looked into"))
     if data["cut"]:
-        facts.append(("cut", f"{data['cut']:,} long texts, each with a notice (--max-chars 0 for all of them)"))
+        facts.append(
+            (
+                "cut",
+                f"{data['cut']:,} long texts, each with a notice (--max-chars 0 for all of them)",
+            )
+        )
     return facts_table(facts) + ("" if data["written"] else "\n\nNothing was written.")
 
 

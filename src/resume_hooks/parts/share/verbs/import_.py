@@ -35,20 +35,29 @@ def import_transcript(options: ImportOptions) -> None:
     """Make sessions of what the source holds."""
     require_client(options)
     if options.source == STDIN and options.start:
-        raise UsageError("--start needs the terminal, and - is read from a pipe", "Leave --start out.")
+        raise UsageError(
+            "--start needs the terminal, and - is read from a pipe", "Leave --start out."
+        )
     home = options.home or current_folder()
     require_folder(options, home)
     wish = BundleOptions(canonical(home), options.whole, options.force, options.dry_run)
     with _open_source(options.source, options.max_bytes) as taken:
-        if is_bundle(taken.path):  # the receipt is that of the last session, the one that was exported
+        if is_bundle(
+            taken.path
+        ):  # the receipt is that of the last session, the one that was exported
             found, warnings = _bring_bundle(taken, wish)
             made = found[-1].receipt
             made = made._replace(warnings=(*made.warnings, *warnings))
             bundle = {"imported": None, "bundle": found}
-            print_child(options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole))
+            print_child(
+                options, made, bundle, lambda: _bundle_text(taken, found, whole=options.whole)
+            )
             return
         if options.whole:
-            raise UsageError(f"{taken.name} is a transcript, not a bundle", "--whole is for bundles: leave it out.")
+            raise UsageError(
+                f"{taken.name} is a transcript, not a bundle",
+                "--whole is for bundles: leave it out.",
+            )
         decided, made = _bring_transcript(taken, wish)
     known = None if decided.existing is None or options.force else decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
@@ -79,7 +88,9 @@ def _open_source(source: str, most: int) -> Iterator[ImportSource]:
         raise UsageError("An address is not fetched", IMPORT_ADDRESS)
     path = "" if source == STDIN else os.path.abspath(os.path.expanduser(source))
     if path and os.path.realpath(path).startswith(os.path.realpath(Where().projects) + os.sep):
-        raise UsageError(f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it.")
+        raise UsageError(
+            f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it."
+        )
     chunks = file_chunks(path) if path else _read_stdin()
     with taken_in(chunks, most, Where()) as taken, unpack_carried(taken, most, Where()) as held:
         yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
@@ -90,14 +101,19 @@ def _read_stdin() -> Iterator[bytes]:
     try:
         yield from iter(lambda: sys.stdin.buffer.read(PIECE), b"")
     except OSError as error:
-        raise ImportFailed(f"The standard input can't be read: {error.strerror}", "Give the path of a file.") from error
+        raise ImportFailed(
+            f"The standard input can't be read: {error.strerror}", "Give the path of a file."
+        ) from error
 
 
 def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
     if known:
         return facts_table(
             [
-                ("known", "the same was imported before, so nothing was written (--force makes another)"),
+                (
+                    "known",
+                    "the same was imported before, so nothing was written (--force makes another)",
+                ),
                 ("title", made.title),
                 ("id", made.parent_session_id),
                 ("file", made.parent_file),
@@ -106,29 +122,49 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
             ]
         )
     damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
-    hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show" if decided.hidden else ""
+    hidden = (
+        f"; {decided.hidden:,} of them the model reads and the screen does not show"
+        if decided.hidden
+        else ""
+    )
     return facts_table(
         [
             ("imported" if made.written else "would import", made.title),
             ("from", plain_line(decided.source.name)),
             ("sha256", decided.source.sha256),
             *([("id", made.session_id), ("file", made.file)] if made.written else []),
-            ("took over", f"{plural(decided.records, 'record')} of {plural(decided.lines, 'line')}{damaged}{hidden}"),
+            (
+                "took over",
+                (
+                    f"{plural(decided.records, 'record')} of "
+                    f"{plural(decided.lines, 'line')}{damaged}{hidden}"
+                ),
+            ),
             ("tokens", f"about {made.tokens_after:,}"),
             ("checks", checks_text(made)),
             ("note", UNVERIFIED),
-            *([("in Claude Code", made.in_client), ("in a shell", made.shell)] if made.written else []),
+            *(
+                [("in Claude Code", made.in_client), ("in a shell", made.shell)]
+                if made.written
+                else []
+            ),
         ]
     )
 
 
-def _bring_bundle(taken: ImportSource, wish: BundleOptions) -> tuple[list[ImportedSession], list[str]]:
+def _bring_bundle(
+    taken: ImportSource, wish: BundleOptions
+) -> tuple[list[ImportedSession], list[str]]:
     """Import the sessions of a bundle; the sessions, and remarks on the bundle."""
     with unpacked(taken.path, Where()) as packed:
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."] if damaged else []
+    said = (
+        [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."]
+        if damaged
+        else []
+    )
     said += [f"{plural(lost, 'file')} beside the sessions did not come along."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
@@ -137,10 +173,17 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
     last = found[-1].receipt
     done = "brought in" if any(came.receipt.written for came in found) else "would bring in"
     rows = [
-        ("known" if came.existing else done, " · ".join(filter(None, (came.receipt.title, came.session_id))))
+        (
+            "known" if came.existing else done,
+            " · ".join(filter(None, (came.receipt.title, came.session_id))),
+        )
         for came in found
     ]
-    what = "whole, with what lies beside them" if whole else "their conversations alone (--whole: a bundle of your own)"
+    what = (
+        "whole, with what lies beside them"
+        if whole
+        else "their conversations alone (--whole: a bundle of your own)"
+    )
     checked = sum(len(came.receipt.checks) for came in found)
     return facts_table(
         [
@@ -149,6 +192,10 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
             ("taken over", what),
             ("at home in", last.folder),
             ("checks", f"{checked} passed" if last.written else "not run: nothing was written"),
-            *([("in Claude Code", last.in_client), ("in a shell", last.shell)] if found[-1].session_id else []),
+            *(
+                [("in Claude Code", last.in_client), ("in a shell", last.shell)]
+                if found[-1].session_id
+                else []
+            ),
         ]
     )

@@ -8,9 +8,18 @@ from resume_hooks.cli.output import facts_table, say, scan_progress
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, pack_bundle
-from resume_hooks.parts.share.export.writing import measure_chunks, require_replaceable, write_document
+from resume_hooks.parts.share.export.writing import (
+    measure_chunks,
+    require_replaceable,
+    write_document,
+)
 from resume_hooks.parts.share.verbs import ShareOptions
-from resume_hooks.parts.share.verbs.export import export_receipt, left_out_text, lineage_or_alone, output_path
+from resume_hooks.parts.share.verbs.export import (
+    export_receipt,
+    left_out_text,
+    lineage_or_alone,
+    output_path,
+)
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import root_above
 from resume_hooks.system.invocation import in_shell, quote_word
@@ -31,7 +40,10 @@ def share_session(options: ShareOptions) -> None:
     sessions, warnings = lineage_or_alone(session, options)
     trimmed = read_trimmed(session)
     if (trimmed.trimmed or trimmed.undone) and len(sessions) == 1:
-        warnings = [*warnings, TRIMMED.format(command=in_shell(f"untrim {session.session_id[:8]} --all"))]
+        warnings = [
+            *warnings,
+            TRIMMED.format(command=in_shell(f"untrim {session.session_id[:8]} --all")),
+        ]
     with scan_progress(session.path, quiet=options.as_json) as watching:
         document = Document(sessions, PAGE, options.where, watching)
     path = output_path(options.output, document.name)
@@ -41,7 +53,9 @@ def share_session(options: ShareOptions) -> None:
             say(facts_table(_counts_of_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
         written = (
-            write_document(path, bundle.chunks(document), over) if agreed else measure_chunks(bundle.chunks(document))
+            write_document(path, bundle.chunks(document), over)
+            if agreed
+            else measure_chunks(bundle.chunks(document))
         )
     if agreed and (root := root_above(os.path.dirname(path))):
         warnings = [*warnings, IN_REPOSITORY.format(root=root)]
@@ -56,7 +70,10 @@ def share_session(options: ShareOptions) -> None:
         ("size", f"{size_text(written.size)}, of it {size_text(bundle.size)} the session, packed"),
         *([] if asks else _counts_of_taken(bundle)),
         ("to read it", "open it in a browser"),
-        ("to go on", f"resume-hooks import {quote_word(path.rpartition('/')[2])}"),  # in another one's shell
+        (
+            "to go on",
+            f"resume-hooks import {quote_word(path.rpartition('/')[2])}",
+        ),  # in another one's shell
     ]
     last = "" if agreed else "\n\nNothing was written."
     options.emit(data, lambda: facts_table(facts) + last, warnings)

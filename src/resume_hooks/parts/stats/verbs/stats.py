@@ -37,7 +37,9 @@ def print_stats(options: StatsOptions) -> None:
     """Print the figures."""
     options.refuse_together("since", "month")
     options.refuse_together("everywhere", "project")
-    day = clock.stamp(time_of_option(options.since))[:10] if options.since else ""  # "" for all there is
+    day = (
+        clock.stamp(time_of_option(options.since))[:10] if options.since else ""
+    )  # "" for all there is
     if options.month:
         day = f"{datetime.now(UTC):%Y-%m}-01"
     folder = project_folder_of_option(options.project)
@@ -47,7 +49,8 @@ def print_stats(options: StatsOptions) -> None:
     wanted = [
         one
         for one in gathered.transcripts
-        if options.agent in {ALL, one.program} and (project is None or project.holds(one.counts.folders, one.folder))
+        if options.agent in {ALL, one.program}
+        and (project is None or project.holds(one.counts.folders, one.folder))
     ]
     found = make_figures(wanted, day)
     state = state_sizes(options.where)
@@ -93,8 +96,12 @@ def _prices_text(rows: Sequence[Price], heading: str) -> str:
         )
         for row in rows
     ]
-    advice = in_shell(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
-    return "\n\n".join((heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED))
+    advice = (
+        in_shell(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
+    )
+    return "\n\n".join(
+        (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED)
+    )
 
 
 def _setting_of_price(row: Price) -> str:
@@ -106,7 +113,10 @@ def _heading_of_stats(data: dict[str, Any]) -> str:
     gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
     agents = f"; {plural(data['agents'], 'sub-agent')}" if data["agents"] else ""
     since = f" since {data['since']}" if data["since"] else ""
-    return f"{plural(data['sessions'], 'session')} with a turn or an answer of {where}{since}{gone}{agents}"
+    return (
+        f"{plural(data['sessions'], 'session')} with a turn or an answer of "
+        f"{where}{since}{gone}{agents}"
+    )
 
 
 def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> str:
@@ -127,21 +137,41 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
             row.month,
             plain_line(row.kind),
             *(f"{number:,}" for number in (row.made, row.used)),
-            *(f"{number:,}" if row.measured else "-" for number in (row.before, row.after, row.saved)),
+            *(
+                f"{number:,}" if row.measured else "-"
+                for number in (row.before, row.after, row.saved)
+            ),
         )
         for row in found.savings
     ]
     tables.append(column_table(heads, savings, words=2))
     stretches = [
-        (plain_line(row.kind), *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)))
+        (
+            plain_line(row.kind),
+            *(f"{number:,}" for number in (row.times, row.edited, row.median, row.p75)),
+        )
         for row in found.stretches
     ]
-    tables.append(column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches))
+    tables.append(
+        column_table(("FIRST EDIT AFTER A", "TIMES", "EDITED", "CALLS BEFORE", "75 %"), stretches)
+    )
     hooks = [
-        (row.event, "ours" if row.ours else "others", f"{row.times:,}", f"{row.median:,} ms", f"{row.high:,} ms")
+        (
+            row.event,
+            "ours" if row.ours else "others",
+            f"{row.times:,}",
+            f"{row.median:,} ms",
+            f"{row.high:,} ms",
+        )
         for row in found.hooks
     ]
     tables.append(column_table(("HOOK", "WHOSE", "TIMES", "MEDIAN", f"{HIGH} %"), hooks, words=2))
-    sizes = ", ".join(f"{plain_line(part.name)} {size_text(part.size)}" for part in state[:SHOWN_PARTS] if part.size)
-    ours = f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
+    sizes = ", ".join(
+        f"{plain_line(part.name)} {size_text(part.size)}"
+        for part in state[:SHOWN_PARTS]
+        if part.size
+    )
+    ours = (
+        f"Our folder: {size_text(sum(part.size for part in state))}{f' ({sizes})' if sizes else ''}"
+    )
     return "\n\n".join(part for part in (heading, *tables, ours if state else "") if part)

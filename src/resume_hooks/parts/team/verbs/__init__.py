@@ -38,8 +38,8 @@ class JoinOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:jo
 class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:projects"):
     """List the projects that turns' ends push; add or remove this folder's, or admit a member to it.
 
-    A project is what its git remote is called. Whoever adds it first admits others; that lets them read what is shared
-    with the project, and nothing else.
+    A project is what its git remote is called. Whoever adds it first admits others; that lets them
+    read what is shared with the project, and nothing else.
 
     \b
     Examples:
@@ -48,7 +48,9 @@ class ProjectsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setu
       resume-hooks team projects admit bob
     """
 
-    change: str | None = argument(required=False, type=click.Choice(["add", "remove", "admit", "dismiss"]))
+    change: str | None = argument(
+        required=False, type=click.Choice(["add", "remove", "admit", "dismiss"])
+    )
     member: str | None = argument(required=False)
     project: str | None = option(metavar="DIR", help="The project of another folder.")
 
@@ -73,7 +75,9 @@ class MemberOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:
 
     change: str = argument(type=click.Choice(["keep", "retire", "give", "remove"]))
     login: str = argument()
-    to: str = option(metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name.")
+    to: str = option(
+        metavar="LOGIN", default="", help="Whose it is to be; with keep: the role's new name."
+    )
     yes: bool = YES
 
 
@@ -98,7 +102,8 @@ class LeaveOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team_setup:l
 class PushOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:push"):
     """Send sessions, without secrets, images and documents; what was sent before is not sent again.
 
-    SESSION defaults to the latest session of this folder. They stay private to you until they are shared.
+    SESSION defaults to the latest session of this folder. They stay private to you until they are
+    shared.
 
     \b
     Examples:
@@ -139,7 +144,9 @@ class SessionsOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:sess
 
 
 class SearchOptions(
-    VerbOptions, body="resume_hooks.parts.team.verbs.team:search", context_settings={"ignore_unknown_options": True}
+    VerbOptions,
+    body="resume_hooks.parts.team.verbs.team:search",
+    context_settings={"ignore_unknown_options": True},
 ):
     """Find what was said in every session that one may see; the words are those of `resume-hooks search`.
 
@@ -159,7 +166,8 @@ class SearchOptions(
 class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume"):
     """Go on here in a session of the team's: one's own whole, a colleague's as a conversation under a fresh id.
 
-    One's own comes with its ancestors, at home in this folder, and what follows is pushed as a fork of it.
+    One's own comes with its ancestors, at home in this folder, and what follows is pushed as a fork
+    of it.
 
     \b
     Examples:
@@ -168,7 +176,9 @@ class ResumeOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:resume
     """
 
     locator: str = argument(metavar="SESSION")
-    home: str | None = option(type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one.")
+    home: str | None = option(
+        type=click.Path(exists=True, file_okay=False), help="Its folder; by default this one."
+    )
     force: bool = flag(help="Make another where the same is here already.")
     start: bool = flag(help="Start the client on it.")
     dry_run: bool = DRY_RUN
@@ -184,7 +194,9 @@ class ShareOptions(VerbOptions, body="resume_hooks.parts.team.verbs.team:share")
     """
 
     locator: str = argument(metavar="SESSION")
-    whom: str = option("--with", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on.")
+    whom: str = option(
+        "--with", metavar="project|team|MEMBER", required=True, help="Who may read it, and go on."
+    )
     until: str | None = option(metavar="DATE", help="For a member: the day on which it ends.")
     dry_run: bool = DRY_RUN
 
@@ -237,8 +249,9 @@ _ACTS = (
 class TeamOptions(VerbOptions, acts=_ACTS):
     """Share sessions with a team, and with your own other machines, over a PostgreSQL of yours.
 
-    Everything is private to you until you share it. Secrets that are known, images and documents stay here. A team is
-    named by a service of libpq (~/.pg_service.conf, the password in ~/.pgpass); nothing of it is in our settings.
+    Everything is private to you until you share it. Secrets that are known, images and documents
+    stay here. A team is named by a service of libpq (~/.pg_service.conf, the password in
+    ~/.pgpass); nothing of it is in our settings.
 
     \b
     Examples:

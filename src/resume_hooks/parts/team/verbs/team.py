@@ -23,7 +23,13 @@ from resume_hooks.parts.team.verbs import (
     ShareOptions,
     UnshareOptions,
 )
-from resume_hooks.parts.team.verbs.team_answer import answer, answer_search, push_notes, pushed_text, sessions_text
+from resume_hooks.parts.team.verbs.team_answer import (
+    answer,
+    answer_search,
+    push_notes,
+    pushed_text,
+    sessions_text,
+)
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import require_whole
@@ -36,7 +42,10 @@ _MORE = ["There may be more: the latest are listed. Every act takes an id or a t
 
 def push(options: PushOptions) -> None:
     """Send sessions, or show what would be sent."""
-    from resume_hooks.parts.team import background, pushing  # what reads and imports sessions takes 80 ms to load
+    from resume_hooks.parts.team import (
+        background,
+        pushing,
+    )  # what reads and imports sessions takes 80 ms to load
 
     team = joined.required(options.where)
     if options.everything and options.locators:
@@ -51,10 +60,16 @@ def push(options: PushOptions) -> None:
     else:
         with connected(team.service) as db:
             gone = sharing.remove_gone(db, options.where)
-            done = [pushing.push(each, team, db, options.where, rescan=options.rescan) for each in wanted]
+            done = [
+                pushing.push(each, team, db, options.where, rescan=options.rescan)
+                for each in wanted
+            ]
         team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
-    notes = [*push_notes(done), *(background.not_taken(team, options.where) if options.everything else [])]
+    notes = [
+        *push_notes(done),
+        *(background.not_taken(team, options.where) if options.everything else []),
+    ]
     answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
 
 
@@ -67,9 +82,15 @@ def pull(options: PullOptions) -> None:
         gone = fetching.drop_gone(db, options.where)
         wanted = [named(options.locator, db)] if options.locator else []
         paths = [fetching.pull(session, db, options.where) for session in wanted]
-    lines = [in_shell(f"outline {path}") for path in paths] + [f"{session_id} is gone" for session_id in gone]
+    lines = [in_shell(f"outline {path}") for path in paths] + [
+        f"{session_id} is gone" for session_id in gone
+    ]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
-    whose = ["It was a member's who left: nobody verified what it says." for session in wanted if session.given]
+    whose = [
+        "It was a member's who left: nobody verified what it says."
+        for session in wanted
+        if session.given
+    ]
     answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes])
 
 
@@ -104,7 +125,10 @@ def resume(options: ResumeOptions) -> None:
     came = found[-1]
     made = came.receipt
     facts = [
-        ("known" if came.existing else "brought in" if made.written else "would bring in", made.title),
+        (
+            "known" if came.existing else "brought in" if made.written else "would bring in",
+            made.title,
+        ),
         ("from", f"{wanted.owner} on {wanted.machine}"),
         ("as of", f"{minute(wanted.pushed)} UTC, when that machine last sent of it"),
         ("id", came.session_id),
@@ -116,15 +140,23 @@ def resume(options: ResumeOptions) -> None:
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
     answer(options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes])
     if options.start and not options.dry_run:
-        become_client(start_of_session(came.session_id, made.file or made.parent_file, home, options.where))
+        become_client(
+            start_of_session(came.session_id, made.file or made.parent_file, home, options.where)
+        )
 
 
 def share(options: ShareOptions) -> None:
     """Give a session to others."""
     if options.until and options.whom in {"project", "team"}:
-        raise UsageError("--until is for a single member", "Unshare a session to end what all may see.")
+        raise UsageError(
+            "--until is for a single member", "Unshare a session to end what all may see."
+        )
     until = time_of_option(options.until) if options.until else None
-    _on_own(options, lambda db, session: sharing.share(session, options.whom, until, db), f"with {options.whom}")
+    _on_own(
+        options,
+        lambda db, session: sharing.share(session, options.whom, until, db),
+        f"with {options.whom}",
+    )
 
 
 def unshare(options: UnshareOptions) -> None:
@@ -138,9 +170,15 @@ def forget(options: ForgetOptions) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         session = named(options.locator, db, mine=True)
-        agreed = options.agreed(f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks)
+        agreed = options.agreed(
+            f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks
+        )
         copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
-    text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}." if agreed else "Nothing was forgotten."
+    text = (
+        f"Forgotten: {session.title}, of {plural(copies, 'machine')}."
+        if agreed
+        else "Nothing was forgotten."
+    )
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
 
 
@@ -160,10 +198,19 @@ def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     if reach is None:
         return []
     whose = "yours" if reach.owner == login else f"{reach.owner}'s, who admits others"
-    return [f"With project: {project} is {whose}. It reaches {plural(reach.others, 'member')} beside you now."]
+    return [
+        (
+            f"With project: {project} is {whose}. It reaches "
+            f"{plural(reach.others, 'member')} beside you now."
+        )
+    ]
 
 
-def _on_own(options: ShareOptions | UnshareOptions, change: Callable[[Database, TeamSession], None], done: str) -> None:
+def _on_own(
+    options: ShareOptions | UnshareOptions,
+    change: Callable[[Database, TeamSession], None],
+    done: str,
+) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         session = named(options.locator, db, mine=True)
@@ -172,5 +219,8 @@ def _on_own(options: ShareOptions | UnshareOptions, change: Callable[[Database, 
             change(db, session)
             session = next(iter(of_rows(db, [session.row])), session)
     verb = "would be" if options.dry_run else "is"
-    text = f"{session.title} ({session.session_id}) {verb} {'' if 'again' in done else 'shared '}{done}."
+    text = (
+        f"{session.title} ({session.session_id}) {verb} "
+        f"{'' if 'again' in done else 'shared '}{done}."
+    )
     answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text, notes)

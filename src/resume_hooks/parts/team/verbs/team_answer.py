@@ -1,4 +1,7 @@
-"""How the acts of ``team`` answer: one documented form for all, tables for people; the search, of two verbs."""
+"""How the acts of ``team`` answer: one documented form for all, tables for people.
+
+The search, of two verbs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from resume_hooks.cli.options import VerbOptions, project_folder_of_option, refuse_unknown, time_of_option
+from resume_hooks.cli.options import (
+    VerbOptions,
+    project_folder_of_option,
+    refuse_unknown,
+    time_of_option,
+)
 from resume_hooks.cli.output import column_table, emit
 from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
@@ -42,19 +50,29 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     from resume_hooks.parts.team import finding  # only who searches waits for it
 
     since = time_of_option(options.since).isoformat() if options.since else None
-    project = joined.project_of(project_folder_of_option(options.project)) if options.project else ""
+    project = (
+        joined.project_of(project_folder_of_option(options.project)) if options.project else ""
+    )
     with connected_to_read(options) as db:
         among = finding.Narrowing(since, mine, project)
         hits, searched = finding.find(options.words, db, among, most=min(options.limit, 100))
     older = (
-        f"Of the turns with these words the newest {searched:,} were looked at for the phrase; there are older ones."
+        f"Of the turns with these words the newest {searched:,} were looked at for the "
+        "phrase; there are older ones."
     )
-    answer(options, {"hits": hits}, lambda: _hits_text(hits), [*([older] if searched else []), *db.notes])
+    answer(
+        options,
+        {"hits": hits},
+        lambda: _hits_text(hits),
+        [*([older] if searched else []), *db.notes],
+    )
 
 
 @contextlib.contextmanager
 def connected_to_read(options: VerbOptions) -> Iterator[Database]:
-    """A connection for what a model may also ask, for so long. UsageError where one asks and nobody allowed it.
+    """A connection for what a model may also ask, for so long.
+
+    UsageError where one asks and nobody allowed it.
 
     A shell below a client counts as the model's, whatever it took from its environment.
     """
@@ -67,7 +85,9 @@ def connected_to_read(options: VerbOptions) -> Iterator[Database]:
         yield db
 
 
-def lineage(options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]]) -> tuple[list[Ancestor], list[str]]:
+def lineage(
+    options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]]
+) -> tuple[list[Ancestor], list[str]]:
     """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's; and its notes."""
     from resume_hooks.parts.team.ancestry import of_team, with_team  # no act of ``team`` loads it
 
@@ -94,10 +114,19 @@ def _hits_text(hits: Sequence[TeamHit]) -> str:
     return "\n".join(lines)
 
 
-def answer(options: VerbOptions, data: dict[str, Any], text: Callable[[], str], warnings: Sequence[str] = ()) -> None:
+def answer(
+    options: VerbOptions,
+    data: dict[str, Any],
+    text: Callable[[], str],
+    warnings: Sequence[str] = (),
+) -> None:
     """Print an act's answer: what it did, and nothing in the fields that it is not about."""
     team: Team | None = found(options.where)
-    facts = {"act": options.verb, "service": team.service if team else "", "login": team.login if team else ""}
+    facts = {
+        "act": options.verb,
+        "service": team.service if team else "",
+        "login": team.login if team else "",
+    }
     emit("team", {**NOTHING, **facts, **data}, text, as_json=options.as_json, warnings=warnings)
 
 
@@ -110,8 +139,15 @@ def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
     ]  # fmt: skip
     kinds = sum((Counter(each.secrets) for each in done), Counter[str]())
     left = "; ".join(f"{count:,} {kind}" for kind, count in sorted(kinds.items()))
-    shown = column_table(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2) or "Nothing to push."
-    return f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}" if left else shown
+    shown = (
+        column_table(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2)
+        or "Nothing to push."
+    )
+    return (
+        f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}"
+        if left
+        else shown
+    )
 
 
 def push_notes(done: Sequence[Pushed]) -> list[str]:
@@ -120,14 +156,19 @@ def push_notes(done: Sequence[Pushed]) -> list[str]:
     gone = [each.title for each in done if each.result == "forgotten"]
     scrubbed = [each for each in done if each.result == "scrubbed"]
     old = [each.title for each in done if each.result == "expired"]
-    notes = [f"'{title}' is shorter here than on the server, which keeps the longer one." for title in short]
+    notes = [
+        f"'{title}' is shorter here than on the server, which keeps the longer one."
+        for title in short
+    ]
     notes += [f"'{title}' was forgotten, and is not sent again." for title in gone]
     notes += [
         f"'{each.title}' was scrubbed on another machine. It is sent again once it is scrubbed here, too:"
         f" resume-hooks scrub {each.session_id} --in-place"
         for each in scrubbed
     ]
-    return notes + [f"'{title}' ended before what the team keeps, and is not sent." for title in old]
+    return notes + [
+        f"'{title}' ended before what the team keeps, and is not sent." for title in old
+    ]
 
 
 def sessions_text(found: Sequence[TeamSession]) -> str:
@@ -138,5 +179,6 @@ def sessions_text(found: Sequence[TeamSession]) -> str:
         for each in found
     ]  # fmt: skip
     return (
-        column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6) or "No session yet."
+        column_table(("title", "owner", "machine", "seen by", "ended", "id", "records"), rows, 6)
+        or "No session yet."
     )

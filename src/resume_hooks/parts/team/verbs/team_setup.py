@@ -35,7 +35,9 @@ def init(options: InitOptions) -> None:
     sql = schema(form)
     if sql and not options.sql:
         with connected(service, any_form=True) as db, db.transaction():
-            if not form and db.value("select (to_regclass('team.about') is not null)::text", (), rows.truth):
+            if not form and db.value(
+                "select (to_regclass('team.about') is not null)::text", (), rows.truth
+            ):
                 raise UsageError(
                     f"{service} is a team's already",
                     f"Join it: resume-hooks team join {service}, or bring it up to date: "
@@ -44,7 +46,9 @@ def init(options: InitOptions) -> None:
             db.run(sql)
     if options.upgrade:
         with connected(service, any_form=options.sql):  # one that is too new is refused
-            done = f"The database has form {VERSION} now." if sql else "The database needs no upgrade."
+            done = (
+                f"The database has form {VERSION} now." if sql else "The database needs no upgrade."
+            )
     elif not options.sql:
         joined.join(service, options.where)
         done = f"{service} is a team's now, and you are its first member."
@@ -55,20 +59,33 @@ def init(options: InitOptions) -> None:
 def join(options: JoinOptions) -> None:
     """Join the team."""
     team = joined.join(options.service, options.where)
-    answer(options, {"written": True}, lambda: f"Joined {team.service} as {team.login}. Nothing is sent yet.")
+    answer(
+        options,
+        {"written": True},
+        lambda: f"Joined {team.service} as {team.login}. Nothing is sent yet.",
+    )
 
 
 def projects(options: ProjectsOptions) -> None:
     """Print the projects, after changing them if that was asked."""
     team = joined.required(options.where)
-    key, change, text = joined.project_of(project_folder_of_option(options.project)), options.change, ""
+    key, change, text = (
+        joined.project_of(project_folder_of_option(options.project)),
+        options.change,
+        "",
+    )
     notes: list[str] = []
     if change in {"admit", "dismiss"}:
         if not options.member:
             raise UsageError(f"Whom to {change}?", f"resume-hooks team projects {change} MEMBER")
         with connected(team.service) as db:
-            db.run("select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit"))
-        text = f"{options.member} {'reads' if change == 'admit' else 'no longer reads'} what is shared with {key}."
+            db.run(
+                "select team.project_admit(%s, %s, %s)", (key, options.member, change == "admit")
+            )
+        text = (
+            f"{options.member} {'reads' if change == 'admit' else 'no longer reads'} what is "
+            f"shared with {key}."
+        )
     elif change:
         others = tuple(name for name in team.projects if name != key)
         if change == "add":
@@ -76,7 +93,12 @@ def projects(options: ProjectsOptions) -> None:
                 first = db.value("select team.project_add(%s)::text", (key,), rows.login_or_none)
                 is_in = bool(first) and sharing.reach_of(key, db) is not None
             if is_in:
-                notes = [f"{first} added {key} first, and admitted you: whom he admits reads what you share with it."]
+                notes = [
+                    (
+                        f"{first} added {key} first, and admitted you: whom he admits reads "
+                        "what you share with it."
+                    )
+                ]
             elif first:
                 notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
         team = team._replace(projects=(*others, key) if change == "add" else others)
@@ -88,9 +110,14 @@ def projects(options: ProjectsOptions) -> None:
 def member(options: MemberOptions) -> None:
     """Ask, and say who a member is, or that he left."""
     if (options.change == "give") is not bool(options.to) and options.change != "keep":
-        raise UsageError("--to goes with give, which needs it, and with keep", "See: resume-hooks team member --help")
+        raise UsageError(
+            "--to goes with give, which needs it, and with keep",
+            "See: resume-hooks team member --help",
+        )
     asks = options.change != "keep" and options.asks("This")
-    said = {"keep": "is", "retire": "is retired", "give": "is retired", "remove": "is removed"}[options.change]
+    said = {"keep": "is", "retire": "is retired", "give": "is retired", "remove": "is removed"}[
+        options.change
+    ]
     agreed = options.agreed(f"{options.change.title()} {options.login}?", asks=asks)
     text = "Nothing was changed."
     if agreed:
@@ -113,7 +140,10 @@ class _Held(NamedTuple):
 
 
 def _held_text(held: _Held) -> str:
-    return f"\nAn open transaction holds {plural(held.sessions, 'session')}: end it, and do the same of '{held.login}'."
+    return (
+        f"\nAn open transaction holds {plural(held.sessions, 'session')}: end it, and do the "
+        f"same of '{held.login}'."
+    )
 
 
 def status(options: StatusOptions) -> None:
@@ -123,7 +153,11 @@ def status(options: StatusOptions) -> None:
     team = joined.required(options.where)
     waiting = background.behind(team, options.where)
     failing = team_file.failing(options.where)
-    data = {"projects": list(team.projects), "behind": len(waiting), "failing": failing.sentence if failing else ""}
+    data = {
+        "projects": list(team.projects),
+        "behind": len(waiting),
+        "failing": failing.sentence if failing else "",
+    }
     facts = [
         ("team", f"{team.service} as {team.login}"),
         ("projects", ", ".join(team.projects) or "none"),
@@ -138,4 +172,8 @@ def leave(options: LeaveOptions) -> None:
     """Forget the team here."""
     joined.required(options.where)
     joined.leave(options.where)
-    answer(options, {"written": True}, lambda: "Left. What the server has is removed by: team forget, on any machine.")
+    answer(
+        options,
+        {"written": True},
+        lambda: "Left. What the server has is removed by: team forget, on any machine.",
+    )

@@ -1,9 +1,11 @@
 """The page: one HTML file that needs no network and no script, folds its turns, and can be searched and printed.
 
-It is written piece by piece: its head with the rules of what may run, the table of turns, the turns, the ending.
+It is written piece by piece: its head with the rules of what may run, the table of turns, the
+turns, the ending.
 
-Nothing on it is fetched: images are held in it, and a policy names the one style and the one script by their digests.
-Without scripts turns fold all the same; search, copying and the switches need one.
+Nothing on it is fetched: images are held in it, and a policy names the one style and the one script
+by their digests. Without scripts turns fold all the same; search, copying and the switches need
+one.
 """
 
 from __future__ import annotations
@@ -50,17 +52,26 @@ PROSE = ("plan", "prompt")  # inputs that are prose: a plan, the task of a sub-a
 OPEN_LINES = 60  # an edit of fewer changed lines is shown unfolded
 SHORT_NOTE = 200  # a note of fewer characters stands on the line of its heading
 FEW = 3  # a page of at most so many turns opens unfolded
-CARRIES = "This file holds the session, too. To go on with it, in the folder of the project: resume-hooks import FILE."
+CARRIES = (
+    "This file holds the session, too. To go on with it, in the folder of the project: "
+    "resume-hooks import FILE."
+)
 
 _NUMBERED = re.compile(r"^ *\d+(?:→|\t)", re.MULTILINE)
 
 
-def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None) -> Iterator[str]:
+def as_page(
+    document: Iterable[Part], sessions: Iterable[SessionPart], carried: Carried | None = None
+) -> Iterator[str]:
     """The document as a page, piece by piece; ``sessions`` fill the table of turns, ``carried`` stands at the end."""
     heads = list(sessions)
     yield from _page_head(heads)
     if carried:
-        yield element("aside", *(element("p", said) for said in (CARRIES, *carried.taken.sentences)), id="carries")
+        yield element(
+            "aside",
+            *(element("p", said) for said in (CARRIES, *carried.taken.sentences)),
+            id="carries",
+        )
     yield from _markup_of_document(document, unfolded=sum(len(head.turns) for head in heads) <= FEW)
     yield Html(f"</main>\n{element('script', _read_own_file('page.js'))}\n")
     yield from carried.rows if carried else ()
@@ -70,7 +81,10 @@ def as_page(document: Iterable[Part], sessions: Iterable[SessionPart], carried: 
 def _page_head(heads: list[SessionPart]) -> Iterator[str]:
     title = heads[-1].title if heads else "Session"
     style, script = _read_own_file("page.css"), _read_own_file("page.js")
-    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script))
+    digests = (
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    )
     policy = (
         "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; "
         "base-uri 'none'; form-action 'none'"
@@ -99,7 +113,14 @@ def _tool_bar(title: str) -> Html:
         element("span", title, class_="name", dir="auto"),
         element(
             "div",
-            element("input", id="words", type="search", placeholder="Search", aria_label="Search", autocomplete="off"),
+            element(
+                "input",
+                id="words",
+                type="search",
+                placeholder="Search",
+                aria_label="Search",
+                autocomplete="off",
+            ),
             element("output", "", id="count", aria_live="polite"),
             _button("previous", "\N{UPWARDS ARROW}", "Previous hit (Shift+Enter)"),
             _button("next", "\N{DOWNWARDS ARROW}", "Next hit (Enter)"),
@@ -126,7 +147,9 @@ def _turn_list(heads: list[SessionPart]) -> Html:
                                   href=f"#{_anchor_of_turn(place, turn)}", dir="auto"), class_=turn.place)
             for turn in head.turns
         )  # fmt: skip
-        name = element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
+        name = (
+            element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
+        )
         lists.append(join_markup([name, element("ol", *rows)]))
     return element(
         "nav",
@@ -150,14 +173,22 @@ def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator
             yield "</div></details>\n"
         if isinstance(part, SessionPart):
             session += 1
-            facts = (join_markup([element("dt", name), element("dd", value, dir="auto")]) for name, value in part.facts)
+            facts = (
+                join_markup([element("dt", name), element("dd", value, dir="auto")])
+                for name, value in part.facts
+            )
             title = element("h1", part.title, dir="auto")
             yield element("section", title, element("dl", *facts), class_="about") + "\n"
         elif isinstance(part, TurnPart):
             in_turn = True
-            yield _turn_markup(part, _anchor_of_turn(max(session, 0), part), unfolded=unfolded) + "\n"
+            yield (
+                _turn_markup(part, _anchor_of_turn(max(session, 0), part), unfolded=unfolded) + "\n"
+            )
         elif isinstance(part, EndPart):
-            yield element("footer", *(element("p", said) for said in part.sentences), id="left-out") + "\n"
+            yield (
+                element("footer", *(element("p", said) for said in part.sentences), id="left-out")
+                + "\n"
+            )
         else:
             yield from _part_markup(part)
 
@@ -165,7 +196,13 @@ def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator
 def _turn_markup(turn: TurnPart, anchor: str, *, unfolded: bool) -> Html:
     head = element(
         "summary",
-        element("a", f"{turn.number}", href=f"#{anchor}", class_="number", title=f"Link to Turn {turn.number}"),
+        element(
+            "a",
+            f"{turn.number}",
+            href=f"#{anchor}",
+            class_="number",
+            title=f"Link to Turn {turn.number}",
+        ),
         element(
             "span",
             element("span", turn.words or "\N{EM DASH}", class_="words", dir="auto"),
@@ -189,7 +226,12 @@ def _part_markup(part: Part) -> Iterator[str]:
             yield _text_markup(part) + "\n"
         case ThinkingPart():
             yield (
-                element("details", element("summary", "Thinking"), prose_markup(part.text), class_="thought unit")
+                element(
+                    "details",
+                    element("summary", "Thinking"),
+                    prose_markup(part.text),
+                    class_="thought unit",
+                )
                 + "\n"
             )
         case NotePart():
@@ -207,7 +249,11 @@ def _note_markup(head: Html, text: str) -> Html:
 
 
 def _text_markup(part: TextPart) -> Html:
-    when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time) if part.time else Html("")
+    when = (
+        element("time", minute(part.time)[11:], datetime=part.time, title=part.time)
+        if part.time
+        else Html("")
+    )
     who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
     if part.who == SUMMARY:
         return element("details", element("summary", "Summary that the model went on from"), prose_markup(part.text),
@@ -228,7 +274,10 @@ def _call_markup(call: CallPart) -> Iterator[str]:
 
 
 def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
-    """The texts that an edit replaced, each with the new text; the old text of a written file is empty."""
+    """The texts that an edit replaced, each with the new text.
+
+    The old text of a written file is empty.
+    """
     given = call.given
     rows = given.get("edits")
     found = objects(rows) if isinstance(rows, list) else [given]
@@ -262,7 +311,8 @@ def _input_markup(call: CallPart) -> Html:
     if edits := _edits_of_call(call):
         language = language_of(file_in(call.given))
         return join_markup(
-            difference_markup(old, new) if old else code_markup(new, language, "input") for old, new in edits
+            difference_markup(old, new) if old else code_markup(new, language, "input")
+            for old, new in edits
         )
     return join_markup(_plain_inputs(call))
 
@@ -295,13 +345,17 @@ def _answer_markup(call: CallPart) -> Html:
         else:
             numbered = call.tool == "Read" and bool(_NUMBERED.match(part))
             text = _NUMBERED.sub("", part) if numbered else part
-            parts.append(code_markup(text, language_of(file_in(call.given)) if numbered else "", "output"))
+            parts.append(
+                code_markup(text, language_of(file_in(call.given)) if numbered else "", "output")
+            )
     return element("div", *parts, class_="answer failed" if call.answer.failed else "answer")
 
 
 def _agent_markup(agent: AgentPart) -> Iterator[str]:
     yield start_tag("details", class_="agent")
-    yield element("summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name))
+    yield element(
+        "summary", element("b", "Sub-agent"), f" {agent.kind} ", element("code", agent.name)
+    )
     for part in agent.parts:
         yield from _part_markup(part)
     yield "</details>\n"

@@ -1,4 +1,6 @@
-"""Markup: the one place where foreign text becomes HTML. Every text that is not ``Html`` already is escaped here.
+"""Markup: the one place where foreign text becomes HTML.
+
+Every text that is not ``Html`` already is escaped here.
 
 Names of elements and attributes are ours; their values and contents may be anybody's.
 """

@@ -1,8 +1,9 @@
 """Code and prose on the page.
 
-Code is coloured by Pygments where that is cheap and its language is known, with a button to copy it. What the model
-wrote is parsed by markdown-it and written here, element by element: only the elements of a table reach the page, HTML
-in the text is text, images are links in words, and links lead to the web or to a mailbox.
+Code is coloured by Pygments where that is cheap and its language is known, with a button to copy
+it. What the model wrote is parsed by markdown-it and written here, element by element: only the
+elements of a table reach the page, HTML in the text is text, images are links in words, and links
+lead to the web or to a mailbox.
 """
 
 from __future__ import annotations
@@ -14,7 +15,14 @@ from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
-from resume_hooks.parts.share.export.page.markup import Html, element, escape_html, join_markup, start_tag, visible
+from resume_hooks.parts.share.export.page.markup import (
+    Html,
+    element,
+    escape_html,
+    join_markup,
+    start_tag,
+    visible,
+)
 from resume_hooks.parts.share.export.parts import MediaPart
 from resume_hooks.transcripts.records import IMAGE
 
@@ -59,7 +67,9 @@ KINDS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """Kinds of images that hold only pixels and can't run anything."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]{16,}={0,2}")
-MOST_COMPARED = 400  # lines of a side that are compared; of a longer text every line counts as changed
+MOST_COMPARED = (
+    400  # lines of a side that are compared; of a longer text every line counts as changed
+)
 AROUND = 3  # equal lines that are shown on either side of a change
 SIGNS = {"del": "-", "ins": "+", "same": " ", "gap": ""}
 
@@ -79,7 +89,10 @@ def code_markup(text: str, language: str = "", about: str = "") -> Html:
     """A box of code; ``language`` is the word behind a fence, which may be anything."""
     shown = _colour_code(text, LANGUAGES.get(language.strip().lower(), ""))
     return element(
-        "div", element("pre", element("code", shown), tabindex="0"), class_="code", data_about=about or False
+        "div",
+        element("pre", element("code", shown), tabindex="0"),
+        class_="code",
+        data_about=about or False,
     )
 
 
@@ -117,7 +130,9 @@ def difference_markup(old: str, new: str) -> Html:
     """The change from one text to another."""
     rows = [element("span", f"{SIGNS[kind]} {line}\n" if SIGNS[kind] else f"{line}\n", class_=f"d-{kind}")
             for kind, line in _compare_lines(old, new)]  # fmt: skip
-    return element("div", element("pre", element("code", join_markup(rows)), tabindex="0"), class_="code diff")
+    return element(
+        "div", element("pre", element("code", join_markup(rows)), tabindex="0"), class_="code diff"
+    )
 
 
 def count_changed_lines(old: str, new: str) -> tuple[int, int]:
@@ -128,7 +143,11 @@ def count_changed_lines(old: str, new: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=8)  # a call asks for the counts first, then for the lines
 def _compare_lines(old: str, new: str) -> tuple[tuple[str, str], ...]:
-    return tuple(_rows_of_difference(*(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))))
+    return tuple(
+        _rows_of_difference(
+            *(text.removesuffix("\n").split("\n") if text else [] for text in (old, new))
+        )
+    )
 
 
 def _rows_of_difference(old: list[str], new: list[str]) -> Iterator[tuple[str, str]]:
@@ -153,7 +172,10 @@ def prose_markup(text: str) -> Html:
     if len(text) > MOST_PROSE:
         return verbatim_markup(text)
     return element(
-        "div", Html("".join(_markup_of_tokens(_prose_parser().parse(visible(text))))), class_="prose", dir="auto"
+        "div",
+        Html("".join(_markup_of_tokens(_prose_parser().parse(visible(text))))),
+        class_="prose",
+        dir="auto",
     )
 
 
@@ -183,7 +205,12 @@ def _markup_of_tokens(tokens: Sequence[Token]) -> list[Html]:
             parts.append(element("code", token.content))
         elif token.type == "link_open":  # one that leads elsewhere is marked text
             target = str(token.attrGet("href") or "")
-            led = {"href": target, "rel": "noreferrer noopener nofollow", "target": "_blank", "title": target}
+            led = {
+                "href": target,
+                "rel": "noreferrer noopener nofollow",
+                "target": "_blank",
+                "title": target,
+            }
             parts.append(start_tag("a", **led if _ALLOWED.fullmatch(target) else {}))
         elif token.type == "link_close":
             parts.append(Html("</a>"))
