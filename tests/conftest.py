@@ -207,7 +207,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return not (here_alone or _asks_for_parts(collection_path)) or None
     if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None
-    return not re.search(r"mark\.(e2e|slow)\b", collection_path.read_text(encoding="utf-8")) or None
+    return not re.search(r"mark\.(e2e|slow|part)\b", collection_path.read_text(encoding="utf-8")) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -229,7 +229,7 @@ def _names_an_absent_part(item: pytest.Item) -> bool:
 
 def _runs_in_core(item: pytest.Item) -> bool:
     return _is_below_parts(item.path) and not any(
-        item.get_closest_marker(name) for name in ("e2e", "slow")
+        item.get_closest_marker(name) for name in ("e2e", "slow", "part")
     )
 
 

@@ -198,8 +198,11 @@ def test_a_link_at_every_name_of_the_state_folder(
     """What was moved elsewhere and linked to, with all that removing verbs look for in it, stays whole."""
     environ = {**config_home.environ, "PATH": "/usr/bin:/bin", "PYTHONPATH": str(REPO / "src")}
 
+    project = config_home.root / "project"
+    project.mkdir()
+
     def run(*words: str) -> None:
-        fork_server.run(words, environ, b"", str(config_home.root), 60)
+        fork_server.run(words, environ, b"", str(project), 60)
 
     state = filled(config_home)
     run("search", "prompt", "--all")
