@@ -224,7 +224,10 @@ def _require_path(session_file: str | Path) -> str:
 def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
     nodes: list[SessionNode] = []
     for row in rows:
-        derived = row.derivation_type if row.derivation_type in {"trimmed", "continued"} else None
+        if row.derivation_type in {"trimmed", "continued"}:
+            derived = row.derivation_type
+        else:
+            derived = None
         parent = nodes[-1] if nodes else None
         nodes.append(
             SessionNode(
@@ -244,4 +247,6 @@ def _file_of_ancestor(row: Ancestor) -> Path:
 
 
 def _optional_path(text: str | None) -> Path | None:
-    return Path(text) if text else None
+    if text:
+        return Path(text)
+    return None

@@ -28,7 +28,9 @@ def later(text: str) -> str:
     Unreadable input as it is.
     """
     moment = parse(text)
-    return stamp(moment + timedelta(milliseconds=1)) if moment else text
+    if moment:
+        return stamp(moment + timedelta(milliseconds=1))
+    return text
 
 
 def from_epoch(seconds: float) -> str:
@@ -47,7 +49,9 @@ def parse(text: object) -> datetime | None:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             return moment.replace(tzinfo=UTC)
-        return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+        if moment.tzinfo is UTC:
+            return moment
+        return moment.astimezone(UTC)
     except (ValueError, OverflowError):  # the latter at either end of the calendar
         return None
 
@@ -66,7 +70,9 @@ def point(text: str) -> datetime | None:
 def milliseconds(text: object) -> int | None:
     """An instant as milliseconds since the epoch; None for anything that is not one."""
     moment = parse(text)
-    return None if moment is None else round(moment.timestamp() * 1000)
+    if moment is None:
+        return None
+    return round(moment.timestamp() * 1000)
 
 
 def from_milliseconds(count: int) -> str:
@@ -80,7 +86,9 @@ def from_milliseconds(count: int) -> str:
 def normal(text: object) -> str:
     """An instant in whatever ISO form as transcripts write it, so that text order is time order; ``""`` for none."""
     moment = parse(text)
-    return stamp(moment) if moment else ""
+    if moment:
+        return stamp(moment)
+    return ""
 
 
 def minute(text: str) -> str:

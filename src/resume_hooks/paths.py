@@ -101,8 +101,13 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
     except OSError:
         return ""  # not there yet, or nothing that we could change
     names = {name for name in every if not name.startswith(".") and name != "lost+found"}
-    theirs = names - STATE_NAMES if every & {MARK, *_TELLING} else names
-    return f"{min(theirs)} in it is not ours" if theirs else ""
+    if every & {MARK, *_TELLING}:
+        theirs = names - STATE_NAMES
+    else:
+        theirs = names
+    if theirs:
+        return f"{min(theirs)} in it is not ours"
+    return ""
 
 
 def is_projects_state(where: Where) -> bool:
@@ -160,7 +165,9 @@ def _steps_from(top: str, path: str) -> List[str]:
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
         steps.insert(0, os.path.dirname(steps[0]))
-    return steps if steps[0] == top else []
+    if steps[0] == top:
+        return steps
+    return []
 
 
 def _require_own_folder(path: str) -> None:
@@ -196,7 +203,9 @@ def project_key(folder: str) -> str:
     key = "".join(
         letter if letter.isascii() and letter.isalnum() else "-" for letter in map(chr, units)
     )
-    return key if len(key) <= MAX_KEY else f"{key[:MAX_KEY]}-{_hash36(units)}"
+    if len(key) <= MAX_KEY:
+        return key
+    return f"{key[:MAX_KEY]}-{_hash36(units)}"
 
 
 def named_folder(where: Where) -> List[str]:
@@ -210,7 +219,9 @@ def named_folder(where: Where) -> List[str]:
     sound = (
         0 < len(name) <= LONGEST_DIR_NAME and _DIR_NAME.issuperset(small) and small not in _DEVICES
     )
-    return [name] if sound and where.environ.get("CLAUDE_CONFIG_DIR") else []
+    if sound and where.environ.get("CLAUDE_CONFIG_DIR"):
+        return [name]
+    return []
 
 
 def project_names(
@@ -248,8 +259,13 @@ def is_session_id(text: object) -> bool:
 
 def session_id_of(path: str) -> Optional[str]:
     """The session id in a file name ``<uuid>.jsonl``; None for any other name."""
-    stem = os.path.basename(path)[: -len(ENDING)] if path.endswith(ENDING) else ""
-    return stem if is_session_id(stem) else None
+    if path.endswith(ENDING):
+        stem = os.path.basename(path)[: -len(ENDING)]
+    else:
+        stem = ""
+    if is_session_id(stem):
+        return stem
+    return None
 
 
 def find_session(session_id: str, where: Where) -> Optional[str]:
@@ -262,7 +278,9 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
         return None
     paths = [os.path.join(folder, session_id + ENDING) for folder in all_folders(where)]
     files = [path for path in paths if is_session_file(path)]
-    return max(files, key=_mtime) if files else None
+    if files:
+        return max(files, key=_mtime)
+    return None
 
 
 def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
@@ -272,7 +290,9 @@ def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
     """
     folder = os.path.dirname(path)
     inside = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
-    return path if inside and session_id_of(path) == session_id and is_session_file(path) else None
+    if inside and session_id_of(path) == session_id and is_session_file(path):
+        return path
+    return None
 
 
 def all_folders(where: Where) -> List[str]:
@@ -334,7 +354,9 @@ def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
         value = json.loads(read_regular(path, limit))
     except (OSError, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def is_session_file(path: str) -> bool:

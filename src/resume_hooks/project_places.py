@@ -38,7 +38,9 @@ def home_folder() -> str:
 
         return pwd.getpwuid(os.getuid()).pw_dir
     except (ImportError, KeyError):
-        return os.path.expanduser("~") if os.name == "nt" else ROOT
+        if os.name == "nt":
+            return os.path.expanduser("~")
+        return ROOT
 
 
 def _outermost(folder: str, home: str) -> str:

@@ -66,7 +66,10 @@ class Setting(NamedTuple):
 def _number_form(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
         raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw  # JSON of others
-        text = str(raw) if isinstance(raw, (int, str)) and not isinstance(raw, bool) else ""
+        if isinstance(raw, (int, str)) and not isinstance(raw, bool):
+            text = str(raw)
+        else:
+            text = ""
         if not (text.isascii() and text.isdigit()) or not low <= int(text[:20]) <= high:
             raise ValueError(f"a whole number from {low} to {high}")
         return int(text)
@@ -91,11 +94,9 @@ def parse_switch(raw: object) -> Value:
 
 def _parse_clipboard(raw: object) -> Value:
     """Read the name of a way to the clipboard; ``off`` means ``none``."""
-    return (
-        "none"
-        if raw == "off"
-        else _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
-    )
+    if raw == "off":
+        return "none"
+    return _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
 
 
 def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
@@ -124,12 +125,13 @@ def _path_form(ending: str, what: str) -> Callable[[object], Value]:
 def _parse_vault(raw: object) -> Value:
     """Read a size such as ``20G``, which stays as it was written, or ``off``; ``on`` means the usual size."""
     if raw in ("on", "off"):  # no set: a list in the file has no hash
-        return VAULT if raw == "on" else "off"
-    text = (
-        str(raw).strip().upper()
-        if isinstance(raw, (int, str)) and not isinstance(raw, bool)
-        else ""
-    )
+        if raw == "on":
+            return VAULT
+        return "off"
+    if isinstance(raw, (int, str)) and not isinstance(raw, bool):
+        text = str(raw).strip().upper()
+    else:
+        text = ""
     if not _BYTES.fullmatch(text):
         raise ValueError("a size, such as 500M or 20G, on or off")
     return text
@@ -291,7 +293,9 @@ def is_on(name: str, where: Where | None = None) -> bool:
 def vault_room(where: Where | None = None) -> int | None:
     """Bytes that archived sessions may take, 0 for no limit; None if the vault is off."""
     text = _BYTES.fullmatch(str(load(where)["vault"].value))
-    return int(text[1]) * _UNITS[text[2]] if text else None
+    if text:
+        return int(text[1]) * _UNITS[text[2]]
+    return None
 
 
 def without_variables(where: Where) -> Where:
@@ -309,11 +313,10 @@ def unusable_settings(where: Where | None = None) -> list[str]:
     """One sentence on each setting that can't be used."""
     where = where or Where()
     path = settings_file(where)
-    sentences = (
-        [f"{path} is not a readable settings file"]
-        if not read_object(path) and is_damaged(path)
-        else []
-    )
+    if not read_object(path) and is_damaged(path):
+        sentences = [f"{path} is not a readable settings file"]
+    else:
+        sentences = []
     for name, source, raw in _setting_values(KEYS, where):
         try:
             KEYS[name].read(raw)
@@ -368,14 +371,16 @@ def _plugin_options(where: Where) -> dict[str, object]:
     """
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
-    off = (
-        {name for name, on in switched.items() if on is False}
-        if isinstance(switched, dict)
-        else set()
-    )
+    if isinstance(switched, dict):
+        off = {name for name, on in switched.items() if on is False}
+    else:
+        off = set()
     found: dict[str, object] = {}
     for name, stored in plugins.items() if isinstance(plugins, dict) else ():
-        options = stored.get("options") if isinstance(stored, dict) else None
+        if isinstance(stored, dict):
+            options = stored.get("options")
+        else:
+            options = None
         if name.startswith("resume-hooks@") and name not in off and isinstance(options, dict):
             found |= options
     return found

@@ -39,10 +39,14 @@ def note(told: object, where: Where) -> None:
 def in_force(where: Where) -> tuple[str, ...]:
     """The rules that were told last."""
     rules = read_object(os.path.join(where.state, FILE)).get("rules")
-    return tuple(rule for rule in rules if isinstance(rule, str)) if isinstance(rules, list) else ()
+    if isinstance(rules, list):
+        return tuple(rule for rule in rules if isinstance(rule, str))
+    return ()
 
 
 def reason(where: Where) -> str:
     """Why nothing is copied, as the end of a sentence; ``""`` where there is no rule."""
     rules = ", ".join(in_force(where))
-    return f"this account's data rules ({rules}) are in force, as Claude Code told" if rules else ""
+    if rules:
+        return f"this account's data rules ({rules}) are in force, as Claude Code told"
+    return ""

@@ -182,7 +182,10 @@ class _Walk:
             if not entry.stat(follow_symlinks=False).st_size:
                 return
             self._link(entry.path, ours)
-        lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH)) if has_folder else []
+        if has_folder:
+            lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH))
+        else:
+            lost = []
         if lost and self._archive(ours, entry.path):
             for path in lost:
                 removal.remove_file(path, self._where.state)

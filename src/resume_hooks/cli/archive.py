@@ -87,11 +87,9 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
 def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost(where)
-    return (
-        [find(locator, where) for locator in options.locators]
-        if options.locators
-        else all_archived(where)
-    )
+    if options.locators:
+        return [find(locator, where) for locator in options.locators]
+    return all_archived(where)
 
 
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
@@ -107,7 +105,10 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         "dropped": done.dropped,
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
-    told = permission.line(options.where, current_folder()) if data["written"] else ""
+    if data["written"]:
+        told = permission.line(options.where, current_folder())
+    else:
+        told = ""
     failed = [each for each in done.outcomes if each.result == "failed"]
     notes = [each.sentence for each in done.dropped] + [
         _failure_of_outcome(each) for each in failed
@@ -144,7 +145,10 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
             )
     made = carry_out(plan, options.where, dry_run=options.dry_run)
     data = NOTHING | {"archived": outcomes, "slim": made, "written": made.written}
-    size = size_text(os.path.getsize(made.file)) if made.written else "-"
+    if made.written:
+        size = size_text(os.path.getsize(made.file))
+    else:
+        size = "-"
     more = [
         ("size", f"{size_text(session.size)} here; there {size}"),
         (
@@ -161,7 +165,9 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
 
 def _failure_of_outcome(outcome: ArchiveOutcome) -> str:
     path = outcome.session.path
-    return outcome.why if path in outcome.why else f"{path}: {outcome.why}"
+    if path in outcome.why:
+        return outcome.why
+    return f"{path}: {outcome.why}"
 
 
 def _outcome_text(done: ArchiveReport) -> str:
@@ -204,7 +210,10 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
         rows = [kept_text(each, options.where) for each in kept]
         size = f"{plural(len(kept), 'session')}, {size_text(sum(each.size for each in kept))}"
         room = size_text(sum(each.stored for each in kept))
-        held_now = f"{size}; they take {room}." if rows else "The vault is empty."
+        if rows:
+            held_now = f"{size}; they take {room}."
+        else:
+            held_now = "The vault is empty."
         away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
         return "\n".join([*rows, held_now, *away])
 
@@ -251,7 +260,10 @@ def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     if agreed:
         for each in kept:
             forget(each, options.where)
-    last = "Removed from the vault." if agreed else "Nothing was removed."
+    if agreed:
+        last = "Removed from the vault."
+    else:
+        last = "Nothing was removed."
     options.emit(
         NOTHING | {"vault": kept, "written": agreed},
         lambda: last if asks else f"{listed}\n\n{last}",

@@ -27,7 +27,10 @@ HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 def kept_text(kept: ArchivedSession, where: Where) -> str:
     """An archived session for people."""
-    gone = "" if os.path.lexists(real(kept.place, where, kept.home)) else ", only here"
+    if os.path.lexists(real(kept.place, where, kept.home)):
+        gone = ""
+    else:
+        gone = ", only here"
     gone += f", of {kept.home}" if is_foreign(kept.home, where) else ""
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
     when = f"last written {clock.minute(kept.ended)}"
@@ -57,11 +60,10 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
         "sessions": [],
         "archived": shown,
     }
-    next_page = (
-        f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
-        if data["more"]
-        else ""
-    )
+    if data["more"]:
+        next_page = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
+    else:
+        next_page = ""
     options.emit(data, lambda: _archived_list_text(shown) + next_page)
 
 

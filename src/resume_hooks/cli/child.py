@@ -100,7 +100,10 @@ def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessM
     UsageError if it can't be one.
     """
     try:
-        given = str(settings.KEYS["summary_model"].read(named)) if named else ""
+        if named:
+            given = str(settings.KEYS["summary_model"].read(named))
+        else:
+            given = ""
     except ValueError as error:
         raise UsageError(f"--model must be {error}, not '{named}'") from error
     from resume_hooks.derive.model.headless import model_for  # only who asks a model waits for it

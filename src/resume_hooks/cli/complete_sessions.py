@@ -78,7 +78,10 @@ def _completions(beginning: str) -> Iterator[CompletionItem[str]]:
                     :LONGEST
                 ].rstrip()
         if named or (len(beginning) >= LEAST and beginning in title.lower()):
-            size = SHORT if len(beginning) <= SHORT else len(session.session_id)
+            if len(beginning) <= SHORT:
+                size = SHORT
+            else:
+                size = len(session.session_id)
             yield CompletionItem(session.session_id[:size], help=title or "a session")
             offered += 1
         if offered == MOST:

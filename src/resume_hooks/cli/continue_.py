@@ -90,7 +90,9 @@ def settle_session(session: SessionFile) -> SessionFile:
     if found is not None and found.kept:
         session = relocate.bring_back(session, found, Where())
         found = relocate.find_loss(session, Where())
-    return session if found is None else relocate.make_child_in_new_home(session, found, Where())
+    if found is None:
+        return session
+    return relocate.make_child_in_new_home(session, found, Where())
 
 
 def go_on(session: SessionFile, way: str, how: Finish) -> bool:
@@ -158,7 +160,10 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     advised = found.advice.strategy if found.advice else ""
     glance = found.glance
     leaner = glance.size > READ_BY_CLIENTS and is_live_part_within(glance.path, READ_BY_CLIENTS)
-    usual = FORK if why_open else advised or (FORK if leaner else GO_ON)
+    if why_open:
+        usual = FORK
+    else:
+        usual = advised or (FORK if leaner else GO_ON)
     words = _words_for_ways(found, leaner=leaner)
     answers = [
         AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}")
@@ -170,10 +175,14 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
 def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
     tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
     model = settings.load()["summary_model"].value
-    full = ", which would compact at once" if found.context.compacts_at_once else ""
-    large = (
-        f"; of its {size_text(found.glance.size)} readers of clients take 50 MB" if leaner else ""
-    )
+    if found.context.compacts_at_once:
+        full = ", which would compact at once"
+    else:
+        full = ""
+    if leaner:
+        large = f"; of its {size_text(found.glance.size)} readers of clients take 50 MB"
+    else:
+        large = ""
     return {
         GO_ON: f"{found.context.tokens:,} tokens{full}",
         TRIM: f"a copy without old tool output, {tokens.get(TRIM, 'size not estimated')}",

@@ -41,7 +41,10 @@ def doctor(options: DoctorOptions) -> int:
 
         report = bug_report.make_bug_report(findings, current_folder(), options.where)
     printed = orjson.dumps(report, option=orjson.OPT_INDENT_2)
-    written = "" if options.output is None else os.path.abspath(options.output)
+    if options.output is None:
+        written = ""
+    else:
+        written = os.path.abspath(options.output)
     if written:
         if project_files.state_of(written) is not None:
             raise UsageError(f"There is a file {written} already", "Name another one.")
@@ -51,7 +54,9 @@ def doctor(options: DoctorOptions) -> int:
     def text() -> str:
         if written:
             return f"Written: {written}\nLook through it before you send it to somebody."
-        return printed.decode() if options.bundle else _findings_text(findings)
+        if options.bundle:
+            return printed.decode()
+        return _findings_text(findings)
 
     options.emit(data, text)
     return int(not options.bundle and any(finding.level == "problem" for finding in findings))
@@ -81,9 +86,10 @@ def _look_after_index(options: DoctorOptions) -> None:
 
 
 def _index_text(status: Status, read: int) -> str:
-    share = (
-        f" ({100 * status.size / status.transcripts_size:.1f} %)" if status.transcripts_size else ""
-    )
+    if status.transcripts_size:
+        share = f" ({100 * status.size / status.transcripts_size:.1f} %)"
+    else:
+        share = ""
     rows: list[tuple[str, object]] = [
         ("index", status.file),
         (

@@ -34,8 +34,14 @@ def fork(options: ForkOptions) -> None:
         to=options.to or "",
     )
     made = make_child(options, decided)
-    last = f"{session.session_id}:{decided.cut.last.number}" if decided.cut else ""
-    cut_there = With(decided.cut, {"reference": last}) if decided.cut else None
+    if decided.cut:
+        last = f"{session.session_id}:{decided.cut.last.number}"
+    else:
+        last = ""
+    if decided.cut:
+        cut_there = With(decided.cut, {"reference": last})
+    else:
+        cut_there = None
     print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
 
 
@@ -66,7 +72,10 @@ def _session_and_cut(options: ForkOptions) -> tuple[SessionFile, Truncator | Non
 def _fork_text(decided: ForkPlan, made: Receipt) -> str:
     facts: list[tuple[str, object]] = []
     if decided.cut is not None:
-        turn = f", in turn {decided.cut.turn}" if decided.cut.turn else ""
+        if decided.cut.turn:
+            turn = f", in turn {decided.cut.turn}"
+        else:
+            turn = ""
         facts.append(
             ("cut", f"{decided.cut.asked}; the last record kept is {decided.cut.last.number}{turn}")
         )

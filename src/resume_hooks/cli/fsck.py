@@ -37,7 +37,10 @@ def fsck(options: FsckOptions) -> int:
         _repair_session(options)
         return 0
     every = opened_stores(options.where, everyone=True)[0].sessions
-    sessions = every() if options.everywhere else [options.locate_whole_session()]
+    if options.everywhere:
+        sessions = every()
+    else:
+        sessions = [options.locate_whole_session()]
     reports = [
         examine_session(session, options.where)
         for session in _sessions_with_progress(sessions, quiet=options.as_json)
@@ -57,11 +60,10 @@ def report_text(report: DefectReport) -> str:
     """
     if report.clean:
         notes = report.count("note")
-        more = (
-            f" ({plural(notes, 'note')} on what no client minds: --json lists them)"
-            if notes
-            else ""
-        )
+        if notes:
+            more = f" ({plural(notes, 'note')} on what no client minds: --json lists them)"
+        else:
+            more = ""
         return f"{report.session_id}: clean{more}"
     rows = [line for group in report.groups for line in _finding_group_lines(group)]
     counts = ", ".join(plural(report.count(severity), severity) for severity in SEVERITIES)
@@ -77,7 +79,10 @@ def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
     word = click.style(kind.severity.upper().ljust(7), fg=_COLOURS[kind.severity])
     yield f"{word}  {kind.code}: {kind.consequence}"
     for finding in group.findings[:SHOWN]:
-        where = "" if finding.record is None else f"record {finding.record}: "
+        if finding.record is None:
+            where = ""
+        else:
+            where = f"record {finding.record}: "
         named = f" ({finding.uuid})" if finding.uuid else ""
         yield f"         {where}{finding.message}{named}"
     if len(group.findings) > SHOWN:
@@ -102,11 +107,10 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
     clean = sum(report.clean for report in reports)
     unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
     totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
-    more = (
-        [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."]
-        if hidden
-        else []
-    )
+    if hidden:
+        more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."]
+    else:
+        more = []
     return "\n".join([*rows, *unseen, totals, *more])
 
 
@@ -121,11 +125,10 @@ def _repair_session(options: FsckOptions) -> None:
     done = carry_out(decided.child, options.where, dry_run=options.dry_run)
     lost = list(decided.lost)
     data = _reports_data([report]) | {"repair": done, "lost": lost}
-    rows = (
-        ["What could not be kept:", *(f"  {line}" for line in lost)]
-        if lost
-        else ["Everything was kept."]
-    )
+    if lost:
+        rows = ["What could not be kept:", *(f"  {line}" for line in lost)]
+    else:
+        rows = ["Everything was kept."]
     options.emit(data, lambda: "\n".join([receipt_text(done), *rows]), done.warnings)
 
 

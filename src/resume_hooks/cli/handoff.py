@@ -71,9 +71,10 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         _show_handoff(decided, options)
         return None
     require_start(options, decided.draft)
-    receipt, files = (
-        _make_edited(parent, decided, options) if options.edit else _make_handoff(decided, options)
-    )
+    if options.edit:
+        receipt, files = _make_edited(parent, decided, options)
+    else:
+        receipt, files = _make_handoff(decided, options)
     rows = [("document", path) for path in files.documents]
     return print_child(
         options,
@@ -261,7 +262,10 @@ def _run_editor(path: str) -> None:
             [*words, path], os.environ, folder=os.getcwd(), environ=os.environ
         ).returncode
     except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else str(error)
+        if isinstance(error, OSError):
+            why = error.strerror
+        else:
+            why = str(error)
         raise ResumeHooksError(
             f"The editor {words[0]} can't be started: {why}; no session was made", _REMEDY
         ) from error

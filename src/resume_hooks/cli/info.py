@@ -81,9 +81,15 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     context: tokens.ContextUse = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "about " if context.is_estimate else ""
-    since = f", {context.added:,} of them since the last answer" if context.added > 0 else ""
+    if context.added > 0:
+        since = f", {context.added:,} of them since the last answer"
+    else:
+        since = ""
     bad = len(data["bad_lines"])
-    damage = plural(bad, "unreadable line") if bad else "no unreadable line; fsck looks further"
+    if bad:
+        damage = plural(bad, "unreadable line")
+    else:
+        damage = "no unreadable line; fsck looks further"
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),

@@ -37,12 +37,16 @@ def lineage(options: LineageOptions) -> None:
         rows, notes = asked[0](options, _local_lineage)
     else:
         rows = _local_lineage(options)
-    shown = rows[:1] if options.original else without_trims(rows) if options.continued else rows
-    taken = (
-        ""
-        if options.locator
-        else f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
-    )
+    if options.original:
+        shown = rows[:1]
+    elif options.continued:
+        shown = without_trims(rows)
+    else:
+        shown = rows
+    if options.locator:
+        taken = ""
+    else:
+        taken = f"\n\n{click.style(UNASKED.format(in_shell('sessions')), dim=True)}"
     options.emit(
         {"rows": shown},
         lambda: f"{ancestor_line(rows[0]) if options.original else ancestors_text(shown)}{taken}",
@@ -92,11 +96,9 @@ def _print_derived(options: LineageOptions) -> None:
     def text() -> str:
         if not found:
             return f"Nothing came from {session.session_id} yet."
-        return (
-            _descendants_tree(session.session_id, found)
-            if options.tree
-            else _descendants_text(session.session_id, found)
-        )
+        if options.tree:
+            return _descendants_tree(session.session_id, found)
+        return _descendants_text(session.session_id, found)
 
     options.emit({"rows": [child.row for child in found]}, text)
 

@@ -48,7 +48,10 @@ class Verbs(click.Group):
         row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
         if row is None:
             return None
-        here = f"; in a shell it is `{row.name}`" if is_verb(row.name) else ""
+        if is_verb(row.name):
+            here = f"; in a shell it is `{row.name}`"
+        else:
+            here = ""
         typed = f"/{row.bare}" if row.bare else f"{SLASH}{row.name}"
         raise UsageError(
             f"{typed} is for Claude Code{here}",
@@ -163,18 +166,26 @@ def _help_hint(verb: str) -> str:
     import difflib  # nobody who types a verb right waits for it
 
     near = difflib.get_close_matches(verb, VERBS, 1)
-    return f"Did you mean {near[0]}? See resume-hooks --help" if near else "resume-hooks --help"
+    if near:
+        return f"Did you mean {near[0]}? See resume-hooks --help"
+    return "resume-hooks --help"
 
 
 def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
-    candidates = error.candidates if isinstance(error, AmbiguousLocator) else None
+    if isinstance(error, AmbiguousLocator):
+        candidates = error.candidates
+    else:
+        candidates = None
     if as_json:
         document = failure_document(verb, error.code, error.message, error.remedy, candidates)
         print_document(document)
         return error.exit_code
     say(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
-        size = f"  {candidate['size']:,} bytes" if "size" in candidate else ""
+        if "size" in candidate:
+            size = f"  {candidate['size']:,} bytes"
+        else:
+            size = ""
         named = candidate.get("locator", candidate["session_id"])
         say(f"  {named}  {candidate['ended']}{size}  {candidate['title']}", err=True)
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
@@ -187,11 +198,10 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
 def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
     where = bug_log.log_bug(verb if verb in VERBS else "command", __version__, error)
     message = f"A bug: {type(error).__name__}: {error}"
-    remedy = (
-        f"No session that was there was changed by it. The trace is in {where}."
-        if where
-        else "The trace could not be kept."
-    )
+    if where:
+        remedy = f"No session that was there was changed by it. The trace is in {where}."
+    else:
+        remedy = "The trace could not be kept."
     if as_json:
         print_document(failure_document(verb, "bug", message, remedy))
     else:

@@ -18,11 +18,17 @@ from resume_hooks.transcripts import turns as words
 
 def show_outline(options: OutlineOptions) -> None:
     """Print the turns that were asked for."""
-    asked = words.parse(options.turns) if options.turns is not None else None
+    if options.turns is not None:
+        asked = words.parse(options.turns)
+    else:
+        asked = None
     session = resolve_transcript(options.locator, current_folder(), options.where, foreign=True)
     with scan_progress(session.path, quiet=options.as_json) as watching:
         found = outline(session, watching=watching)
-    within = asked.within(found.turn_count) if asked else range(found.turn_count + 1)
+    if asked:
+        within = asked.within(found.turn_count)
+    else:
+        within = range(found.turn_count + 1)
     chosen = [turn for turn in found.turns if turn.number in within]
     if options.touched is not None:
         ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"

@@ -140,7 +140,9 @@ def column_table(
 def pad_columns(text: str, most: int, *, right: bool = False) -> str:
     """``text`` with spaces up to ``most`` columns."""
     blanks = " " * (most - width(text))
-    return blanks + text if right else text + blanks
+    if right:
+        return blanks + text
+    return text + blanks
 
 
 def colour_wanted(environ: Mapping[str, str]) -> bool | None:
@@ -161,7 +163,9 @@ def colour_wanted(environ: Mapping[str, str]) -> bool | None:
         or environ.get("CLICOLOR") == "0"
         or environ.get("FORCE_COLOR") == "0"
     )
-    return False if never else None
+    if never:
+        return False
+    return None
 
 
 LONG = 32 * 1024 * 1024  # bytes to be read from which on somebody waits

@@ -101,7 +101,10 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
         AnswerChoice(str(row["session_id"])[:8], f"{minute(str(row['ended']))}  {row['title']}")
         for row in error.candidates
     ]
-    shown = f", the newest {len(answers)}" if error.count > len(answers) else ""
+    if error.count > len(answers):
+        shown = f", the newest {len(answers)}"
+    else:
+        shown = ""
     question = f"'{error.locator[:LONGEST_WORDS]}' fits {error.count} sessions{shown}:"
     return error.candidates[ask_question(question, answers, err=True)]
 

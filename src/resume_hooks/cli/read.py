@@ -185,7 +185,9 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _turns_of_options(options: ReadOptions) -> Turns | None:
-    return parse_turns(options.turns) if options.turns is not None else None
+    if options.turns is not None:
+        return parse_turns(options.turns)
+    return None
 
 
 def _turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
@@ -196,7 +198,10 @@ def _turn_reader(session: SessionFile, options: ReadOptions) -> TurnReader:
 def _print_page(session: SessionFile, options: ReadOptions) -> None:
     names = names_of(session, options.where)
     entries = RecordLines(session.path, session.session_id)
-    place = None if options.before is None else _place_of(options.before, names, entries)
+    if options.before is None:
+        place = None
+    else:
+        place = _place_of(options.before, names, entries)
     found = page(entries, names, place, options.limit or PAGE)
     rows = passage_rows(found.passages, names, options.max_chars)
     data = {
@@ -206,11 +211,10 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
         "size": entries.size,
     }
     first = names.reference(found.passages[0].word) if rows else ""
-    earlier = (
-        f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
-        if found.more
-        else "from the first record on"
-    )
+    if found.more:
+        earlier = f"earlier: {in_shell(f'read {names.word} --page --before {first}')}"
+    else:
+        earlier = "from the first record on"
     about = _heading_of_session(session, names, f"{plural(len(rows), 'record')}, {earlier}")
     gap = records_gap(found.passages, names)
     options.emit(data, lambda: passages_text(about, found.passages, names, options.max_chars, gap))
@@ -241,9 +245,10 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
     )
     shown = render(record, found.original)
     middle = passage(record, asked, PassageFile(names, subagent_name(asked.file) is not None), {})
-    original = (
-        f", original {shortened(found.original.reference)}" if found.original != asked else ""
-    )
+    if found.original != asked:
+        original = f", original {shortened(found.original.reference)}"
+    else:
+        original = ""
     middle = middle._replace(
         shown=shown, text=shown.text, voice=True, speaker=f"{middle.speaker}{original}"
     )
@@ -262,7 +267,12 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
 
 def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> str:
     within = turns.within(count) if turns else range(1, count + 1)
-    span = f"{within[0]}-{within[-1]}" if len(within) > 1 else f"{within[0]}" if within else "0"
+    if len(within) > 1:
+        span = f"{within[0]}-{within[-1]}"
+    elif within:
+        span = f"{within[0]}"
+    else:
+        span = "0"
     shown = f"{plural(found, kind)} in " if kind else ""
     return f"{shown}turn{'s' * (len(within) > 1)} {span} of {count}"
 
@@ -385,7 +395,10 @@ def commands_text(
 
 
 def _command_line(one: ShellCall, names: TranscriptNames, width: int) -> str:
-    state = f"{one.state}, exit code {one.code}" if one.code is not None else one.state
+    if one.code is not None:
+        state = f"{one.state}, exit code {one.code}"
+    else:
+        state = one.state
     words = one_line(plain_line(one.command), width)
     # The answer tells what a command said; its call is a line or so above it.
     reference = names.reference(one.answer if one.answer >= 0 else one.number)
@@ -410,7 +423,10 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
     notice = [PARTLY] if is_marked(record) else []
     if len(page_text) < whole:
         left = f"{whole - len(page_text):,} of {plural(whole, 'character')} left out"
-        of_size = "" if limit in {0, WHOLE} else f" --max-chars {limit}"
+        if limit in {0, WHOLE}:
+            of_size = ""
+        else:
+            of_size = f" --max-chars {limit}"
         following = in_shell(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
         on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")

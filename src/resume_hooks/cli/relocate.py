@@ -55,11 +55,10 @@ class Lost(NamedTuple):
         """What gives it the best home in a shell, or brings it back."""
         if self.kept:
             return f"resume-hooks restore {session.session_id}"
-        named = (
-            session.session_id
-            if session.path.endswith(f"{session.session_id}.jsonl")
-            else session.path
-        )
+        if session.path.endswith(f"{session.session_id}.jsonl"):
+            named = session.session_id
+        else:
+            named = session.path
         return (
             f"resume-hooks fork {quote_word(named)} --home "
             f"{quote_word(self.homes[0].folder)} --start"
@@ -90,18 +89,20 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
         return Lost(why, (*(MovedFolder(canonical(home)) for home in homes), _current_home()))
     if not os.path.isdir(folder):
         anew = command_to_rebuild(folder, HeadTail(session.path).branch, where)
-        again = f" As a worktree it can be made anew: {anew}" if anew else ""
+        if anew:
+            again = f" As a worktree it can be made anew: {anew}"
+        else:
+            again = ""
         why = f"{folder} is gone, the folder that this session is at home in.{again}"
         return Lost(why, _possible_homes(session, folder, where))
     name = os.path.basename(os.path.dirname(os.path.abspath(session.path)))
     if name in project_names(folder, Where(client_environment(begun, where))):
         return None
     real, kept = canonical(folder), os.path.dirname(session.path)
-    whither = (
-        f"{folder} leads to {real} today"
-        if real != folder
-        else f"This session is at home in {folder}"
-    )
+    if real != folder:
+        whither = f"{folder} leads to {real} today"
+    else:
+        whither = f"This session is at home in {folder}"
     why = f"{whither}, where clients before 2.1.223 do not look for it in {kept}."
     home = MovedFolder(real)
     return Lost(why, (home, *(place for place in (_current_home(),) if place.folder != real)))
@@ -110,11 +111,9 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
 def way_on(session: SessionFile, folder: str, where: Where) -> str:
     """The command that continues a session whose home is ``folder``, or that gives it a home first."""
     found = find_loss(session, where)
-    return (
-        found.command(session)
-        if found
-        else start_of_session(session.session_id, session.path, folder, where).command
-    )
+    if found:
+        return found.command(session)
+    return start_of_session(session.session_id, session.path, folder, where).command
 
 
 def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:

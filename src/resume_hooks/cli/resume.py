@@ -103,11 +103,9 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
     except AmbiguousLocator as error:
         row = question.ask_candidate(error)
         file = str(row["session_file"])
-        return (
-            readable(file, Where())
-            if os.path.exists(file)
-            else locate_session(str(row["session_id"]), Where())
-        )
+        if os.path.exists(file):
+            return readable(file, Where())
+        return locate_session(str(row["session_id"]), Where())
     except SessionNotFound:
         if is_one_form(words):
             raise
@@ -156,11 +154,10 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
 
     The command comes last.
     """
-    session = (
-        (_session_by_name(BARE) or locate_session(None, Where(), foreign=True))
-        if options.locator == BARE
-        else locate_session(options.locator, Where(), foreign=True)
-    )
+    if options.locator == BARE:
+        session = _session_by_name(BARE) or locate_session(None, Where(), foreign=True)
+    else:
+        session = locate_session(options.locator, Where(), foreign=True)
     require_whole(session)
     lost = relocate.find_loss(session, options.where)
     if way is not None or options.show or options.copy:

@@ -35,11 +35,9 @@ def roll_over(options: RolloverOptions) -> Receipt:
     model = model_of(options.model, parent, options.where)
     begun = summary.plan(parent, options.where, wish=options.prompt, output_dir=options.output_dir)
     require_start(options, begun.plan.draft)
-    return (
-        _show_rollover(begun, model.name, options)
-        if options.dry_run
-        else _make_rollover(begun, model, options)
-    )
+    if options.dry_run:
+        return _show_rollover(begun, model.name, options)
+    return _make_rollover(begun, model, options)
 
 
 def _make_rollover(

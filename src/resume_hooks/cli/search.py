@@ -46,7 +46,10 @@ def search(options: SearchOptions) -> None:
     with work_progress("Indexing", quiet=options.as_json) as progress:
         found = _find_hits(options, progress)
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
-    scope = "all" if options.everywhere else named or project_folder_of_option(options.project)
+    if options.everywhere:
+        scope = "all"
+    else:
+        scope = named or project_folder_of_option(options.project)
     given = re.sub(
         r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ())
     )
@@ -107,7 +110,9 @@ def _scope_of_options(options: SearchOptions) -> Scope:
 
 
 def _seconds_of_time(when: str | None) -> int | None:
-    return None if when is None else int(time_of_option(when).timestamp())
+    if when is None:
+        return None
+    return int(time_of_option(when).timestamp())
 
 
 def _hits_data(found: SearchResult, scope: str) -> Complete:

@@ -40,9 +40,10 @@ def list_sessions(options: SessionsOptions) -> None:
         return
     options.refuse_together("archived", "expiring")
     folder = project_folder_of_option(options.project)
-    asked, scope = (
-        (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
-    )
+    if options.everywhere:
+        asked, scope = (None, "all")
+    else:
+        asked, scope = (project_of_folder(folder, options.where), folder)
     if options.archived:
         # Only this option waits for what looks into the vault.
         from resume_hooks.cli.archived import print_list
@@ -76,7 +77,10 @@ def list_sessions(options: SessionsOptions) -> None:
 def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) -> str:
     offset = options.offset
     if not found.rows:
-        where = "anywhere" if options.everywhere else f"of {plain_line(folder)}"
+        if options.everywhere:
+            where = "anywhere"
+        else:
+            where = f"of {plain_line(folder)}"
         gone = " expires within seven days" if options.expiring else ""
         return (
             f"No session {where}{gone}{f' after the first {offset:,}' if offset else ''}."
@@ -88,23 +92,30 @@ def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) ->
     cells = [(short, *_cells_of_row(row, now)) for short, row in zip(ids, found.rows, strict=True)]
     marks = [_marks_of_row(row, folder, with_end=options.expiring) for row in found.rows]
     lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
-    more = (
-        [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."] if found.more else []
-    )
+    if found.more:
+        more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."]
+    else:
+        more = []
     return "\n".join([*lines, *more, *_subagent_lines(found)])
 
 
 def _subagent_lines(found: ListingPage) -> list[str]:
     left = plural(found.helpers, "headless run")
-    return (
-        [f"Not listed: {left} of a single question; --helpers lists them."] if found.helpers else []
-    )
+    if found.helpers:
+        return [f"Not listed: {left} of a single question; --helpers lists them."]
+    return []
 
 
 def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
-    percent = UNKNOWN if row.percent is None else f"{'' if row.measured else '~'}{row.percent}%"
+    if row.percent is None:
+        percent = UNKNOWN
+    else:
+        percent = f"{'' if row.measured else '~'}{row.percent}%"
     turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
-    left = UNKNOWN if row.expires_days is None else f"{row.expires_days}d"
+    if row.expires_days is None:
+        left = UNKNOWN
+    else:
+        left = f"{row.expires_days}d"
     return (
         _short_age(now - row.mtime),
         left,
@@ -117,8 +128,14 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
 
 def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
     """What else there is to say of a session, the most telling first."""
-    away = os.path.basename(row.folder) if row.folder and canonical(row.folder) != folder else ""
-    kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
+    if row.folder and canonical(row.folder) != folder:
+        away = os.path.basename(row.folder)
+    else:
+        away = ""
+    if row.kind == ORIGINAL:
+        kind = ""
+    else:
+        kind = kind_beside(row.title, row.kind)
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
         label_of(row.agent, Where()).lower() if row.agent != NAME else "",

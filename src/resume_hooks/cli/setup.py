@@ -50,11 +50,10 @@ def config(options: ConfigOptions) -> None:
     if options.key is not None and options.value is not None:
         if options.key == "triggers_off":
             words = settings.read_one("triggers_off", options.value)
-            unknown = (
-                [word for word in words if trigger_of(word) not in ROWS]
-                if isinstance(words, tuple)
-                else []
-            )
+            if isinstance(words, tuple):
+                unknown = [word for word in words if trigger_of(word) not in ROWS]
+            else:
+                unknown = []
             if unknown:
                 valid = dict.fromkeys(row.bare or row.name for row in ROWS.values())
                 raise UsageError(
@@ -72,7 +71,10 @@ def config(options: ConfigOptions) -> None:
     ]
     rows = [With(row, {"key": name, "about": about}) for name, (row, about) in known.items()]
     data = {"file": settings.settings_file(), "settings": rows}
-    notes = settings.former_settings_in_use() if options.key is None else []
+    if options.key is None:
+        notes = settings.former_settings_in_use()
+    else:
+        notes = []
     notes += _vault_notes(options.where) if "vault" in known else []
     notes += _policy_notes(options.where) if "compaction" in known else []
     options.emit(data, lambda: facts_table(shown), notes)
@@ -94,10 +96,14 @@ def _vault_notes(where: Where) -> list[str]:
     if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
         return list(filter(None, [permission.awaited(where)]))
     last = len(list(held_links.apart(where)))
-    lost = f", and with them {plural(last, 'file')} that Claude Code has no longer" if last else ""
-    keep = (
-        "; to keep them: resume-hooks config vault on, then: resume-hooks restore" if last else ""
-    )
+    if last:
+        lost = f", and with them {plural(last, 'file')} that Claude Code has no longer"
+    else:
+        lost = ""
+    if last:
+        keep = "; to keep them: resume-hooks config vault on, then: resume-hooks restore"
+    else:
+        keep = ""
     return [
         (
             "The links that hold sessions go at the next start of Claude Code, or when "
@@ -158,7 +164,10 @@ def _register_plugin(options: InstallOptions) -> None:
     lines = [shlex.join(words) for words in commands]
     data = {**NOTHING, "plugin": folder, "commands": lines, "ran": ran}
     done = "Installed. Start Claude Code and type /full."
-    head = "These would run:" if options.dry_run else "Run these to install the plugin:"
+    if options.dry_run:
+        head = "These would run:"
+    else:
+        head = "Run these to install the plugin:"
     todo = "\n  ".join([head, *lines])
     options.emit(data, lambda: done if ran else todo)
 
@@ -246,8 +255,14 @@ def _remove_plugin(options: InstallOptions) -> int:
     }
 
     def text() -> str:
-        head = "These would run:" if options.dry_run else "To remove the plugin run:"
-        first = "The plugin is removed." if ran else "\n  ".join([head, *lines])
+        if options.dry_run:
+            head = "These would run:"
+        else:
+            head = "To remove the plugin run:"
+        if ran:
+            first = "The plugin is removed."
+        else:
+            first = "\n  ".join([head, *lines])
         gone = [f"Would go: {path}" for path in goes or [] if options.dry_run]
         kept = [f"Stays: {path} ({what}; {way})" for path, what, way in stays]
         return "\n".join(filter(None, [first, *gone, *kept, documents, SESSIONS]))

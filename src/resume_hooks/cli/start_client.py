@@ -48,7 +48,10 @@ class Start(NamedTuple):
             return command
         cd, _, start = command.rpartition("claude ")
         usual = self.config == Where({"HOME": os.path.expanduser("~")}).config
-        with_config = f"env -u {CONFIG}" if usual else f"{CONFIG}={quote_word(self.config)}"
+        if usual:
+            with_config = f"env -u {CONFIG}"
+        else:
+            with_config = f"{CONFIG}={quote_word(self.config)}"
         return f"{cd}{with_config} claude {start}"
 
 

@@ -77,7 +77,10 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
     if asks:
         say(deletion_facts(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
-    entry = delete.write(decided, options.where, force=options.force) if agreed else decided.entry
+    if agreed:
+        entry = delete.write(decided, options.where, force=options.force)
+    else:
+        entry = decided.entry
     data = NOT_DELETED | {"session": entry, "open": decided.open, "written": agreed}
     data["derived"] = [child.row for child in decided.derived]
 
@@ -90,11 +93,9 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
             ]
             facts += [("project", entry.cwd or "unknown"), ("holds", held_text(entry))]
             return f"{facts_table(facts)}\n\nBring it back: {in_shell(f'restore {entry.locator}')}"
-        return (
-            "Nothing was deleted."
-            if asks
-            else f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
-        )
+        if asks:
+            return "Nothing was deleted."
+        return f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
 
     notes = []
     if agreed:  # a part is given the id and where things are, and answers with what to say
@@ -126,7 +127,10 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
         rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
         say("\n".join([*rows, *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
-    gone = delete.empty(wanted, options.where, also) if agreed else wanted
+    if agreed:
+        gone = delete.empty(wanted, options.where, also)
+    else:
+        gone = wanted
     data = NOT_DELETED | {"emptied": gone, "strays": also}
 
     def text() -> str:
@@ -136,7 +140,10 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
                 f"{_trash_question(gone, also) or 'nothing; another command was faster'}."
             )
         if not what:
-            age = f" that was deleted {options.older_than} days ago" if options.older_than else ""
+            if options.older_than:
+                age = f" that was deleted {options.older_than} days ago"
+            else:
+                age = ""
             return f"There is nothing in the trash{age}."
         return f"{what}, would go for good. Nothing was removed."
 
@@ -163,7 +170,9 @@ def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFo
     said += [f"{half:,} half-removed"] if half else []
     said += [plural(damaged, "unknown folder")] if damaged else []
     size = size_text(sum(entry.size for entry in entries) + sum(stray.size for stray in strays))
-    return f"{' and '.join(said)}, {size}" if said else ""
+    if said:
+        return f"{' and '.join(said)}, {size}"
+    return ""
 
 
 def deletion_facts(decided: Deletion, where: Where) -> str:
@@ -261,11 +270,12 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
     """Folders in the trash that are not sessions, for people: counted if half removed, else one by one."""
     gone = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in gone))
-    lines = (
-        [f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."]
-        if gone
-        else []
-    )
+    if gone:
+        lines = [
+            f"{len(gone):,} half-removed, {size}: resume-hooks delete --empty-trash finishes that."
+        ]
+    else:
+        lines = []
     return lines + [
         (
             f"1 unknown folder, {size_text(stray.size)}: its manifest is missing or damaged: "
@@ -308,5 +318,8 @@ def _print_restorable(options: RestoreOptions) -> None:
 
 def _row_of_entry(entry: ArchivedSession) -> str:
     when = f"deleted {clock.minute(entry.deleted_at)}, last written {clock.minute(entry.ended)}"
-    note = "" if entry.complete else f"\n   {click.style(INTERRUPTED, fg='yellow')}"
+    if entry.complete:
+        note = ""
+    else:
+        note = f"\n   {click.style(INTERRUPTED, fg='yellow')}"
     return f"{entry.title}\n   {entry.locator} · {size_text(entry.size)} · {when}{note}"

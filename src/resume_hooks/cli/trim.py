@@ -99,7 +99,10 @@ def untrim(options: UntrimOptions) -> None:
     options.refuse_together("everything", "record")
     if reading.trimmed and not (options.everything or options.record):
         count = len(reading.trimmed)
-        records = "1 record is" if count == 1 else f"{count:,} records are"
+        if count == 1:
+            records = "1 record is"
+        else:
+            records = f"{count:,} records are"
         raise UsageError(
             f"{records} trimmed: which ones do you want back?",
             "--all, or --record N for one of them.",

@@ -74,7 +74,9 @@ class Strategy(NamedTuple):
 
 def rates_of(lifetime: int) -> Rates:
     """The rates of a session whose cache lives ``lifetime`` seconds; 0: no cache, every token costs the same."""
-    return Rates(READ, WRITE[lifetime]) if lifetime in WRITE else Rates(1.0, 1.0)
+    if lifetime in WRITE:
+        return Rates(READ, WRITE[lifetime])
+    return Rates(1.0, 1.0)
 
 
 def first_cost(strategy: Strategy, rates: Rates) -> float:
@@ -194,7 +196,9 @@ class Comparison:
     @property
     def recommendation(self) -> str:
         """The way that fits best."""
-        return self.advice.strategy if self.advice else GO_ON
+        if self.advice:
+            return self.advice.strategy
+        return GO_ON
 
     def leaves(self, name: str) -> int:
         """Tokens of context after a way, 0 where that is not known."""
@@ -237,7 +241,10 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         _trimmed(session, where) if trim_estimated else None,
         window_of(session.session_id, where),
     )
-    context = trimmed.before if trimmed else tokens.recent_context(path, window)
+    if trimmed:
+        context = trimmed.before
+    else:
+        context = tokens.recent_context(path, window)
     context = as_client_acts(context, glance, session.agent, window, where)
     seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
@@ -255,7 +262,10 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     left = prompts_left(context, seen)
     # A summary reads the conversation, and what is left of it from before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
-    spoken = context.tokens - base.tokens if whole else round(glance.size / CHARACTERS_PER_TOKEN)
+    if whole:
+        spoken = context.tokens - base.tokens
+    else:
+        spoken = round(glance.size / CHARACTERS_PER_TOKEN)
     measured = _Measured(context, seen, base, trimmed, fresh, min(spoken, SUMMARY_READS))
     estimates = tuple(
         way
@@ -312,7 +322,9 @@ def freed_by_trim(path: str, where: Where) -> Freed:
 
 
 def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
-    return _trimmed(session_file(path), where) if is_live_part_within(path, QUICK_LIMIT) else None
+    if is_live_part_within(path, QUICK_LIMIT):
+        return _trimmed(session_file(path), where)
+    return None
 
 
 def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
@@ -326,7 +338,12 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
     if seen.turns < LEAST_TURNS or not context.measured:
         return None
     count = max(0, context.window - RESERVED_OUTPUT - context.tokens) // seen.growth
-    step = 1 if count < 10 else 5 if count < 100 else 50
+    if count < 10:
+        step = 1
+    elif count < 100:
+        step = 5
+    else:
+        step = 50
     return count // step * step
 
 
@@ -357,7 +374,9 @@ def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Adv
     }
     if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
         return Advice(TRIM, COLD)
-    return Advice(HANDOFF, COLD) if HANDOFF in worth else None
+    if HANDOFF in worth:
+        return Advice(HANDOFF, COLD)
+    return None
 
 
 def _best(trimmed: ContextUse | None) -> Advice:
@@ -367,7 +386,9 @@ def _best(trimmed: ContextUse | None) -> Advice:
 
 
 def _size_of(context: ContextUse) -> str:
-    return f"{context.tokens:,} tokens" if context.percent is None else f"{context.percent} %"
+    if context.percent is None:
+        return f"{context.tokens:,} tokens"
+    return f"{context.percent} %"
 
 
 def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
@@ -407,7 +428,10 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
     """Every strategy as numbers; a warm cache holds what all sessions begin with."""
     context, seen, base, trimmed, fresh, summary_reads = measured
     rates = rates_of(seen.lifetime)
-    held = min(context.tokens, max(seen.cached, base.shared)) if warm else 0
+    if warm:
+        held = min(context.tokens, max(seen.cached, base.shared))
+    else:
+        held = 0
 
     def new(name: str, after: int, read: int = 0, answer: int = 0) -> Strategy:
         return _new(name, after, base.shared if warm else 0, read, answer)
@@ -445,7 +469,10 @@ def _new(name: str, after: int, shared: int, read: int = 0, answer: int = 0) -> 
 def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
     """What each size costs; behind them all of the session, which is a fork."""
     shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
-    whole = [DialSize(ALL, measured.context.tokens, 0)] if sizes else []
+    if sizes:
+        whole = [DialSize(ALL, measured.context.tokens, 0)]
+    else:
+        whole = []
 
     def costs(size: DialSize, held: int) -> int:
         return round(first_cost(_new(size.size, size.after, held), rates))

@@ -234,17 +234,17 @@ class BeforeCompaction:
 
 def parse(text: str) -> Truncator | Reference:
     """What ``--at`` names: a record or a message of the session, or a reference, session and all."""
-    return parse_reference(text) if ":" in text else parse_record(text)
+    if ":" in text:
+        return parse_reference(text)
+    return parse_record(text)
 
 
 def parse_record(text: str) -> Truncator:
     """The place that a line number, a uuid or a message id names. UsageError for anything else."""
     wanted = text.strip()
-    return (
-        AtMessage(wanted)
-        if wanted.startswith("msg_")
-        else AtRecord(parse_reference(wanted, "").record)
-    )
+    if wanted.startswith("msg_"):
+        return AtMessage(wanted)
+    return AtRecord(parse_reference(wanted, "").record)
 
 
 def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
@@ -322,11 +322,10 @@ def _usable(nodes: Sequence[Node], named: str) -> Node:
     """The last of ``nodes`` that a conversation can hold. UsageError where none is."""
     node = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
     if node is None:
-        why = (
-            "is a sub-agent's"
-            if nodes and nodes[-1].sidechain
-            else "is not part of the conversation"
-        )
+        if nodes and nodes[-1].sidechain:
+            why = "is a sub-agent's"
+        else:
+            why = "is not part of the conversation"
         raise UsageError(
             f"{named.capitalize()} {why}: nothing can be cut there",
             "Name a message; outline and read show them.",

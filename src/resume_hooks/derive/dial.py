@@ -51,16 +51,18 @@ def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
     # Where calls with their results leave room, all of them are there, and a larger size holds no
     # more.
     spoken = round(conversation * CHARACTERS_PER_TOKEN)
-    all_calls = (
-        carried - said[usual]
-        if carried + CALL < said[usual] + _calls_room(usual, said[usual])
-        else spoken
-    )
+    if carried + CALL < said[usual] + _calls_room(usual, said[usual]):
+        all_calls = carried - said[usual]
+    else:
+        all_calls = spoken
     found = []
     for tokens, length in said.items():
         calls = min(_calls_room(tokens, length), all_calls, max(0, spoken - length))
         calls = calls if calls >= LEAST_CALLS else 0
-        after = known if tokens == usual else round(fixed + (length + calls) / CHARACTERS_PER_TOKEN)
+        if tokens == usual:
+            after = known
+        else:
+            after = round(fixed + (length + calls) / CHARACTERS_PER_TOKEN)
         missing = whole - length
         cut = missing // CHARACTERS if missing > SPARE else 0
         found.append(

@@ -71,7 +71,10 @@ class ForkPlan(ChildPlan):
 
     def watchers(self) -> Sequence[Watcher]:
         """Whether every record of the parent says where it came from, and the child is at home where it shall be."""
-        nodes = self.body.linear.nodes if isinstance(self.body, ChainRewrite) else ()
+        if isinstance(self.body, ChainRewrite):
+            nodes = self.body.linear.nodes
+        else:
+            nodes = ()
         parent_id, uuids = self.draft.parent.session_id, {node.uuid for node in nodes}
 
         def is_marked(_: Line, record: Record, node: Node | None) -> bool:
@@ -118,7 +121,10 @@ def plan(
     where nothing was said, UsageError for a cut that is nowhere, and for what can't be a parent.
     """
     parent, place = read(session, cut)
-    part = parent.transcript.ending(place.nodes) if place else parent.transcript
+    if place:
+        part = parent.transcript.ending(place.nodes)
+    else:
+        part = parent.transcript
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
             "There is nothing to fork: this session holds no conversation",
@@ -215,7 +221,9 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(owner_of(parent.session).path, where) in project_folders(new, where)
-    return None if at_home and canonical(old) == new else relocation(old, new)
+    if at_home and canonical(old) == new:
+        return None
+    return relocation(old, new)
 
 
 def _on_snapshots(move: Relocation) -> list[str]:
@@ -262,7 +270,10 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
             continue
         reference = f"{session_id[: 13 if session_id[14:15] == '7' else SHORT]}:{node.number}"
         answers = bool(records.results(record))
-        role = records.ASSISTANT if answers or node.kind == records.ASSISTANT else records.USER
+        if answers or node.kind == records.ASSISTANT:
+            role = records.ASSISTANT
+        else:
+            role = records.USER
         texts = (_text(block, tools, reference) for block in records.blocks(record))
         text = "\n\n".join(filter(None, texts))
         if not text.strip():
@@ -306,12 +317,12 @@ def _text(block: Record, tools: dict[str, str], reference: str) -> str:
         ]
         said = _cut(told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference)
         return f"[external_agent_tool_result]\n{said}\n[/external_agent_tool_result]"
-    return f"[{kind}, see {reference}]" if kind in records.MEDIA else ""
+    if kind in records.MEDIA:
+        return f"[{kind}, see {reference}]"
+    return ""
 
 
 def _cut(text: str, most: int, reference: str) -> str:
-    return (
-        text
-        if len(text) <= most
-        else f"{text[:most]}… ({len(text):,} characters, whole: {reference})"
-    )
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}… ({len(text):,} characters, whole: {reference})"

@@ -124,7 +124,10 @@ def opening(
 ) -> Opening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     contents = _without_known_secrets(contents, child)
-    carried = NOTHING_CARRIED if contents.edited else digest_carried(contents, child, parent)
+    if contents.edited:
+        carried = NOTHING_CARRIED
+    else:
+        carried = digest_carried(contents, child, parent)
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
@@ -143,7 +146,10 @@ def opening(
 def lines_of(told: Opening) -> FreshLines:
     """The lines of a child that is told this."""
     asked, answered = opening_lines(told.child.setting, told.text, told.card)
-    digest = [entries.line_of_digest(told.contents.digest)] if told.contents.digest else []
+    if told.contents.digest:
+        digest = [entries.line_of_digest(told.contents.digest)]
+    else:
+        digest = []
     carried = carried_lines(told.ends, told.child.session_id)
     return FreshLines((told.head, asked, *digest, answered, *carried), told.text)
 
@@ -178,7 +184,10 @@ def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Car
         return NOTHING_CARRIED
     room = characters(contents.tokens) - len(contents.summary)
     # A new task has no use for the latest calls of another one.
-    calls = None if contents.new_task else partial(latest_calls, parent, contents.digest)
+    if contents.new_task:
+        calls = None
+    else:
+        calls = partial(latest_calls, parent, contents.digest)
     whole = f"{child.session_id}:{DIGEST_LINE}"
     return digest_opening(
         contents.digest, room, calls=calls, whole=whole, read=child.command("read")
@@ -218,8 +227,14 @@ def _card(child: Draft, next_step: str, contents: Contents, carried: Carried) ->
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = f", session {count} of its lineage" if count > 1 else ""
-    verb = "Handed off from" if child.kind == "handoff" else "Rolled over from"
-    subagent = f"`{unmarked(plain_line(child.subagent))}` of " if child.subagent else ""
+    if child.kind == "handoff":
+        verb = "Handed off from"
+    else:
+        verb = "Rolled over from"
+    if child.subagent:
+        subagent = f"`{unmarked(plain_line(child.subagent))}` of "
+    else:
+        subagent = ""
     lines = [
         f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`){place}."
     ]
@@ -239,7 +254,10 @@ def _loaded(contents: Contents, carried: Carried) -> list[str]:
     if contents.edited:
         return [*loaded, "the digest as it was edited"]
     if contents.digest:
-        left_out = f" ({carried.left_out:,} left out)" if carried.left_out else ""
+        if carried.left_out:
+            left_out = f" ({carried.left_out:,} left out)"
+        else:
+            left_out = ""
         loaded.append(f"{plural(carried.messages, 'message')}{left_out}")
         loaded.append("lists of files, commands and failures")
     return loaded
@@ -346,7 +364,10 @@ def plan_note(ends: HeadTail, where: Where) -> str:
     except OSError:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
-    named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})" if title else ""
+    if title:
+        named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})"
+    else:
+        named = ""
     return (
         f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it "
         "before you go on."

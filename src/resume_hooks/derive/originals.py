@@ -75,7 +75,10 @@ def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -
         session = locate.resolve(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
         prefix = reference.session.lower()
-        backed_up = originals.backed_up(prefix) if len(prefix) >= MIN_PREFIX else []
+        if len(prefix) >= MIN_PREFIX:
+            backed_up = originals.backed_up(prefix)
+        else:
+            backed_up = []
         if len(backed_up) != 1:
             raise
         for path in originals.backups(backed_up[0]):
@@ -123,7 +126,10 @@ class Originals:
             return "nothing says where it was"
         session_id = origin.session_id or session_id_of(origin.file) or ""
         deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
-        back = f"; bring it back: resume-hooks restore {session_id}" if deleted else ""
+        if deleted:
+            back = f"; bring it back: resume-hooks restore {session_id}"
+        else:
+            back = ""
         return (
             f"it was line {origin.record} of {plain_line(origin.file or origin.session_id)}{back}"
         )
@@ -184,7 +190,9 @@ class Originals:
                 self._files[path] = None
                 self._files[path] = RecordLines(path, session_id)
             entries = self._files[path]
-            return entries.of(origin.uuid, origin.record) if entries and origin.uuid else None
+            if entries and origin.uuid:
+                return entries.of(origin.uuid, origin.record)
+            return None
         except SessionNotFound:
             return None  # gone since it was listed
 
@@ -290,7 +298,9 @@ def origins_in(record: Record) -> list[Origin]:
     """Where the original is by a record's own words: a mark, or another tool's notices at the ends of its texts."""
     if is_marked(record):
         origin = origin_of(record)
-        return [origin] if origin else []
+        if origin:
+            return [origin]
+        return []
     ends = (text[-NOTICE_REACH:] for text in _texts(record))
     notices = (
         _NOTICE.search(end)
@@ -320,4 +330,6 @@ def pairs(record: Record) -> set[tuple[str, str]]:
 
 def _pair(block: Record) -> tuple[str, str] | None:
     kind = string(block, "type")
-    return (kind, records.call_id(block)) if kind in {records.CALL, records.RESULT} else None
+    if kind in {records.CALL, records.RESULT}:
+        return (kind, records.call_id(block))
+    return None

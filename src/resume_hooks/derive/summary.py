@@ -144,7 +144,9 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
     The older ones in parts of equal length.
     """
     if sum(one.piece.length for one in shown) <= SLIGHT * room:
-        return [shown] if shown else []
+        if shown:
+            return [shown]
+        return []
     start, left = len(shown), room - len(HEADING) - 1
     while start and (left := left - shown[start - 1].piece.length) > 0:
         start -= 1
@@ -291,14 +293,18 @@ def _point(point: Point, session_id: str, shown: frozenset[int]) -> str:
     named = (_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS])
     numbers = list(dict.fromkeys(number for number in named if number in shown))
     refs = ", ".join(f":{number}" for number in numbers[:MAX_RECORDS])
-    return f"{text} ({refs})" if text and refs else text
+    if text and refs:
+        return f"{text} ({refs})"
+    return text
 
 
 def _number(record: int | str, session_id: str) -> int:
     """The number of a record of the session, written as ``56``, ``:56`` or ``1a2b3c4d:56``; -1 for anything else."""
     session, _, digits = str(record).strip().rpartition(":")
     sound = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
-    return int(digits) if sound and session_id.startswith(session) else -1
+    if sound and session_id.startswith(session):
+        return int(digits)
+    return -1
 
 
 def _line(text: str, limit: int) -> str:
@@ -343,7 +349,10 @@ def _calls(
 ) -> Iterator[tuple[str, str]]:
     parts = material.parts
     for number, part in enumerate(parts, 1):
-        place = OF_PART.format(number=number, count=len(parts)) if len(parts) > 1 else ""
+        if len(parts) > 1:
+            place = OF_PART.format(number=number, count=len(parts))
+        else:
+            place = ""
         yield _task(place, wish), part.text if len(parts) > 1 else f"{part.text}\n\n{digest}"
     if len(parts) > 1:
         notes = notes_text(answers, material.session_id, material.numbers)
@@ -419,7 +428,9 @@ def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     if ends.own_turns:
         return None  # of a fresh child that is sure, whatever its clock said
     first = ends.first_records[0]
-    return None if mapping(first, "continue_metadata").get("summary_included") else made
+    if mapping(first, "continue_metadata").get("summary_included"):
+        return None
+    return made
 
 
 def write(begun: SummaryRollover, where: Where) -> Receipt:

@@ -128,8 +128,13 @@ class Refilling:
 def _original(block: Record, original: Record) -> Record | None:
     kind, call = string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
-        said = records.text(original) if records.kind(original) == records.ASSISTANT else ""
-        return {**block, "text": said} if said else None
+        if records.kind(original) == records.ASSISTANT:
+            said = records.text(original)
+        else:
+            said = ""
+        if said:
+            return {**block, "text": said}
+        return None
     return next(
         (
             one
@@ -311,7 +316,10 @@ def plan(
     wanted = wanted_of(reading, numbers)
     restored, missing = _originals(reading, wanted, Originals(where))
     if missing and (strict or not restored):
-        rest = " Without --strict the rest is restored." if restored else ""
+        if restored:
+            rest = " Without --strict the rest is restored."
+        else:
+            rest = ""
         raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
     session, transcript = reading.session, reading.transcript
     ends = HeadTail(session.path)
@@ -377,7 +385,10 @@ def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple
     stray = sorted(set(numbers or ()) - trimmed)
     if stray:
         known = ", ".join(str(node.number) for node in reading.trimmed[:NAMED])
-        more = f" and {len(trimmed) - NAMED:,} more" if len(trimmed) > NAMED else ""
+        if len(trimmed) > NAMED:
+            more = f" and {len(trimmed) - NAMED:,} more"
+        else:
+            more = ""
         raise UsageError(
             f"Record {stray[0]} of this session's conversation is not trimmed",
             f"Trimmed are: {known}{more}." if trimmed else "Nothing in this session is.",
@@ -506,8 +517,6 @@ def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
 def sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
     sentences = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
-    return (
-        sentences
-        if len(missing) <= NAMED
-        else [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]
-    )
+    if len(missing) <= NAMED:
+        return sentences
+    return [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]

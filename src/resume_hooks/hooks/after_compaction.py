@@ -67,14 +67,15 @@ def _facts_before_compaction(path: str, most: int) -> str:
         whole = digest_of(session, Where(), reach=reach)
         digest = without_summary(_without_sessions(whole, cleared))
         # Where the folder stands is of use beside what was said or done there, and nothing alone.
-        known = (
-            opening(digest, room)
-            if digest.talk or digest.sections.keys() - {NOW.name}
-            else Opening("")
-        )
+        if digest.talk or digest.sections.keys() - {NOW.name}:
+            known = opening(digest, room)
+        else:
+            known = Opening("")
         if not whole.passed_over or known.left_out:
             break  # what stands farther back would not be shown
-    return "\n\n".join([_HEAD, *filter(None, (block, known.text))]) if block or known.text else ""
+    if block or known.text:
+        return "\n\n".join([_HEAD, *filter(None, (block, known.text))])
+    return ""
 
 
 def without_summary(digest: Digest) -> Digest:

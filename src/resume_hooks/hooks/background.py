@@ -60,9 +60,10 @@ def archive_in_background(event: dict[str, Any]) -> None:
     Raises OSError, ResumeHooksError.
     """
     headless = reply.is_headless()
-    is_over = (
-        _stop_condition(HEADLESS_LIMIT, None) if headless else _stop_condition(LIMIT, client_pid())
-    )
+    if headless:
+        is_over = _stop_condition(HEADLESS_LIMIT, None)
+    else:
+        is_over = _stop_condition(LIMIT, client_pid())
     expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
     claims.sweep(Where())

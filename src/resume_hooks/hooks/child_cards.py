@@ -32,7 +32,10 @@ def child_card(
     busy = not slash and is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one
     # line is wide (2.1.330).
-    keys = " · paste when done" if busy and copied.how != "not copied" else ""
+    if busy and copied.how != "not copied":
+        keys = " · paste when done"
+    else:
+        keys = ""
     again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
     lines = [
         f"{done}{keys} · {copied.sentence('the /resume line')}",
@@ -69,7 +72,9 @@ def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
         return paste_line(copied, slash=slash, busy=busy)
     if busy:
         return "Type /resume once the answer ends."
-    return "Type the /resume line above." if slash else "Text in box? Ctrl+C once, then /resume."
+    if slash:
+        return "Type the /resume line above."
+    return "Text in box? Ctrl+C once, then /resume."
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
@@ -77,14 +82,14 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
-        return (
-            "Sent to the clipboard: paste it, check."
-            if slash
-            else "Text in box? Ctrl+C once, then paste."
-        )
+        if slash:
+            return "Sent to the clipboard: paste it, check."
+        return "Text in box? Ctrl+C once, then paste."
     if busy:
         return "Copied: paste it once the answer ends."
-    return "Copied: paste it, press Enter." if slash else "Copied. Text in box? Ctrl+C once, paste."
+    if slash:
+        return "Copied: paste it, press Enter."
+    return "Copied. Text in box? Ctrl+C once, paste."
 
 
 def is_busy(path: str) -> bool:

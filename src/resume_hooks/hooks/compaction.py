@@ -111,7 +111,10 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
     Raises ResumeHooksError.
     """
     session_id, where = reply.field(event, "session_id"), Where()
-    path = reply.transcript(event, session_id, where) if is_session_id(session_id) else None
+    if is_session_id(session_id):
+        path = reply.transcript(event, session_id, where)
+    else:
+        path = None
     if path is None:
         raise NothingToTrim(
             "There is nothing to trim: this session has no transcript yet", "Send a prompt first."
@@ -170,7 +173,9 @@ def choice_percent() -> dict[str, Any]:
     """
     percent = settings.number("notice_percent")
     is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
-    return {} if not percent or is_known else {"tells": percent}
+    if not percent or is_known:
+        return {}
+    return {"tells": percent}
 
 
 def compaction_line() -> dict[str, Any]:
@@ -179,11 +184,9 @@ def compaction_line() -> dict[str, Any]:
     Nothing without such a setting.
     """
     chosen, _, tokens = _compaction_setting()
-    return (
-        {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}}
-        if tokens
-        else {}
-    )
+    if tokens:
+        return {"line": {"from": tokens, "trigger": LINE, "compact": AT_LINE.format(chosen=chosen)}}
+    return {}
 
 
 def _compaction_setting() -> tuple[str, str, int]:
@@ -213,7 +216,10 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
     NothingToTrim leaves it as it is.
     """
     chosen, way, tokens = _compaction_setting()
-    given = _make_smaller(session, event, where, way, tokens) if tokens else {}
+    if tokens:
+        given = _make_smaller(session, event, where, way, tokens)
+    else:
+        given = {}
     if not given:
         raise NothingToTrim(
             FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}"
@@ -303,7 +309,9 @@ def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
 
 def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
     value = row.get(name)
-    return tuple(word for word in value if isinstance(word, str)) if isinstance(value, list) else ()
+    if isinstance(value, list):
+        return tuple(word for word in value if isinstance(word, str))
+    return ()
 
 
 def _compaction_reply(

@@ -96,7 +96,9 @@ def notice(session_id: str, path: str) -> str:
     larger = 0 if window or most else tokens.LARGE_WINDOW
     ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
     hook_state.write_note(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
-    return _line(path, acted_on(context, most)) if due else ""
+    if due:
+        return _line(path, acted_on(context, most))
+    return ""
 
 
 def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
@@ -133,8 +135,13 @@ def _ways(path: str | None) -> str:
         return ""
     copy, in_place = freed_by_trim(path, Where())
     if copy < WORTH:
-        return f" · /trim here frees about {round(in_place, -3):,}" if in_place >= WORTH else ""
-    here = f", here {round(in_place, -3):,}" if in_client.differ(copy, in_place) else ""
+        if in_place >= WORTH:
+            return f" · /trim here frees about {round(in_place, -3):,}"
+        return ""
+    if in_client.differ(copy, in_place):
+        here = f", here {round(in_place, -3):,}"
+    else:
+        here = ""
     return f" · /trim frees about {round(copy, -3):,}{here}"
 
 

@@ -47,8 +47,14 @@ def archive_line(event: dict[str, Any]) -> str:
         return ""
     more = f", {done.left:,} more to come" if done.left else ""
     count = f"{done.kept:,} session{'' if done.kept == 1 else 's'}"
-    said = f"archived {count} that the client deletes soon{more}" if done.kept else ""
-    once = permission.line(Where()) if os.path.isdir(vault(Where())) else ""
+    if done.kept:
+        said = f"archived {count} that the client deletes soon{more}"
+    else:
+        said = ""
+    if os.path.isdir(vault(Where())):
+        once = permission.line(Where())
+    else:
+        once = ""
     return " · ".join(filter(None, (said, once, announcement(Where()))))
 
 

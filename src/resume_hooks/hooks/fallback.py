@@ -43,7 +43,10 @@ _BEGUN = "now, in the background: about half a minute."
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_stdin()
-    trigger = recognise_trigger(reply.field(event, "prompt")) if event else None
+    if event:
+        trigger = recognise_trigger(reply.field(event, "prompt"))
+    else:
+        trigger = None
     if event is not None and trigger is not None:
         reply.write_reply(
             reply.block_reply(
@@ -60,12 +63,14 @@ def main_of_module() -> int:
     trigger = trigger_of_command(reply.field(event, "command"), reply.field(event, "args").strip())
     is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
     # An id is of no use to who is in the session.
-    text = (
-        _state_and_remedy()
-        if trigger.verb == "resume"
-        else answer_without_engine(trigger, reply.field(event, "session_id"))
-    )
-    told = {"text": plain(text).removeprefix("resume-hooks: ")} if is_typed else {}
+    if trigger.verb == "resume":
+        text = _state_and_remedy()
+    else:
+        text = answer_without_engine(trigger, reply.field(event, "session_id"))
+    if is_typed:
+        told = {"text": plain(text).removeprefix("resume-hooks: ")}
+    else:
+        told = {}
     reply.write_reply(json.dumps(told).encode())
     return 0
 
@@ -80,8 +85,13 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
         card = session_card(
             session_id, NOT_COPIED if trigger.sign == BARE else copy(session_id), trigger
         )
-        return f"{_state_and_remedy()}\n\n{card}" if trigger.verb == "resume" else card
-    kept = f"\n\nYour text was not sent: {trigger.text}" if trigger.text else ""
+        if trigger.verb == "resume":
+            return f"{_state_and_remedy()}\n\n{card}"
+        return card
+    if trigger.text:
+        kept = f"\n\nYour text was not sent: {trigger.text}"
+    else:
+        kept = ""
     return (
         f"resume-hooks: {trigger.name(trigger.verb)} needs the engine. "
         f"{engine_state()}{kept}\n\n{_retry_text()}"
@@ -117,7 +127,9 @@ def _retry_text() -> str:
 
 def _state_and_remedy() -> str:
     failed = _installer_state().get("state") == "failed"
-    return f"{engine_state()}\n{_install_text()}" if failed else engine_state()
+    if failed:
+        return f"{engine_state()}\n{_install_text()}"
+    return engine_state()
 
 
 def _install_text() -> str:
@@ -132,7 +144,9 @@ def install_command() -> str:
 
 def _installer_state() -> Dict[str, Any]:
     data = os.environ.get("CLAUDE_PLUGIN_DATA")
-    return read_object(os.path.join(data, "install.json")) if data else {}
+    if data:
+        return read_object(os.path.join(data, "install.json"))
+    return {}
 
 
 def _elapsed_text(started: object) -> str:
@@ -152,4 +166,6 @@ def mark_venv() -> None:
 
 def _plugin_venv() -> Optional[str]:
     data = os.environ.get("CLAUDE_PLUGIN_DATA")
-    return os.path.join(data, "venv") if data else None
+    if data:
+        return os.path.join(data, "venv")
+    return None

@@ -72,11 +72,10 @@ def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
     """The defect and the contents of the repaired copy, in three lines at most."""
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
-    lost = (
-        f"Not kept: {_first_of_rows([*decided.lost])}"
-        if decided.lost
-        else "Everything else is kept"
-    )
+    if decided.lost:
+        lost = f"Not kept: {_first_of_rows([*decided.lost])}"
+    else:
+        lost = "Everything else is kept"
     refused = f"The API refuses this session: {_first_of_rows([wrong, *found[1:]])}."
     return f"{refused}\nA repaired copy: {receipt(decided).sizes}.\n{lost}."
 

@@ -127,7 +127,10 @@ def _answer_with_fork(parent: SessionFile, request: Request) -> TriggerAnswer:
 def _answer_with_handoff(
     receipt: Receipt, request: Request, facts: Sequence[str] = ()
 ) -> TriggerAnswer:
-    by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
+    if request.trigger.hooked and offer_clear(receipt):
+        by_clear = [BY_CLEAR]
+    else:
+        by_clear = []
 
     def card(copied: Copied) -> str:
         return handoff_card(
@@ -144,11 +147,10 @@ def handoff_card(
     done = "handed off" if receipt.written else "already handed off"
     said = " ".join(next_step.split())
     # The title says a short step already.
-    step = (
-        []
-        if said and said in receipt.title
-        else [f"next step: {said[:ROW]}" if said else "no next step given"]
-    )
+    if said and said in receipt.title:
+        step = []
+    else:
+        step = [f"next step: {said[:ROW]}" if said else "no next step given"]
     return child_card(done, receipt, copied, [*step, *facts], slash=slash)
 
 

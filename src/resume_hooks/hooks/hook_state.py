@@ -47,12 +47,15 @@ def read_note(name: str) -> Dict[str, Any]:
     """The contents of a note, ``{}`` without one that can be trusted and understood."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
-            value = (
-                json.loads(stream.read(MAX_BYTES)) if _is_ours(os.fstat(stream.fileno())) else {}
-            )
+            if _is_ours(os.fstat(stream.fileno())):
+                value = json.loads(stream.read(MAX_BYTES))
+            else:
+                value = {}
     except (OSError, ValueError, RecursionError):
         return {}
-    return value if isinstance(value, dict) and value.get("version") == VERSION else {}
+    if isinstance(value, dict) and value.get("version") == VERSION:
+        return value
+    return {}
 
 
 def consume_note(name: str) -> bool:

@@ -112,9 +112,10 @@ def main() -> int:
     verb = trigger_of_command(command, "").verb
     if verb not in {*VERBS, PLAN} or not is_asked_by_client(Where()):
         row = ROWS.get(verb)
-        instead = (
-            f"In a shell: {in_shell(verb)}" if row and row.inside else f"Type {SLASH}{verb} there."
-        )
+        if row and row.inside:
+            instead = f"In a shell: {in_shell(verb)}"
+        else:
+            instead = f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
     reply.write_reply(json.dumps(answer_module(command, event)).encode())
@@ -137,8 +138,13 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
         )
     if verb in UNTYPED:
         work, told = UNTYPED[verb]
-        return prompt.run_guarded(lambda: work(event), told, trigger, event) if on_screen else {}
-    told = _empty_reply if verb == UNASKED and trigger.text != "yes" else _text_reply
+        if on_screen:
+            return prompt.run_guarded(lambda: work(event), told, trigger, event)
+        return {}
+    if verb == UNASKED and trigger.text != "yes":
+        told = _empty_reply
+    else:
+        told = _text_reply
     if prompt.is_trigger_off(verb) or (verb == UNASKED and not on_screen):
         return told(
             f"resume-hooks: {trigger.name(verb)} is switched off "
@@ -200,8 +206,13 @@ def _reply_of_answer(
         lines = _text_reply(given.card(NOT_COPIED))["text"].split("\n")[:-1]
         return {"card": {"lines": lines, "more": given.more, **CARD}}
     if not (on_screen and given.opens):
-        shown = given.card(NOT_COPIED) if trigger.sign == BARE else prompt.copied_card(given)
-        return _text_reply(shown) if shown else {}
+        if trigger.sign == BARE:
+            shown = given.card(NOT_COPIED)
+        else:
+            shown = prompt.copied_card(given)
+        if shown:
+            return _text_reply(shown)
+        return {}
     fill = ""
     if trigger.verb == "handoff":
         from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
@@ -232,7 +243,9 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks.session import cold_in_client  # nothing to the other questions
 
     line = cold_in_client(event)
-    return {"text": line} if line else {}
+    if line:
+        return {"text": line}
+    return {}
 
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
@@ -241,15 +254,15 @@ def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
     shown = context_notice.band(session_id, reply.transcript(event, session_id, Where()), used)
-    return (
-        shown
-        if compaction.why_not_asked(event)
-        else shown | compaction.choice_percent() | compaction.compaction_line()
-    )
+    if compaction.why_not_asked(event):
+        return shown
+    return shown | compaction.choice_percent() | compaction.compaction_line()
 
 
 def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
-    return {"tools": [HANDOFF_TOOL]} if _has_tool() else {}
+    if _has_tool():
+        return {"tools": [HANDOFF_TOOL]}
+    return {}
 
 
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
@@ -279,11 +292,15 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
             "step": step,
         }
     if said:
-        words = "" if said == CHOICES["handoff"][-1][1] else f" Their words: {said}"
+        if said == CHOICES["handoff"][-1][1]:
+            words = ""
+        else:
+            words = f" Their words: {said}"
         return {"text": f"The user said no: go on here, and ask again only if they want it.{words}"}
-    shown = (
-        f"Its next step, which would wait in the box: {step}" if step else "It names no next step."
-    )
+    if step:
+        shown = f"Its next step, which would wait in the box: {step}"
+    else:
+        shown = "It names no next step."
     return {
         "ask": f"The model asks to continue in a new session. {shown}",
         "choices": [list(choice) for choice in CHOICES["handoff"]],
@@ -314,20 +331,26 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 
     said = [line(event) for line in answers("of a new folder")]
     line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
-    return _text_reply(line) if line else {}
+    if line:
+        return _text_reply(line)
+    return {}
 
 
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
     from resume_hooks.hooks import rollover  # nothing to the other commands
 
     ended = trigger_of_command(reply.field(event, "args"), "")
-    path = (
-        reply.transcript(event, reply.field(event, "session_id"), Where())
-        if ended.verb == "rollover"
-        else None
-    )
-    text = rollover.answer_abandoned_wait(session_file(path), Where(), ended) if path else ""
-    return {"text": text} if text else {}
+    if ended.verb == "rollover":
+        path = reply.transcript(event, reply.field(event, "session_id"), Where())
+    else:
+        path = None
+    if path:
+        text = rollover.answer_abandoned_wait(session_file(path), Where(), ended)
+    else:
+        text = ""
+    if text:
+        return {"text": text}
+    return {}
 
 
 def _pane_error_reply(text: str) -> dict[str, Any]:

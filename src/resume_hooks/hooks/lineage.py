@@ -30,7 +30,10 @@ def lineage_card(rows: list[Ancestor]) -> str:
     """
     count = len(rows)
     numbered = list(enumerate(rows, 1))
-    shown = numbered if count <= MOST else [numbered[0], *numbered[2 - MOST :]]
+    if count <= MOST:
+        shown = numbered
+    else:
+        shown = [numbered[0], *numbered[2 - MOST :]]
     lines = [f"resume-hooks · lineage, oldest first ({count} session{'s' if count != 1 else ''})"]
     for number, row in shown:
         name = "(file gone)" if row.status == MISSING else row.title
@@ -40,7 +43,10 @@ def lineage_card(rows: list[Ancestor]) -> str:
         lines.append(
             f"  {number} · {cut_title(name, COLUMNS - len(marks) - 5 - len(str(number)))}{marks}"
         )
-        dates = f" · {minute(row.created)} · {size_text(row.size)}" if row.created else ""
+        if row.created:
+            dates = f" · {minute(row.created)} · {size_text(row.size)}"
+        else:
+            dates = ""
         lines.append(f"     {row.session_id or '(id unknown)'}{dates}")
         if number == 1 and len(shown) < count:
             command = in_shell(f"lineage {rows[-1].session_id[:SHORT]}")

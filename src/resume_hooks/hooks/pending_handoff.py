@@ -104,7 +104,9 @@ def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[Pend
             continue
         if handoff.is_of(pid) and handoff.lies_in(folder):
             waits = handoff.waits
-            return handoff if _consume_handoff_note(name) and waits else None
+            if _consume_handoff_note(name) and waits:
+                return handoff
+            return None
     return None
 
 
@@ -204,4 +206,6 @@ def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHan
     if not child or not is_session_id(handoff.parent_id) or handoff.parent_id == handoff.child_id:
         return None
     named = _stem_of_note(name) == f"{_PREFIX}{handoff.pid}-{handoff.child_id}"
-    return handoff if named and len(handoff.opening) <= MOST else None
+    if named and len(handoff.opening) <= MOST:
+        return handoff
+    return None

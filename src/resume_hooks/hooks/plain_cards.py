@@ -25,7 +25,10 @@ def help_card(command: str, trigger: Trigger) -> str:
 
     A hook can't tell whether it does: ``>help`` has the names that every client knows.
     """
-    plain = "" if trigger.sign != TYPED else "\nA space before > sends a plain prompt."
+    if trigger.sign != TYPED:
+        plain = ""
+    else:
+        plain = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
         named = [
             (f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare
@@ -63,13 +66,15 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
     ``busy``: the model is at work, and Ctrl+C would end its turn.
     """
     kept = f"\n\n  Your text: {text}" if text else ""
-    again = (
-        "Once the answer ends, clear and paste."
-        if busy
-        else "Clear it: Ctrl+C (once!), paste again."
-    )
+    if busy:
+        again = "Once the answer ends, clear and paste."
+    else:
+        again = "Clear it: Ctrl+C (once!), paste again."
     said = "nothing was done: text was already in the input box when you pasted"
-    then = "once the answer ends, clear it" if busy else "clear it (Ctrl+C, once: twice quits)"
+    if busy:
+        then = "once the answer ends, clear it"
+    else:
+        then = "clear it (Ctrl+C, once: twice quits)"
     return f"resume-hooks: {said}; {then}, then paste the copied line again.{kept}\n\n{again}"
 
 
@@ -83,8 +88,6 @@ def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
 def offer_as_handoff(trigger: Trigger) -> str:
     """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
     meant = f"{trigger.name('handoff')} {trigger.text}"
-    return (
-        f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}"
-        if trigger.text
-        else ""
-    )
+    if trigger.text:
+        return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}"
+    return ""

@@ -38,7 +38,10 @@ HELP = {"help", "--help", "-h"}
 def main() -> None:
     """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
     event = reply.read_stdin()
-    trigger = recognise_trigger(reply.field(event, "prompt")) if event else None
+    if event:
+        trigger = recognise_trigger(reply.field(event, "prompt"))
+    else:
+        trigger = None
     if event is None or trigger is None:
         return
     host = host_of(event)
@@ -77,7 +80,8 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             parents = [
                 link.parent_id for link in read_links(Where()) if link.child_id == session_id
             ]
-            remedy = f"The session before it: /resume {parents[-1]}" if parents else remedy
+            if parents:
+                remedy = f"The session before it: /resume {parents[-1]}"
         return refusal_card(
             trigger.with_typed_names(error.message),
             trigger.with_typed_names(with_shell_commands(remedy)),
@@ -162,7 +166,10 @@ def copy_by_setting(text: str) -> Copied:
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
     """Whether the model is at work in a session: then nothing is told that would end its turn."""
-    path = reply.transcript(event, session_id, Where()) if is_session_id(session_id) else None
+    if is_session_id(session_id):
+        path = reply.transcript(event, session_id, Where())
+    else:
+        path = None
     if path is None:
         return False
     from resume_hooks.hooks.child_cards import (
@@ -178,7 +185,10 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
     from resume_hooks.version import __version__  # only a bug waits for it
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
-    kept = f"\n\n{_typed_text_line(trigger.text)}" if trigger.text else ""
+    if trigger.text:
+        kept = f"\n\n{_typed_text_line(trigger.text)}"
+    else:
+        kept = ""
     return (
         f"resume-hooks failed ({type(error).__name__}: {error}). It changed none of your sessions or files; "
         f"a new session that it had made by then is in `{in_shell('sessions')}`.{kept}\n\n"
@@ -189,4 +199,6 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
 
 def _typed_text_line(text: str) -> str:
     """The user's words, which a slash command does not leave in the input box."""
-    return f"Your text: {text}" if text else ""
+    if text:
+        return f"Your text: {text}"
+    return ""

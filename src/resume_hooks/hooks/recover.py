@@ -59,9 +59,7 @@ def _paste_hint(copied: Copied, *, slash: bool, busy: bool) -> str:
         return "Copy the text above into your prompt."
     if slash:
         copied_line = "Copied: paste it into your next prompt."
-        return (
-            copied_line
-            if copied.how == "copied"
-            else "Sent to the clipboard: paste, or copy the above."
-        )
+        if copied.how == "copied":
+            return copied_line
+        return "Sent to the clipboard: paste, or copy the above."
     return paste_line(copied, slash=slash, busy=busy)

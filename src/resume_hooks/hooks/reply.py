@@ -66,11 +66,9 @@ def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
     """
     raw, given = sys.stdin.buffer.read(most + 1), os.environ
     has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
-    return (
-        None
-        if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home
-        else read_event(raw)
-    )
+    if len(raw) > most or given.get("RESUME_HOOKS_CHILD") or not has_home:
+        return None
+    return read_event(raw)
 
 
 def write_reply(reply: bytes) -> None:
@@ -93,13 +91,17 @@ def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
         event = json.loads(raw.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
-    return event if isinstance(event, dict) else None
+    if isinstance(event, dict):
+        return event
+    return None
 
 
 def field(event: Dict[str, Any], name: str) -> str:
     """A string of the event, or ``""``."""
     value = event.get(name)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
@@ -131,7 +133,9 @@ def start_reply(context: str, message: str) -> bytes:
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
     # Not escaped: the client keeps this text in the head of the session's file, which listings
     # read.
-    return json.dumps(output, ensure_ascii=False).encode() if output else b""
+    if output:
+        return json.dumps(output, ensure_ascii=False).encode()
+    return b""
 
 
 def _fit_reason(reason: str) -> str:

@@ -143,7 +143,9 @@ class TriggerAnswer(NamedTuple):
     @property
     def opens(self) -> str:
         """The id of the session that the answer leads to, ``""`` for none."""
-        return self.to_copy.removeprefix(OPENS) if self.to_copy.startswith(OPENS) else ""
+        if self.to_copy.startswith(OPENS):
+            return self.to_copy.removeprefix(OPENS)
+        return ""
 
 
 def show(text: str) -> TriggerAnswer:

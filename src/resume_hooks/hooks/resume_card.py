@@ -66,7 +66,10 @@ def answer(request: Request) -> TriggerAnswer:
     asked = trigger._replace(text="".join(rest)) if whole else trigger
     if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
         if trigger.sign == BARE:
-            unsent = f"\n\n  Your text was not sent: {asked.text}" if asked.text else ""
+            if asked.text:
+                unsent = f"\n\n  Your text was not sent: {asked.text}"
+            else:
+                unsent = ""
             return show(f"This session has no prompt yet. Nothing needed.{unsent}")
         return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
     with time_limit(request.command):
@@ -90,8 +93,14 @@ def resume_card(
         *(f"  {line}" for line in _ways(comparison, trigger.name)),
         *(f"  {line}" for line in (table(comparison) if whole else [])),
     ]
-    advised = trigger.name(comparison.advice.strategy) if comparison.advice else GO_ON
-    last = f"Best: {advised}" if whole else f"Table: {trigger.name('resume')} {TABLE}"
+    if comparison.advice:
+        advised = trigger.name(comparison.advice.strategy)
+    else:
+        advised = GO_ON
+    if whole:
+        last = f"Best: {advised}"
+    else:
+        last = f"Table: {trigger.name('resume')} {TABLE}"
     return "\n".join(lines) + offer_as_handoff(trigger) + f"\n{last}"
 
 
@@ -101,16 +110,21 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     many = f"about {left or 0:,} prompt{'s' if left != 1 else ''}"
     if advice is None and context.most_percent < LITTLE:
         full = f"{context.most_percent} % full (of {context.limit:,} tokens)"
-        filled = full if context.window_known else f"{used(context)} {context.share}"
+        if context.window_known:
+            filled = full
+        else:
+            filled = f"{used(context)} {context.share}"
         return f"{filled}. Nothing needed{'' if left is None else f': room for {many}'}."
-    filled = context.share if context.window_known else f"{used(context)} {context.share}"
+    if context.window_known:
+        filled = context.share
+    else:
+        filled = f"{used(context)} {context.share}"
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
-    leaves = (
-        [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"]
-        if 0 < handoff < context.tokens
-        else []
-    )
+    if 0 < handoff < context.tokens:
+        leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"]
+    else:
+        leaves = []
     if trimmed and context.tokens - trimmed >= WORTH:
         leaves.append(
             f"{command(TRIM)} "
@@ -119,7 +133,10 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
     else:
-        why = advice.why if advice.why == COLD else _pressure(context, left, many)
+        if advice.why == COLD:
+            why = advice.why
+        else:
+            why = _pressure(context, left, many)
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."
@@ -129,7 +146,9 @@ def _pressure(context: ContextUse, left: int | None, many: str) -> str:
     """Why a session has to be made smaller soon; ``many`` are the prompts left, in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
-    return f"{many} left" if left else "nearly full"
+    if left:
+        return f"{many} left"
+    return "nearly full"
 
 
 def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
@@ -177,11 +196,10 @@ def table(comparison: Comparison) -> list[str]:
         elif way.name not in FRESH or way.after < most:
             rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
-        why = (
-            "nothing to trim"
-            if comparison.trim_estimated
-            else "too long to look at here: a trim does"
-        )
+        if comparison.trim_estimated:
+            why = "nothing to trim"
+        else:
+            why = "too long to look at here: a trim does"
         rows.insert(2, f"{TRIM:<11}{why}")
     paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
@@ -209,7 +227,9 @@ def _short(tokens: int) -> str:
     if tokens < 1_000:
         return str(tokens)
     thousands = round(tokens / 1_000)
-    return f"{thousands}k" if thousands < 1_000 else f"{tokens / 1_000_000:.1f}M"
+    if thousands < 1_000:
+        return f"{thousands}k"
+    return f"{tokens / 1_000_000:.1f}M"
 
 
 _WAY_CARRIES = {
@@ -231,18 +251,18 @@ def _size_carries(size: DialSize) -> str:
         return "lists, last answer"
     if size.cut:
         return f"cuts {_short(size.cut)} of {_short(size.whole)}"
-    return "talk, latest calls" if size.has_calls else "the whole talk"
+    if size.has_calls:
+        return "talk, latest calls"
+    return "the whole talk"
 
 
 def _pays(comparison: Comparison) -> str:
     """After how many prompts each way has cost less than going on, the handoff at its usual size."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
     paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]
-    return (
-        f"pays off after prompts: {', '.join(paid)}"
-        if paid
-        else f"none pays off within {MOST_TURNS} prompts"
-    )
+    if paid:
+        return f"pays off after prompts: {', '.join(paid)}"
+    return f"none pays off within {MOST_TURNS} prompts"
 
 
 def _habit(comparison: Comparison) -> list[str]:
@@ -252,6 +272,9 @@ def _habit(comparison: Comparison) -> list[str]:
     elif comparison.warm and comparison.age is not None:
         cached = f"{span(seen.lifetime - comparison.age)} left"
     plural = "s" if seen.requests != 1 else ""
-    added = f"adds {seen.growth:,} tokens" if seen.growth else "what it adds is unknown"
+    if seen.growth:
+        added = f"adds {seen.growth:,} tokens"
+    else:
+        added = "what it adds is unknown"
     prompt = f"a prompt: about {seen.requests:,} request{plural}, {added}"
     return [f"cache: {cached}", prompt]

@@ -55,7 +55,10 @@ def answer(request: Request) -> TriggerAnswer:
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
-        standing = None if own.asked else _existing_rollover(parent, request)
+        if own.asked:
+            standing = None
+        else:
+            standing = _existing_rollover(parent, request)
         if standing is not None:
             return standing
         begun = summary.plan(
@@ -92,7 +95,9 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # somebody is at its summary right now
     made = summary.unfinished(parent, request.where)
-    return made if made and (not own.asked or made.session_id == note.get("child")) else None
+    if made and (not own.asked or made.session_id == note.get("child")):
+        return made
+    return None
 
 
 def _write_summary(
@@ -120,7 +125,10 @@ def _write_summary(
     usual = model_for(begun.parent, where)
     outcome = summary.add_summary(begun, written, calls(usual), where)
     if outcome.spent.words:
-        name = (outcome.spent.model or usual.name) if own.asked else "it"
+        if own.asked:
+            name = outcome.spent.model or usual.name
+        else:
+            name = "it"
         facts.append(f"{name} took {outcome.spent.words}")
     return outcome, facts
 
@@ -147,7 +155,10 @@ def _summary_facts(
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
         wish = f" {request.text}" if request.text else ""
-        focus = f" -p {shlex.quote(request.text)}" if request.text else ""
+        if request.text:
+            focus = f" -p {shlex.quote(request.text)}"
+        else:
+            focus = ""
         again = (
             f"to try again, {request.typed_name}{wish} {there}, or in a shell: "
             f"{request.command}{focus}"
@@ -160,7 +171,10 @@ def _summary_facts(
 def _answer_with_rollover(
     done: str, receipt: Receipt, facts: Sequence[str], request: Request
 ) -> TriggerAnswer:
-    by_clear = [BY_CLEAR] if request.trigger.hooked and offer_clear(receipt) else []
+    if request.trigger.hooked and offer_clear(receipt):
+        by_clear = [BY_CLEAR]
+    else:
+        by_clear = []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
     return TriggerAnswer(
         receipt.in_client,
@@ -209,7 +223,10 @@ def _existing_rollover(parent: SessionFile, request: Request) -> TriggerAnswer |
     if receipt is None or receipt.session_id != note.get("child"):
         return None
     kept = note.get("facts")
-    facts = [each for each in kept if isinstance(each, str)] if isinstance(kept, list) else []
+    if isinstance(kept, list):
+        facts = [each for each in kept if isinstance(each, str)]
+    else:
+        facts = []
     return _answer_with_rollover("already rolled over", receipt, facts, request)
 
 

@@ -43,9 +43,10 @@ def answer(request: Request) -> TriggerAnswer:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
     scope, where = Scope(), request.where
     if not everywhere:
-        scope = (
-            project_of(request.path, where) if request.path else project_at(current_folder(), where)
-        )
+        if request.path:
+            scope = project_of(request.path, where)
+        else:
+            scope = project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
         found = find([words], scope, where, most=HITS, limit=PATIENCE)
     return show(search_card(found, request.typed_name, everywhere=everywhere))
@@ -76,9 +77,10 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
         lines.append(f"  {found.total - len(shown):,} more, in a shell: {command}")
     last = "/resume <id> opens a session."
     if not shown:
-        wider = (
-            "" if everywhere else f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
-        )
+        if everywhere:
+            wider = ""
+        else:
+            wider = f"{search} {EVERYWHERE} {one_line(plain_line(asked), ROW)}, or "
         last = f"Try {wider}other words."
     return "\n".join([*lines, last])
 
@@ -88,13 +90,19 @@ def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
         f"nothing found in {'any' if everywhere else 'this'} project{'' if found.whole else ' yet'}"
     )
     least = "at least " if found.more else ""
-    said = f"{least}{plural(found.total, 'turn')}" if found.hits else nothing
+    if found.hits:
+        said = f"{least}{plural(found.total, 'turn')}"
+    else:
+        said = nothing
     return f"{said}{f' · {one_line(plain_line(found.how), 2 * ROW)}' if found.how else ''}"
 
 
 def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
-    whose = label_of(hit.agent, where).lower() if hit.agent != NAME else ""
+    if hit.agent != NAME:
+        whose = label_of(hit.agent, where).lower()
+    else:
+        whose = ""
     named = f"  {cut_to_columns(hit.title, TITLE)}: "
     facts = ", ".join(
         filter(

@@ -113,7 +113,10 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
     if pid is None:
         return b""
     parent_id = _consume_clear_mark(pid)
-    handoff = pending_handoff.take_handoff(pid, os.path.dirname(path), parent_id) if path else None
+    if path:
+        handoff = pending_handoff.take_handoff(pid, os.path.dirname(path), parent_id)
+    else:
+        handoff = None
     if handoff is None:
         if parent_id is not None and parent_id != session_id:
             record_link(Link(session_id, parent_id, "clear", _now(), pid), Where())
@@ -148,7 +151,10 @@ def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *,
     """What the child would have opened with, as facts about this session: it stands in the child's place."""
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
-    since = " (work went on there afterwards, which is not in it)" if late else ""
+    if late:
+        since = " (work went on there afterwards, which is not in it)"
+    else:
+        since = ""
     return f"{AFTER_CLEAR}({made} UTC) that left this{since}:\n\n{here}"
 
 
@@ -177,8 +183,13 @@ def _waiting_handoff_line(folder: str) -> str:
 
     Headless runs have nobody to read it, and leave it for a user.
     """
-    handoff = None if reply.is_headless() else pending_handoff.handoff_to_announce(folder)
-    return f"a handoff waits here: /resume {handoff.child_id}" if handoff else ""
+    if reply.is_headless():
+        handoff = None
+    else:
+        handoff = pending_handoff.handoff_to_announce(folder)
+    if handoff:
+        return f"a handoff waits here: /resume {handoff.child_id}"
+    return ""
 
 
 def cold_in_client(event: Dict[str, Any]) -> str:
@@ -190,7 +201,10 @@ def cold_in_client(event: Dict[str, Any]) -> str:
     says at a resume.
     """
     session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
-    line = cold_line(event, path, sign="/") if is_session_id(session_id) else ""
+    if is_session_id(session_id):
+        line = cold_line(event, path, sign="/")
+    else:
+        line = ""
     if line:
         hook_state.sweep_notes(_TOLD, PAIR_SECONDS)
         hook_state.write_note(_cold_note_name(session_id), {"at": time.time()})
@@ -217,9 +231,10 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
         return ""
     if reply.is_headless() or _is_new_child(path):
         return ""
-    cost = (
-        f" (about ${dollars:.2f})" if isinstance(dollars, (int, float)) and dollars >= CENT else ""
-    )
+    if isinstance(dollars, (int, float)) and dollars >= CENT:
+        cost = f" (about ${dollars:.2f})"
+    else:
+        cost = ""
     sent = f"The prompt cache expired; your next prompt resends all {tokens:,} tokens{cost}"
     return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
@@ -290,7 +305,9 @@ def _lines_of_parts() -> List[str]:
     Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on
     Python 3.9.
     """
-    return [] if reply.is_headless() else [line(Where()) for line in seam.answers("at a start")]
+    if reply.is_headless():
+        return []
+    return [line(Where()) for line in seam.answers("at a start")]
 
 
 def _mark_venv() -> None:
@@ -318,7 +335,9 @@ def _consume_clear_mark(pid: int) -> Optional[str]:
     hook_state.consume_note(_clear_mark_name(pid))
     session_id, at = mark.get("session_id"), mark.get("at", 0)
     fresh = hook_state.is_instant(at) and abs(time.time() - at) <= PAIR_SECONDS
-    return session_id if is_session_id(session_id) and fresh else None
+    if is_session_id(session_id) and fresh:
+        return session_id
+    return None
 
 
 def _clear_mark_name(pid: int) -> str:

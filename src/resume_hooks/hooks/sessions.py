@@ -40,9 +40,10 @@ def answer(request: Request) -> TriggerAnswer:
         )
     everywhere = request.text == EVERYWHERE
     with time_limit(in_shell("sessions")):
-        folder = (
-            home_folder(HeadTail(request.path), request.where) if request.path else current_folder()
-        )
+        if request.path:
+            folder = home_folder(HeadTail(request.path), request.where)
+        else:
+            folder = current_folder()
         rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
     return show(sessions_card(rows, request.session_id, everywhere=everywhere))
 
@@ -65,8 +66,17 @@ def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool
 
 
 def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
-    used = "" if row.percent is None else f"{'' if row.measured else 'about '}{row.percent} % full"
-    kind = "" if row.kind == ORIGINAL else kind_beside(row.title, row.kind)
+    if row.percent is None:
+        used = ""
+    else:
+        used = f"{'' if row.measured else 'about '}{row.percent} % full"
+    if row.kind == ORIGINAL:
+        kind = ""
+    else:
+        kind = kind_beside(row.title, row.kind)
     mine = "this session" if row.session_id == here else ""
-    left = label_of(row.agent, Where()).lower() if row.agent != NAME else ""
+    if row.agent != NAME:
+        left = label_of(row.agent, Where()).lower()
+    else:
+        left = ""
     return [fact for fact in (left, minute(row.ended), used, kind, mine) if fact]

@@ -133,12 +133,16 @@ class Trigger(NamedTuple):
         """
         row = ROWS.get(verb)
         is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
-        return f"{BARE}{row.bare}" if row and is_bare else f"{self.own_sign}{verb}"
+        if row and is_bare:
+            return f"{BARE}{row.bare}"
+        return f"{self.own_sign}{verb}"
 
     @property
     def own_sign(self) -> str:
         """How any trigger begins that the module registers under no name."""
-        return TYPED if self.sign == TYPED else SLASH
+        if self.sign == TYPED:
+            return TYPED
+        return SLASH
 
     def with_typed_names(self, words: str) -> str:
         """Words of ours, which name triggers as prompts, in this one's form."""
@@ -155,10 +159,14 @@ def trigger_of(word: str) -> str:
 
 def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
     """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
-    sign, verb = (
-        (SLASH, command[len(SLASH) - 1 :]) if command.startswith(SLASH[1:]) else (BARE, command)
-    )
-    verb = _OF_BARE.get(verb, verb) if sign == BARE else ALIASES.get(verb, verb)
+    if command.startswith(SLASH[1:]):
+        sign, verb = (SLASH, command[len(SLASH) - 1 :])
+    else:
+        sign, verb = (BARE, command)
+    if sign == BARE:
+        verb = _OF_BARE.get(verb, verb)
+    else:
+        verb = ALIASES.get(verb, verb)
     return Trigger(verb, text, slash=True, pasted=False, hooked=hooked, sign=sign)
 
 
@@ -169,9 +177,8 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
     if stacked:
         prompt = prompt[stacked.end() :]
         behind = _BEHIND.match(prompt)
-        prompt = (
-            f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}" if behind else prompt
-        )
+        if behind:
+            prompt = f"{TYPED}{_OF_BARE[behind[1].lower()]}{prompt[behind.end() :]}"
     prompt = _last_typed(prompt)
     if _PASTED_ID.match(prompt):
         return Trigger("resume", "", slash, pasted=True, sign=sign)
@@ -221,7 +228,9 @@ def _last_typed(prompt: str) -> str:
         starts = [
             at for at in starts if not at or not prompt[at - 1].isspace() or _YES.match(prompt, at)
         ]
-    return prompt[starts[-1] :] if starts else prompt
+    if starts:
+        return prompt[starts[-1] :]
+    return prompt
 
 
 def _is_pasted_over(prompt: str) -> bool:
@@ -239,7 +248,9 @@ def _is_pasted_over(prompt: str) -> bool:
 def _verb_of(prompt: str) -> str:
     """The verb at the start, also where a pasted ``/command`` follows it without a space."""
     found = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
-    return _canonical_word(found.group(1)) if found else ""
+    if found:
+        return _canonical_word(found.group(1))
+    return ""
 
 
 def _canonical_word(word: str) -> str:

@@ -64,7 +64,10 @@ def answer(request: Request) -> TriggerAnswer:
         asked = question is not None and question.is_open
         if word == "help":
             by_model = request.trigger.sign == BARE and any(answers("a trim that a model decides"))
-            smart = "\n  --smart [what to keep] the session's own model chooses" if by_model else ""
+            if by_model:
+                smart = "\n  --smart [what to keep] the session's own model chooses"
+            else:
+                smart = ""
             return show(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
         confirmations.consume_question(request.session_id)
         return show(cancelled_card(asked=asked))
@@ -74,7 +77,9 @@ def answer(request: Request) -> TriggerAnswer:
             "Put it back where it was, then type the trim again.",
         )
     parent = request.session
-    return _confirm_trim(parent, request) if word == "yes" else _ask_about_trim(parent, request)
+    if word == "yes":
+        return _confirm_trim(parent, request)
+    return _ask_about_trim(parent, request)
 
 
 def _answer_untrim(request: Request) -> TriggerAnswer:
@@ -141,7 +146,9 @@ def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
     if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
         return None
     here = in_client.decide(decided.scanned, decided.options, request.where)
-    return here if in_client.pays(here, decided.options) else None
+    if in_client.pays(here, decided.options):
+        return here
+    return None
 
 
 def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
@@ -275,9 +282,10 @@ def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
     ):
         return None
     # What its first line tells of its trim; anybody may have edited it.
-    metadata = (
-        records.mapping(child.first_records[0], "trim_metadata") if child.first_records else {}
-    )
+    if child.first_records:
+        metadata = records.mapping(child.first_records[0], "trim_metadata")
+    else:
+        metadata = {}
     stats = {
         key: value
         for key, value in records.mapping(metadata, "stats").items()
@@ -343,7 +351,10 @@ def no_use_card(preview: str, handoff: str) -> str:
 def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
     """The options; where the module runs how to trim in place, where a question is open the words that answer."""
     trim = trigger.name("trim")
-    here = [f"  in place           {trim} here [options]"] if trigger.sign == BARE else []
+    if trigger.sign == BARE:
+        here = [f"  in place           {trim} here [options]"]
+    else:
+        here = []
     ways = "\n".join([*here, *([_WAYS.format(trim=trim)] if asked else [])])
     return "\n\n".join(filter(None, [f"{trim} {options}", ways, f"Type: {trim}"]))
 
@@ -363,7 +374,10 @@ def answered_card(question: Question, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
     words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
-        since = "its file is gone" if gone else "it has been continued since"
+        if gone:
+            since = "its file is gone"
+        else:
+            since = "it has been continued since"
         words = f"this trim was confirmed already and made {question.child}; {since}"
     again = f"  To be asked again:  {trim} {question.options}".rstrip()
     return refusal_card(words, again, last=f"First: {trim}")
@@ -394,7 +408,9 @@ def trimmed_card(
 
 
 def _with_options(options: str) -> str:
-    return f"  options: {one_line(options, ROW)}\n" if options else ""
+    if options:
+        return f"  options: {one_line(options, ROW)}\n"
+    return ""
 
 
 def _indent_text(text: str) -> str:

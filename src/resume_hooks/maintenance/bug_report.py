@@ -103,7 +103,9 @@ def _plain_word_or_other(value: object) -> str:
     """A value if it is one plain word, else ``other``; ``""`` without a value."""
     if not isinstance(value, str) or not value:
         return ""
-    return value if _WORD.fullmatch(value) else "other"
+    if _WORD.fullmatch(value):
+        return value
+    return "other"
 
 
 def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
@@ -114,11 +116,10 @@ def _settings_in_report(where: Where, who: Anonymous) -> list[dict[str, Any]]:
             continue
         if not isinstance(value, int):
             words = value if isinstance(value, tuple) else (value,)
-            value = (
-                "set"
-                if settings.KEYS[name].names_files
-                else who.anonymize(", ".join(map(_plain_word_or_other, words)))
-            )
+            if settings.KEYS[name].names_files:
+                value = "set"
+            else:
+                value = who.anonymize(", ".join(map(_plain_word_or_other, words)))
         rows.append({"key": name, "value": value, "source": setting.source})
     return rows
 
@@ -177,9 +178,9 @@ class Anonymous:
             ((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0])
         )
         words = sorted((re.escape(name) for name in _names_of_user(where)), key=len, reverse=True)
-        self._user = (
-            re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])") if words else None
-        )
+        self._user: re.Pattern[str] | None = None
+        if words:
+            self._user = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(words)})(?![A-Za-z0-9])")
 
     def anonymize(self, said: str) -> str:
         """A sentence of ours without the user's paths and name."""

@@ -256,7 +256,10 @@ def _check_other_tools(cwd: str) -> Finding:
 def _check_transcripts(cwd: str) -> Finding:
     here, everywhere = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
     if hidden := locate.unlistable(Where()):
-        more = f" and {len(hidden) - 1:,} more" if len(hidden) > 1 else ""
+        if len(hidden) > 1:
+            more = f" and {len(hidden) - 1:,} more"
+        else:
+            more = ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
         return problem(said, remedy, "hidden")
@@ -283,7 +286,10 @@ def _check_giants(_: str) -> Finding:
             f"{size_text(GIANT_LINE)} or more"
         )
     (first, line), more = found[0], f", and {len(found) - 1:,} more such" if len(found) > 1 else ""
-    lines = f", a line of it {size_text(line)}" if line >= GIANT_LINE else ""
+    if line >= GIANT_LINE:
+        lines = f", a line of it {size_text(line)}"
+    else:
+        lines = ""
     said = f"{first.path} has {size_text(first.size)}{lines}{more}; the client may hang over it"
     if line < GIANT_LINE and is_live_part_within(first.path, GIANT // 2):
         way = (
@@ -301,7 +307,10 @@ def _check_giants(_: str) -> Finding:
 def _check_expiry(cwd: str) -> Finding:
     found = outlook(cwd, Where())
     days, path = found.retention
-    said = f"cleanupPeriodDays in {path}" if path else "no setting, so the client's default"
+    if path:
+        said = f"cleanupPeriodDays in {path}"
+    else:
+        said = "no setting, so the client's default"
     if days is None:
         return ok(f"the client deletes no session ({said} is not a number of days)", code="never")
     text = f"sessions are deleted {plural(days, 'day')} after their last write ({said})"
@@ -340,7 +349,10 @@ def _check_state(_: str) -> Finding:
     if not os.access(folder, os.W_OK):
         return problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
     if found := oddities_in_state(folder):
-        more = f", and {len(found) - 1:,} more like it" if len(found) > 1 else ""
+        if len(found) > 1:
+            more = f", and {len(found) - 1:,} more like it"
+        else:
+            more = ""
         return problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
     return ok(f"{folder} is private and writable")
 
@@ -405,7 +417,10 @@ def _check_missing_state(folder: str) -> Finding:
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
         return ok(f"{folder} is made when it is first needed")
-    why = "can't be written" if os.path.isdir(parent) else "is not a folder"
+    if os.path.isdir(parent):
+        why = "can't be written"
+    else:
+        why = "is not a folder"
     remedy = (
         f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
         "folder that can be written."
@@ -444,18 +459,20 @@ def _check_index(_: str) -> Finding:
         return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
     if status.state != "ready":
         return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
-    behind = (
-        f", {plural(status.behind, 'file')} behind; the next search reads them"
-        if status.behind
-        else ""
-    )
+    if status.behind:
+        behind = f", {plural(status.behind, 'file')} behind; the next search reads them"
+    else:
+        behind = ""
     return ok(f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}")
 
 
 def _check_trash(_: str) -> Finding:
     entries, others = all_deleted(Where()), strays(Where())
     half = sum(stray.gone for stray in others)
-    odd = ["a delete was interrupted"] if not all(entry.complete for entry in entries) else []
+    if not all(entry.complete for entry in entries):
+        odd = ["a delete was interrupted"]
+    else:
+        odd = []
     odd += [f"{half:,} half-removed"] if half else []
     odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
     odd += [size_text(sum(stray.size for stray in others))] if others else []

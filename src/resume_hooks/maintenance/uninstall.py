@@ -119,11 +119,9 @@ def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
         )
 
     try:
-        return (
-            [path for path in _other_paths(state) if path_stays(path)]
-            if os.path.isdir(state)
-            else []
-        )
+        if os.path.isdir(state):
+            return [path for path in _other_paths(state) if path_stays(path)]
+        return []
     except OSError:
         return [state]
 
@@ -132,9 +130,10 @@ def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Lef
     state, purge = where.state, in_shell("install --remove --purge")
     left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
-        whole = (
-            [Left(state, "links, settings, index, notes", purge)] if os.path.isdir(state) else []
-        )
+        if os.path.isdir(state):
+            whole = [Left(state, "links, settings, index, notes", purge)]
+        else:
+            whole = []
         return [
             *whole,
             *(_row_of_original(path) for path in left if os.path.basename(path) in ORIGINALS),

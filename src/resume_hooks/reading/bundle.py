@@ -103,7 +103,9 @@ class BundleRedactor:
             clean = encode(parse(clean) or {})
         text, found = self._homes.hide_homes(clean.decode("utf-8", "surrogateescape"))
         self.folders += found
-        return text.encode("utf-8", "surrogateescape") if found else clean
+        if found:
+            return text.encode("utf-8", "surrogateescape")
+        return clean
 
     def redact_text(self, text: str) -> str:
         """A text without secrets."""
@@ -151,13 +153,10 @@ def export_bundle(
                 for line in read_lines(stream):
                     body = as_json(line.body)
                     damaged += body is None
-                    body = (
-                        stand_in(DAMAGED)
-                        if body is None
-                        else hide.redact_record(body)
-                        if hide
-                        else body
-                    )
+                    if body is None:
+                        body = stand_in(DAMAGED)
+                    elif hide:
+                        body = hide.redact_record(body)
                     digest.update(body + b"\n")
                     seal.add_row(body)
                     yield (b",\n" if count else b"") + body
@@ -212,7 +211,9 @@ def as_json(body: bytes) -> bytes | None:
         orjson.loads(body)
     except orjson.JSONDecodeError:
         record = parse(body)
-        return None if record is None else encode(record)
+        if record is None:
+            return None
+        return encode(record)
     return body
 
 

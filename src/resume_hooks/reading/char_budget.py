@@ -58,11 +58,9 @@ class TextPiece(NamedTuple):
 
 def indent_text(text: str) -> str:
     """Foreign text as a body: every line set off from the margin, blank ends cut."""
-    return (
-        "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
-        if text.strip()
-        else ""
-    )
+    if text.strip():
+        return "\n".join(f"{INDENT}{line}".rstrip() for line in text.strip("\n").split("\n"))
+    return ""
 
 
 def cut_middle(text: str, limit: int) -> tuple[str, int]:
@@ -166,13 +164,17 @@ def cut_piece(piece: TextPiece, room: int) -> str:
     if left < len(INDENT) + 20:
         return f"{INDENT}… {plural(len(body) + piece.missing, 'character')}: {piece.command}"
     # A call that was shortened ends with the same command, which the notice has.
-    tail = 0 if piece.voice or body.endswith(f"{piece.command})") else left // TAIL_SHARE
+    if piece.voice or body.endswith(f"{piece.command})"):
+        tail = 0
+    else:
+        tail = left // TAIL_SHARE
     notice = (
         f"{INDENT}… {plural(len(body) - left + piece.missing, 'more character')}: {piece.command}"
     )
-    last = (
-        f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}" if tail > len(INDENT) else ""
-    )
+    if tail > len(INDENT):
+        last = f"{INDENT}{body[len(body) - tail + len(INDENT) :].lstrip()}"
+    else:
+        last = ""
     return "\n".join(part for part in (body[: left - tail].rstrip(), notice, last) if part)
 
 

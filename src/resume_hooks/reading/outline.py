@@ -297,7 +297,9 @@ def _before_compactions(transcript: Transcript) -> set[int]:
 
     def above(node: Node) -> Node | None:
         compacted = node.parent is None and (node.boundary or node.summary)
-        return transcript.before(node) if compacted else transcript.parent(node)
+        if compacted:
+            return transcript.before(node)
+        return transcript.parent(node)
 
     return {node.number for node in ancestors(chain[0], above)}
 
@@ -361,7 +363,10 @@ def outline_text(
         )
         if not limit or len(text) < limit:
             return text
-    by_file = f" --file {shlex.quote(plain_line(touched))}" if touched is not None else ""
+    if touched is not None:
+        by_file = f" --file {shlex.quote(plain_line(touched))}"
+    else:
+        by_file = ""
     blocks = ["\n".join(block) for block in _blocks_of_turns(found, turns, names, WIDTHS[-1])]
 
     def gap(first: int, last: int) -> str:
@@ -374,14 +379,19 @@ def outline_text(
 
 def span_text(first: int, last: int) -> str:
     """Turns as ``--turns`` takes them."""
-    return str(first) if first == last else f"{first}-{last}"
+    if first == last:
+        return str(first)
+    return f"{first}-{last}"
 
 
 def _opening_lines(found: Outline, names: TranscriptNames) -> list[str]:
     tokens = next(
         (turn.tokens for turn in reversed(found.turns) if turn.place == LIVE and turn.tokens), 0
     )
-    damaged = plural(len(found.bad_lines), "unreadable line") if found.bad_lines else ""
+    if found.bad_lines:
+        damaged = plural(len(found.bad_lines), "unreadable line")
+    else:
+        damaged = ""
     facts = (
         plural(found.turn_count, "turn"),
         f"{minute(found.created)} .. {minute(found.ended)}",
@@ -428,9 +438,13 @@ def _blocks_of_turns(
 def _reason_aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
     """The reason why a turn is not sent as it stands there, "" if it is."""
     if turn.place != COMPACTED:
-        return "" if turn.place == LIVE else "abandoned branch"
+        if turn.place == LIVE:
+            return ""
+        return "abandoned branch"
     after = next((one for one in compactions if one.turn >= turn.number), None)
-    return "trimmed" if after and after.trigger == TRIM else "compacted"
+    if after and after.trigger == TRIM:
+        return "trimmed"
+    return "compacted"
 
 
 def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
@@ -485,14 +499,22 @@ def _lines_of_agents(
         )
         shown.append(" · ".join(filter(None, facts)))
     left = len(agents) - len(shown)
-    turn = f" --turns {agents[0].turn}" if agents and agents[0].turn is not None else ""
+    if agents and agents[0].turn is not None:
+        turn = f" --turns {agents[0].turn}"
+    else:
+        turn = ""
     said = plural(left, "more sub-agent" if shown else "sub-agent")
     rest = f"   … {said}: {in_shell(f'outline {names.word}{turn} --max-chars 0')}"
-    return [*shown, rest] if left else shown
+    if left:
+        return [*shown, rest]
+    return shown
 
 
 def _line_of_compaction(compaction: Compaction, names: TranscriptNames) -> str:
-    by = f" ({plain_line(one_line(compaction.trigger, 20))})" if compaction.trigger else ""
+    if compaction.trigger:
+        by = f" ({plain_line(one_line(compaction.trigger, 20))})"
+    else:
+        by = ""
     facts = (
         "-- trimmed in place" if compaction.trigger == TRIM else f"-- compacted{by}",
         minute(compaction.time)[5:],

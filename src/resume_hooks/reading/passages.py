@@ -97,7 +97,10 @@ class Passage(NamedTuple):
     ) -> TextPiece:
         """As it is printed in an answer of ``limit`` characters, 0 for any number."""
         reference = names.reference(self.entry.word)
-        turn = f"turn {self.turn}" if with_turn and self.turn >= 0 else ""
+        if with_turn and self.turn >= 0:
+            turn = f"turn {self.turn}"
+        else:
+            turn = ""
         facts = [reference, minute(self.timestamp)[5:], turn, self.speaker]
         head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
         text, missing = cut_middle(self.text, limit)
@@ -187,19 +190,17 @@ def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: boo
         who = f"system {string(record, 'subtype')}".rstrip()
     elif kind == records.RESULT or records.results(record):
         state = "failed result" if failed_in(record) else "result"
-        who = (
-            f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip()
-            if shown.tool
-            else state
-        )
+        if shown.tool:
+            who = f"{state} of {shown.tool} {one_line(shown.target, TARGET)}".rstrip()
+        else:
+            who = state
     elif kind == records.ASSISTANT and record.get("isApiErrorMessage"):
         who = "assistant, API error"
     elif kind == records.USER and not prompt:
-        who = (
-            "user, summary of a compaction"
-            if record.get("isCompactSummary")
-            else "user, not a prompt"
-        )
+        if record.get("isCompactSummary"):
+            who = "user, summary of a compaction"
+        else:
+            who = "user, not a prompt"
     if record.get("isSidechain") and not subagent:
         who = f"sub-agent's {who}"
     return who
@@ -208,8 +209,13 @@ def _speaker_of(record: Record, shown: Rendering, *, prompt: bool, subagent: boo
 def failed_in(record: Record) -> list[str]:
     """The ids of calls that a record answers with an error; ``""`` for an answer of a plain export."""
     if records.kind(record) == records.RESULT:
-        return [""] if records.is_error(record) or records.is_error(records.message(record)) else []
-    answers = records.results(record) if records.kind(record) == records.USER else []
+        if records.is_error(record) or records.is_error(records.message(record)):
+            return [""]
+        return []
+    if records.kind(record) == records.USER:
+        answers = records.results(record)
+    else:
+        answers = []
     return [records.call_id(block) for block in answers if records.is_error(block)]
 
 
@@ -245,11 +251,10 @@ def _call_line(block: Record, own: Mapping[str, ToolCall], reference: str) -> st
     about = call.target if call else ""
     shown = one_line(plain_line(about or fields_text(records.mapping(block, "input"))), TARGET)
     left = sum(map(len, records.strings(block.get("input")))) - len(shown)
-    rest = (
-        f" (… {left:,} more characters of input: {whole_command(reference)})"
-        if left > SLIGHT
-        else ""
-    )
+    if left > SLIGHT:
+        rest = f" (… {left:,} more characters of input: {whole_command(reference)})"
+    else:
+        rest = ""
     return f"→ {plain_line(string(block, 'name'))} {shown}".rstrip() + rest
 
 
@@ -433,7 +438,9 @@ class TurnReader:
         return [row for row in self.rows if row.turn in within and (row.failed or not failed)]
 
     def _lines_of_turns(self, asked: Turns | None) -> range:
-        return asked.within(self.turns) if asked else range(self.turns + 1)
+        if asked:
+            return asked.within(self.turns)
+        return range(self.turns + 1)
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Where a record lies."""

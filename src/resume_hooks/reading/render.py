@@ -122,14 +122,22 @@ def block_text(block: Record, calls: Mapping[str, ToolCall] | None = None) -> st
         return string(block, "text")
     if kind == records.THINKING:
         said = string(block, "thinking")
-        return f"[thinking]\n{said}" if said else "[thinking, its text was not kept by the client]"
+        if said:
+            return f"[thinking]\n{said}"
+        return "[thinking, its text was not kept by the client]"
     if kind == records.REDACTED_THINKING:
         return "[thinking, encrypted]"
     if kind in records.MEDIA:
         return _media_text(kind, block)
     if kind == records.RESULT:
-        call = calls.get(string(block, "tool_use_id")) if calls else None
-        parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"] if call else []
+        if calls:
+            call = calls.get(string(block, "tool_use_id"))
+        else:
+            call = None
+        if call:
+            parts = [f"[result of {call.tool} {call.target}".rstrip() + "]"]
+        else:
+            parts = []
         parts += ["[error]"] if records.is_error(block) else []
         return "\n".join([*parts, *map(block_text, records.result_blocks(block))])
     given = block.get("input")

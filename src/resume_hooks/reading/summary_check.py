@@ -281,7 +281,9 @@ class _Places:
             return reference in sentence.known, own * words / math.log2(8 + size / USUAL), at
 
         tried = [at for at in sorted(shown)[-TRIED:] if at >= 0 and self._records[at][0]]
-        return self._records[max(tried, key=weight)][0] if tried else ""
+        if tried:
+            return self._records[max(tried, key=weight)][0]
+        return ""
 
 
 def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:

@@ -191,21 +191,27 @@ def _kept(raw: bytes, start: int, name: bytes) -> str:
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
     if name.endswith(_ENV_ENDS) and not HARMLESS.search(name):
-        return "secret" if _ENV_NAME.search(raw, max(0, start - _REACH), start) else ""
+        if _ENV_NAME.search(raw, max(0, start - _REACH), start):
+            return "secret"
+        return ""
     return ""
 
 
 def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
     """The credentials of an ``Authorization`` header, or of a command that speaks of one."""
-    value = _VALUE.match(raw, start) if name.endswith(_SCHEMES) else None
+    if name.endswith(_SCHEMES):
+        value = _VALUE.match(raw, start)
+    else:
+        value = None
     if not value:
         return []
-    secret = (
-        is_basic(value[0])
-        if name.endswith(b"basic")
-        else is_key(value[0]) and not HARMLESS.search(name)
-    )
-    return [Span("authorization-header", start, value.end(), GENERIC)] if secret else []
+    if name.endswith(b"basic"):
+        secret = is_basic(value[0])
+    else:
+        secret = is_key(value[0]) and not HARMLESS.search(name)
+    if secret:
+        return [Span("authorization-header", start, value.end(), GENERIC)]
+    return []
 
 
 def is_named(lower: bytes, start: int) -> bool:
@@ -213,7 +219,10 @@ def is_named(lower: bytes, start: int) -> bool:
     name, between = _before(lower, start)
     if not between:
         return False
-    numbers, generic = _kinds(name) if _parted(name, between) else ((), "")
+    if _parted(name, between):
+        numbers, generic = _kinds(name)
+    else:
+        numbers, generic = ((), "")
     return (
         bool(numbers or generic) or _is_auth(name) or name.endswith((*_SCHEMES, *_ENV_ENDS, b"key"))
     )
@@ -297,4 +306,6 @@ def _generic(word: bytes) -> str:
         return "password"
     if b"token" in word:
         return "token"
-    return "api-key" if word.endswith(b"key") and word.startswith(b"api") else "secret"
+    if word.endswith(b"key") and word.startswith(b"api"):
+        return "api-key"
+    return "secret"

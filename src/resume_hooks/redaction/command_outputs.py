@@ -37,7 +37,10 @@ class CommandOutputs:
     def _remember(self, line: bytes) -> None:
         for block in _blocks(line):
             given = block.get("input")
-            command = given.get("command") if isinstance(given, dict) else None
+            if isinstance(given, dict):
+                command = given.get("command")
+            else:
+                command = None
             if (
                 isinstance(command, str)
                 and isinstance(block.get("id"), str)
@@ -62,11 +65,17 @@ def _blocks(line: bytes) -> list[dict[str, Any]]:
         record = json.loads(line.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError):
         return []
-    message = record.get("message") if isinstance(record, dict) else None
-    content = message.get("content") if isinstance(message, dict) else None
-    return (
-        [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-    )
+    if isinstance(record, dict):
+        message = record.get("message")
+    else:
+        message = None
+    if isinstance(message, dict):
+        content = message.get("content")
+    else:
+        content = None
+    if isinstance(content, list):
+        return [block for block in content if isinstance(block, dict)]
+    return []
 
 
 def _text(block: dict[str, Any]) -> str:
@@ -81,4 +90,6 @@ def _text(block: dict[str, Any]) -> str:
 def _unquoted(output: str) -> str:
     """An output of one value without the quotes around it."""
     value = output.strip()
-    return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'" else output
+    if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return output

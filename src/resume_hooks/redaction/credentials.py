@@ -203,7 +203,9 @@ def _first_line(raw: bytes, stop: int) -> int:
         start = raw.rfind(b"\n", least, stop - 1) + 1 or least
         if not _BODY_LINE.fullmatch(raw, start, stop):
             torn = _LINE_END.search(raw, max(start, stop - 100), stop)
-            return torn.start() if torn else stop
+            if torn:
+                return torn.start()
+            return stop
         stop = start
     return stop
 

@@ -79,12 +79,12 @@ _LETTERS = late(rb"[A-Za-z]+")
 def entropy(value: bytes) -> float:
     """Shannon's entropy of the bytes, in bits a byte."""
     size = len(value)
-    return (
-        math.log2(size)
-        - sum(n * math.log2(n) for n in map(value.count, set(value)) if n > 1) / size
-        if size
-        else 0.0
-    )
+    if size:
+        return (
+            math.log2(size)
+            - sum(n * math.log2(n) for n in map(value.count, set(value)) if n > 1) / size
+        )
+    return 0.0
 
 
 def stands_for(value: bytes) -> bool:

@@ -284,7 +284,9 @@ def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
 def _behind_front(raw: bytes, line: int) -> int:
     """Where the text of a line begins that begins at ``line``."""
     front = _FRONT.match(raw, line)
-    return front.end() if front else line
+    if front:
+        return front.end()
+    return line
 
 
 def _cell(

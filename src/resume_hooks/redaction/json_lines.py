@@ -153,7 +153,9 @@ def find_in_line(line: bytes) -> list[Secret]:
 def folder_of(line: bytes) -> bytes:
     """The folder that a line names as its record's, in which no redaction changes anything; ``b""`` for none."""
     found = _FOLDER.search(line)
-    return found[1] if found else b""
+    if found:
+        return found[1]
+    return b""
 
 
 def without(raw: bytes, secrets: list[Secret]) -> bytes:

@@ -118,7 +118,9 @@ def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
             longer.setdefault(word[depth : depth + 1], {})[word] = follow
     longest = [re.escape(sign) + branches(group, depth + 1) for sign, group in longer.items()]
     every = [*longest, *ends]
-    return every[0] if len(every) == 1 else b"(?:" + b"|".join(every) + b")"
+    if len(every) == 1:
+        return every[0]
+    return b"(?:" + b"|".join(every) + b")"
 
 
 @cache

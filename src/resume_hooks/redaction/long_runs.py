@@ -90,7 +90,9 @@ def begin(raw: bytes, start: int) -> int:
     if raw[start - 1 : start] not in _PARTING:
         return start
     before = raw[max(0, start - _BACK) : start].translate(_VALUES)
-    return start - len(before.rpartition(b"\0")[2]) if b"\0" in before or start <= _BACK else start
+    if b"\0" in before or start <= _BACK:
+        return start - len(before.rpartition(b"\0")[2])
+    return start
 
 
 def _is_inside(raw: bytes, start: int, end: int) -> bool:

@@ -253,7 +253,9 @@ def _key(words: bytes) -> int:
     """What a key is that is called so with ``words`` before."""
     if not words or words.endswith(_OPEN):
         return NONE
-    return PASSWORD if _STRONG.search(words) else KEY
+    if _STRONG.search(words):
+        return PASSWORD
+    return KEY
 
 
 def name_at(raw: bytes, place: int) -> tuple[int, int, int]:

@@ -54,7 +54,10 @@ def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
     found: list[Span] = []
     for depth, text in views:
         for span in _coloured(text):
-            start, end = beside_escapes(text, span.start, span.end) if b"\\" in text else span[1:3]
+            if b"\\" in text:
+                start, end = beside_escapes(text, span.start, span.end)
+            else:
+                start, end = span[1:3]
             found.append(Span(span.kind, *views.traced(depth, start, end), span.rank))
     return merged(found)
 

@@ -71,7 +71,10 @@ class View:
         size = place = 0
         for found in escapes.finditer(raw):
             start, end = found.span()
-            resolved = _resolved(found[0]) if escapes is _ESCAPE else b""
+            if escapes is _ESCAPE:
+                resolved = _resolved(found[0])
+            else:
+                resolved = b""
             parts += [raw[place:start], resolved]
             size += start - place
             self._starts.append(size)
@@ -91,9 +94,14 @@ class View:
     def _place(self, place: int) -> tuple[int, int]:
         """Where the byte at ``place`` began and ended in the original."""
         number = bisect_right(self._starts, place) - 1
-        stop, origin, end = self._escapes[number] if number >= 0 else (0, 0, 0)
+        if number >= 0:
+            stop, origin, end = self._escapes[number]
+        else:
+            stop, origin, end = (0, 0, 0)
         there = end + place - stop
-        return (origin, end) if place < stop else (there, there + 1)
+        if place < stop:
+            return (origin, end)
+        return (there, there + 1)
 
 
 class Views:
@@ -150,7 +158,9 @@ def _behind(raw: bytes, place: int) -> int:
 
 def blanked(raw: bytes) -> bytes:
     """``raw`` with spaces where a terminal's control sequences stand, whose last letter would join a word."""
-    return _CODES.sub(lambda found: b" " * len(found[0]), raw) if b"\x1b" in raw else raw
+    if b"\x1b" in raw:
+        return _CODES.sub(lambda found: b" " * len(found[0]), raw)
+    return raw
 
 
 def shown(raw: bytes) -> View | None:
@@ -159,7 +169,9 @@ def shown(raw: bytes) -> View | None:
     None if none do.
     """
     has_codes = b"\x1b" in raw and _UNSEEN.search(raw) is not None
-    return View(raw, _UNSEEN) if has_codes or next(hidden(raw), None) is not None else None
+    if has_codes or next(hidden(raw), None) is not None:
+        return View(raw, _UNSEEN)
+    return None
 
 
 def hidden(raw: bytes) -> Iterator[int]:
@@ -193,7 +205,9 @@ def unescaped(raw: bytes) -> bytes | None:
         for sign, plain in _SIMPLE.items():
             text = text.replace(b"\\" + sign, plain)
         text = text.replace(b"\0", b"\\")
-    return None if text == raw else text
+    if text == raw:
+        return None
+    return text
 
 
 @lru_cache(maxsize=4096)

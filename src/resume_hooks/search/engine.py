@@ -131,7 +131,10 @@ class Searcher:
             ordinary, _ = self._best(queries, most, reads, files, later)
             hits = [*ordinary.hits, *(hit for hit in best.hits if hit.headless)]
             best = ordinary._replace(hits=sorted(hits, key=lambda hit: -hit.score)[:most])
-        missing = [] if best.hits else unknown(self._index.words, self._scope)
+        if best.hits:
+            missing = []
+        else:
+            missing = unknown(self._index.words, self._scope)
         notes = [
             *self._index.notes,
             *missing,
@@ -149,9 +152,9 @@ class Searcher:
         found = SearchResult(
             tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread
         )
-        return (
-            found._replace(suggestions=self._suggestions(found)) if found.nothing_close else found
-        )
+        if found.nothing_close:
+            return found._replace(suggestions=self._suggestions(found))
+        return found
 
     def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
         """What a question may be asked with that nothing is close to."""
@@ -184,8 +187,14 @@ class Searcher:
             lookups = [self._terms.look_up(term) for term in query.terms]
             without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
             ranking = Ranking(self._index.words, within, without, query.when)
-            found = ranking.turns(lookups) if lookups else ranking.latest(MOST_LATEST)
-            wider = lookups if found else [self._terms.in_others(lookup) for lookup in lookups]
+            if lookups:
+                found = ranking.turns(lookups)
+            else:
+                found = ranking.latest(MOST_LATEST)
+            if found:
+                wider = lookups
+            else:
+                wider = [self._terms.in_others(lookup) for lookup in lookups]
             if wider != lookups:
                 lookups, found = wider, ranking.turns(wider)
             wordings.append(Wording(query, lookups))
@@ -260,7 +269,9 @@ def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | Non
     None where nothing but their kind was asked for.
     """
     terms = tuple(term.forms for query in queries for term in query.terms)
-    return Sought(terms, meant(scope, where)) if terms else None
+    if terms:
+        return Sought(terms, meant(scope, where))
+    return None
 
 
 def _session_of(unread: UnreadFile) -> str:
@@ -287,7 +298,9 @@ def unsearched(files: int, hidden: Sequence[str]) -> list[str]:
     """What to say where there was nothing to search, or where folders can't be listed."""
     if hidden:
         return [f"{'Not all' if files else 'Nothing'} could be searched.{where_hidden(hidden)}"]
-    return [] if files else [NO_SESSION]
+    if files:
+        return []
+    return [NO_SESSION]
 
 
 def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]:
@@ -402,7 +415,9 @@ def _brief(head: str, rest: list[str], hit: Hit, budget: int) -> str:
 
 
 def _cut(text: str, budget: int) -> str:
-    return text if not budget or len(text) <= budget else f"{text[: budget - 1]}…"
+    if not budget or len(text) <= budget:
+        return text
+    return f"{text[: budget - 1]}…"
 
 
 def _sessions(hits: Sequence[Hit]) -> list[list[Hit]]:
@@ -419,7 +434,10 @@ def _piece(
     """A hit; before the first one of a session, what session that is and how to go on in it."""
     lines = []
     if top:
-        whose = f" · {label_of(hit.agent, Where()).lower()}" if hit.agent != NAME else ""
+        if hit.agent != NAME:
+            whose = f" · {label_of(hit.agent, Where()).lower()}"
+        else:
+            whose = ""
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"
         resume = f"  resume: {plain_line(hit.resume)}"
         made = f"  hand off: {in_shell(f'handoff {hit.session_id}')}"
@@ -438,12 +456,18 @@ def _piece(
 
 def _also(hit: Hit) -> list[str]:
     few = len(hit.words) + len(hit.missing) <= FEW
-    notes = [f"lacks {', '.join(hit.missing)}"] if few and hit.missing and hit.words else []
+    if few and hit.missing and hit.words:
+        notes = [f"lacks {', '.join(hit.missing)}"]
+    else:
+        notes = []
     if hit.found_by:
         notes.append(f"found by {' '.join(f'({number})' for number in hit.found_by)}")
     if len(hit.sessions) > 1:
         others = [session[:SHORT] for session in hit.sessions[1:]]
-        more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+        if len(others) > 3:
+            more = f" and {len(others) - 3:,} more"
+        else:
+            more = ""
         notes.append(f"also in {', '.join(others[:3])}{more}")
     notes += ["headless run"] if hit.headless else []
     return [*notes, *([f"said {hit.same + 1} times"] if hit.same else [])]
@@ -461,7 +485,10 @@ def _marked(hit: Hit, mark: Style) -> str:
 def _counted(result: SearchResult) -> str:
     least = "at least " if result.more else ""
     nothing = "nothing found" if result.whole else "nothing found yet"
-    text = f"{least}{plural(result.total, 'turn')}" if result.hits else nothing
+    if result.hits:
+        text = f"{least}{plural(result.total, 'turn')}"
+    else:
+        text = nothing
     return f"{text}{f' · {one_line(plain_line(result.how), 400)}' if result.how else ''}"
 
 
@@ -478,7 +505,10 @@ def nothing_close(result: SearchResult) -> str:
 def _empty(result: SearchResult) -> list[str]:
     if NO_SESSION in result.notes:
         return [f"{NO_SESSION}: --all looks in every project."]
-    asked = "words" if any(query.terms for query in result.queries) else "options"
+    if any(query.terms for query in result.queries):
+        asked = "words"
+    else:
+        asked = "options"
     where = "" if result.whole else " in what is indexed"
     return [
         (
@@ -494,9 +524,14 @@ def _left(result: SearchResult, shown: int, command: str) -> list[str]:
     """What is not shown, and how to get it: by the ``command`` again, with these options."""
     more = result.total - shown
     limit = f"{command} --limit {min(result.total, MOST_LIMIT)} --max-chars 0"
-    notes = [f"{plural(more, 'more turn')}: {limit.strip()}"] if more > 0 else []
+    if more > 0:
+        notes = [f"{plural(more, 'more turn')}: {limit.strip()}"]
+    else:
+        notes = []
     notes += _unseen(result)
-    return ["", *notes] if notes else []
+    if notes:
+        return ["", *notes]
+    return []
 
 
 def _unseen(result: SearchResult) -> list[str]:

@@ -83,7 +83,9 @@ class Sources:
     def text(self, record: Posting) -> Text | None:
         """The text of a record; None where it is no longer what was indexed."""
         words = self.words(record)
-        return None if words is None else text_of(words)
+        if words is None:
+            return None
+        return text_of(words)
 
     def words(self, record: Posting) -> str | None:
         """What a record says, as it was said; None where it is no longer what was indexed."""
@@ -140,7 +142,10 @@ class Sources:
 
         def age(other: Posting) -> tuple[bool, bool, int, int, int]:
             file = files[other.file]
-            depth = _depth(file.session_id, parents) if file else FOREVER
+            if file:
+                depth = _depth(file.session_id, parents)
+            else:
+                depth = FOREVER
             return (not other.digest, bool(other.own), depth, file.mtime if file else 0, other.line)
 
         found = sorted((other for other in same if files[other.file]), key=age)
@@ -149,7 +154,9 @@ class Sources:
     def session_of(self, record: Posting) -> str:
         """The id of the session of a record."""
         file = self.file(record)
-        return file.session_id if file else ""
+        if file:
+            return file.session_id
+        return ""
 
     def nearest(self, copies: Sequence[Posting]) -> Posting:
         """Where something was first said.
@@ -159,7 +166,9 @@ class Sources:
 
         def source(other: Posting) -> tuple[str, str]:
             file = self.file(other)
-            return (file.session_id, file.agent) if file else ("", "")
+            if file:
+                return (file.session_id, file.agent)
+            return ("", "")
 
         def nearness(other: Posting) -> tuple[bool, int]:
             file = self.file(other)
@@ -180,7 +189,10 @@ class Sources:
                 "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?",
                 (start, f"{start}~"),
             ).fetchone()
-            file = self._opening.path_of(str(near[0]), session_id) if near else path
+            if near:
+                file = self._opening.path_of(str(near[0]), session_id)
+            else:
+                file = path
             short = start if alike == 1 else session_id
             agent = agent_at(file, self._where)
             try:
@@ -309,7 +321,9 @@ class Wording:
     def part(self, terms: Collection[int]) -> float:
         """The part of the query that some of its terms are, by what finding each tells; 0 to 1."""
         whole = sum(lookup.weight for lookup in self.lookups)
-        return sum(self.lookups[place].weight for place in terms) / whole if whole else 1.0
+        if whole:
+            return sum(self.lookups[place].weight for place in terms) / whole
+        return 1.0
 
     def as_typed(self, text: Text) -> float:
         """The part of the query that a text has in the very form that was typed."""
@@ -424,7 +438,9 @@ class Hits:
             missing -= here.keys()
             if not missing:
                 break
-        return None if missing else best
+        if missing:
+            return None
+        return best
 
     def _without_secrets(self, record: Posting, snippet: Snippet, wording: Wording) -> Snippet:
         """The snippet of a record as it may be shown: secrets go before anything is cut, and its words are marked anew.
@@ -436,7 +452,10 @@ class Hits:
         known = Redactor([words] if len(words) <= REACH else [])
         if known.redact(snippet.text) is snippet.text:
             return snippet
-        clean = known.redact(words) if len(words) <= REACH else known.redact(snippet.text)
+        if len(words) <= REACH:
+            clean = known.redact(words)
+        else:
+            clean = known.redact(snippet.text)
         return snippet_of(text_of(clean), wording.marker, WIDTH)
 
     def _hit(self, text: _HitText) -> Hit:
@@ -451,11 +470,10 @@ class Hits:
         terms = shown.turn.terms | text.snippet.terms
         names = [lookup.term.name for lookup in wording.lookups]
         titled = any(record.role == TITLE for record in shown.turn.records)
-        by_title = (
-            snippet_of(text_of(session.title), wording.marker, WIDTH).terms
-            if titled
-            else frozenset()
-        )
+        if titled:
+            by_title = snippet_of(text_of(session.title), wording.marker, WIDTH).terms
+        else:
+            by_title = frozenset()
         said = max(wording.part(text.snippet.terms), wording.part(by_title))
         shown_snippet = self._without_secrets(text.record, text.snippet, wording)
         sure = certainty(
@@ -522,4 +540,8 @@ def certainty(
 
 def strength(confidence: float) -> Literal["strong", "fair", "weak"]:
     """A confidence in a word."""
-    return "strong" if confidence >= STRONG else "fair" if confidence >= FAIR else "weak"
+    if confidence >= STRONG:
+        return "strong"
+    if confidence >= FAIR:
+        return "fair"
+    return "weak"

@@ -213,7 +213,10 @@ class SessionLister:
                 continue
             with contextlib.suppress(SessionNotFound):
                 if (found := self._found(session, project, helpers=helpers)) is not None:
-                    row = self._row(session, *found) if len(seen) >= skip else None
+                    if len(seen) >= skip:
+                        row = self._row(session, *found)
+                    else:
+                        row = None
                     seen.add(session.session_id)
                     if row is not None:
                         yield row
@@ -224,7 +227,9 @@ class SessionLister:
         SessionNotFound where it can't be read.
         """
         found = self._found(session, project, helpers=False)
-        return None if found is None else self._row(session, *found)
+        if found is None:
+            return None
+        return self._row(session, *found)
 
     def _found(
         self, session: SessionFile, project: Project | None, *, helpers: bool
@@ -240,7 +245,9 @@ class SessionLister:
         if is_helper and not (helpers or ends.is_listed):
             self.helpers += 1
             return None
-        return None if self._family.is_superseded(session.path) else (ends, agent)
+        if self._family.is_superseded(session.path):
+            return None
+        return (ends, agent)
 
     def _row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)

@@ -114,7 +114,9 @@ class Period(NamedTuple):
         first, last = (
             datetime.fromtimestamp(time, UTC).date() for time in (self.start, self.end - 1)
         )
-        return str(first) if first == last else f"{first} to {last}"
+        if first == last:
+            return str(first)
+        return f"{first} to {last}"
 
 
 def hint_in(text: str, now: float) -> tuple[str, Period | None]:
@@ -139,7 +141,9 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
     if span.end <= 0:
         return text, None
     rest = f"{text[: found.start()]} {text[found.end() :]}"
-    return (rest, span) if rest.strip() else (text, span)
+    if rest.strip():
+        return (rest, span)
+    return (text, span)
 
 
 def _may_hint(text: str) -> bool:
@@ -158,7 +162,9 @@ def _span(told: dict[str, str], now: float) -> Period:
     way = told.get("way") or told.get("way2")
     if way in {"since", "after", "seit", "nach"}:
         return Period(span.start, now + DAY)
-    return Period(0.0, span.start) if way in {"before", "until", "vor", "bis"} else span
+    if way in {"before", "until", "vor", "bis"}:
+        return Period(0.0, span.start)
+    return span
 
 
 def _named(told: dict[str, str], today: datetime) -> Period | None:
@@ -210,7 +216,9 @@ class Term(NamedTuple):
     def name(self) -> str:
         """The term on a line, in quotes if it is a phrase, as answers name it."""
         short = one_line(plain_line(self.text), LONGEST_NAME)
-        return f'"{short}"' if self.exact else short
+        if self.exact:
+            return f'"{short}"'
+        return short
 
 
 class Query(NamedTuple):
@@ -241,11 +249,10 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     ]
     telling = (telling or wanted)[:MOST_TERMS]
     if text and not telling:
-        what = (
-            "Only what must not be there was given"
-            if excluded
-            else f"'{one_line(plain_line(text), 80)}' holds no word"
-        )
+        if excluded:
+            what = "Only what must not be there was given"
+        else:
+            what = f"'{one_line(plain_line(text), 80)}' holds no word"
         raise UsageError(
             what, 'Give some words, such as: resume-hooks search "connection pool" -redis'
         )
@@ -259,7 +266,9 @@ def _quoted(word: str, *, alone: bool) -> str:
     """
     if alone or '"' in word or len(word.split()) < 2:
         return word
-    return f'-"{word[1:]}"' if re.match(r"-(?!-)", word) else f'"{word}"'
+    if re.match(r"-(?!-)", word):
+        return f'-"{word[1:]}"'
+    return f'"{word}"'
 
 
 def _terms(text: str) -> tuple[list[Term], list[Term]]:
@@ -278,4 +287,6 @@ def _term(text: str, *, exact: bool) -> Term | None:
     forms = [tuple(forms) for forms in forms_of(words[:MOST_LETTERS])]
     if len(words) > MOST_LETTERS:
         forms = forms[:-1] or forms  # the last one may be cut
-    return Term(text.strip(), tuple(forms[:MOST_TOKENS]), exact) if forms else None
+    if forms:
+        return Term(text.strip(), tuple(forms[:MOST_TOKENS]), exact)
+    return None

@@ -130,13 +130,17 @@ class Terms:
             for row in self._containing(stem(lookup.term.forms[0][0]))
             if row[0] not in lookup.names
         ]
-        return self._with(lookup, "part", others) if others else lookup
+        if others:
+            return self._with(lookup, "part", others)
+        return lookup
 
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._rows(part))
-        return Token(((whole, 1.0),), known) if known or self._rows(whole) else None
+        if known or self._rows(whole):
+            return Token(((whole, 1.0),), known)
+        return None
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""
@@ -255,11 +259,10 @@ class Ranking:
         phrases = [lookup for lookup in lookups if lookup.term.exact]
         if not known or not all(lookup.known for lookup in phrases):
             return []
-        found = (
-            self._phrased(phrases)
-            if phrases
-            else self._records(Occur.Must, _any_of(known), LOOKED_AT)
-        )
+        if phrases:
+            found = self._phrased(phrases)
+        else:
+            found = self._records(Occur.Must, _any_of(known), LOOKED_AT)
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
@@ -392,7 +395,9 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
 
 
 def _boosted(query: Query, share: float) -> Query:
-    return query if share == 1.0 else Query.boost_query(query, share)
+    if share == 1.0:
+        return query
+    return Query.boost_query(query, share)
 
 
 def _all_of(lookup: Lookup) -> Query:

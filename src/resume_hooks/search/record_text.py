@@ -89,11 +89,10 @@ def words_at(path: str, inode: int, record: Posting, *, subagent: bool) -> tuple
         return f"(a record of {size_text(record.length)}, too large to be shown here)", 0
     raw = _raw(path, inode, record.offset, record.length)
     parsed = records.parse(Line(0, 0, raw).body)
-    texts = (
-        TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
-        if parsed is not None
-        else None
-    )
+    if parsed is not None:
+        texts = TextExtractor(subagent=subagent, sifting=False).texts_of(parsed)
+    else:
+        texts = None
     return None if texts is None else said_text(texts), len(raw)
 
 
@@ -108,7 +107,9 @@ def _raw(path: str, inode: int, offset: int, length: int) -> bytes:
                 return b""
             stream.seek(max(0, offset - 1))
             before = stream.read(1) if offset else b"\n"
-            return stream.read(length) if before == b"\n" else b""
+            if before == b"\n":
+                return stream.read(length)
+            return b""
     except OSError:
         return b""
 
@@ -196,7 +197,10 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     shift = start - (2 if start or begin else 0)
     spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
     together = kinds > 1 or (kinds == 1 and marker.single)
-    spread = 1 - min(1.0, (last - first) / (4 * width)) if together else 0.0
+    if together:
+        spread = 1 - min(1.0, (last - first) / (4 * width))
+    else:
+        spread = 0.0
     terms = frozenset(number for *_, number in marks)
     return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
 

@@ -112,7 +112,10 @@ class Limits(NamedTuple):
 def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
-    helpers = set() if scope.helpers or scope.sessions is not None else _helpers(db)
+    if scope.helpers or scope.sessions is not None:
+        helpers = set()
+    else:
+        helpers = _helpers(db)
     wanted, headless = set[int](), set[int]()
     rows = db.execute(
         "SELECT id, session, agent, folder, cwd, path FROM files WHERE hidden=0"
@@ -223,7 +226,10 @@ def unseen(scope: Scope, where: Where) -> list[str]:
 
     None for sessions that were found.
     """
-    hidden = [] if scope.sessions is not None else locate.unlistable(where)
+    if scope.sessions is not None:
+        hidden = []
+    else:
+        hidden = locate.unlistable(where)
     needed = needed_folders(scope, where) if hidden else None
     if needed is None or hidden == [where.projects]:
         return hidden
@@ -231,13 +237,11 @@ def unseen(scope: Scope, where: Where) -> list[str]:
 
 
 def _branches(words: Postings, name: str) -> list[str] | None:
-    return (
-        [encodable(name)]
-        if name and words.frequency("branch", encodable(name))
-        else []
-        if name
-        else None
-    )
+    if name and words.frequency("branch", encodable(name)):
+        return [encodable(name)]
+    if name:
+        return []
+    return None
 
 
 def _tools(words: Postings, tool: str) -> list[str] | None:

@@ -42,4 +42,6 @@ def _telling(root: str, words: Postings) -> float:
     """What a word tells, by how few records have it; 0 for one that tells nothing."""
     rows = words.frequency(WORDS, root)
     most = max(FILLER, SMALL_PART * words.records)
-    return math.log(words.records / rows) if SLIP <= rows <= most else 0.0
+    if SLIP <= rows <= most:
+        return math.log(words.records / rows)
+    return 0.0

@@ -37,13 +37,17 @@ _FORMER = re.compile(
 
 def word_of(kind: str) -> str:
     """How a kind is shown."""
-    return "first session" if kind == "original" else _TYPED.get(kind, kind)
+    if kind == "original":
+        return "first session"
+    return _TYPED.get(kind, kind)
 
 
 def kind_beside(title: str, kind: str) -> str:
     """The word for a kind, ``""`` beside a title that ends in it."""
     end = _END.search(title[-LONGEST:])
-    return "" if end and word_of(end[1]) == word_of(kind) else word_of(kind)
+    if end and word_of(end[1]) == word_of(kind):
+        return ""
+    return word_of(kind)
 
 
 def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
@@ -65,7 +69,10 @@ def free_title(root_title: str, kind: Kind, folder: str) -> str:
     ):  # all: the client gives a title on when it clears or branches a session
         tail = _tail(session)
         start = tail.rfind(front) + len(front)
-        end = tail.find(b'"', start, start + MAX_DIGITS + 2) if start >= len(front) else -1
+        if start >= len(front):
+            end = tail.find(b'"', start, start + MAX_DIGITS + 2)
+        else:
+            end = -1
         number = tail[start : max(start, end)]
         if end == start or (number[:1] == b" " and number[1:].isdigit()):
             taken.add(int(number or 1))
@@ -92,7 +99,9 @@ def titles_locked(folder: str) -> Iterator[None]:
 
 def root_of(title: str) -> str:
     """The root's title as the title of a derived session tells it: what stands before kind and number."""
-    return title if len(title) > LONGEST else _OURS.sub("", _FORMER.sub("", title)) or title
+    if len(title) > LONGEST:
+        return title
+    return _OURS.sub("", _FORMER.sub("", title)) or title
 
 
 def _tail(session: SessionFile) -> bytes:

@@ -46,7 +46,10 @@ def window_of(session_id: str, where: Where) -> int:
 
 def window_set(ends: HeadTail, window: int, where: Where) -> int:
     """The most that a session's window can be: the client's settings, its model's name unless ``window`` is known."""
-    own = DEFAULT_WINDOW if not window and _SMALL.search(ends.model) else 0
+    if not window and _SMALL.search(ends.model):
+        own = DEFAULT_WINDOW
+    else:
+        own = 0
     return min(filter(None, (own, compaction_window(ends.cwd, ends.model, where))), default=0)
 
 
@@ -56,7 +59,9 @@ def window_of_model(ends: HeadTail) -> int:
         _BY_NEW_CLIENTS.search(ends.model) and _version(ends.version) >= NATIVE_SINCE
     ):
         return LARGE_WINDOW
-    return DEFAULT_WINDOW if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model) else 0
+    if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model):
+        return DEFAULT_WINDOW
+    return 0
 
 
 def _version(text: str) -> tuple[int, ...]:
@@ -70,7 +75,9 @@ def as_client_acts(
 
     Other agents' settings name none.
     """
-    return in_window(context, ends, window_set(ends, window, where)) if agent == NAME else context
+    if agent == NAME:
+        return in_window(context, ends, window_set(ends, window, where))
+    return context
 
 
 def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
@@ -86,7 +93,9 @@ def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
         most,
     )
     overfull = own == DEFAULT_WINDOW and not most and found.tokens > found.limit
-    return found._replace(window_known=False) if overfull else found
+    if overfull:
+        return found._replace(window_known=False)
+    return found
 
 
 def acted_on(context: ContextUse, most: int) -> ContextUse:

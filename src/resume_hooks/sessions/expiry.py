@@ -66,7 +66,9 @@ class Ends(NamedTuple):
         going = [mtime for mtime in self.files if mtime < last] + (
             [self.session.mtime] if whole else []
         )
-        return Ending(self.session, min(going) + self.period, max(going), whole) if going else None
+        if going:
+            return Ending(self.session, min(going) + self.period, max(going), whole)
+        return None
 
     def after(self, moment: float) -> float | None:
         """When, not before ``moment``, the next of them ends; None where none does."""

@@ -105,17 +105,16 @@ class Family:
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
-        linked = (
-            Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at) if link else None
-        )
+        if link:
+            linked = Parent(link.parent_id, "", "continued", kind_now(link.kind), link.at)
+        else:
+            linked = None
         if recorded is None or linked is None or recorded.session_id == linked.session_id:
             return recorded or linked
         # The two disagree: the one whose session still exists is right.
-        return (
-            recorded
-            if self._is_there(recorded, path) or not self._is_there(linked, path)
-            else linked
-        )
+        if self._is_there(recorded, path) or not self._is_there(linked, path):
+            return recorded
+        return linked
 
     def locate(self, parent: Parent, child_path: str) -> str | None:
         """A file of a parent that can be read, the client's or an archived copy.
@@ -133,7 +132,9 @@ class Family:
         """The path of a session's archived copy; None without a readable one."""
         archived = self._kept(session_id)
         try:
-            return opened(archived, self._where).path if archived else None
+            if archived:
+                return opened(archived, self._where).path
+            return None
         except (SessionNotFound, WriteFailed):
             return None
 
@@ -144,7 +145,9 @@ class Family:
         if row.status == KEPT:
             return self.readable(row.session_id)
         foreign = is_foreign(row.session_file, self._where)
-        return self._of_another(row.session_id) if foreign else row.session_file
+        if foreign:
+            return self._of_another(row.session_id)
+        return row.session_file
 
     def _kept(self, session_id: str) -> ArchivedSession | None:
         if session_id not in self._found:
@@ -173,7 +176,9 @@ class Family:
             session = found(session_id, self._where)
         except (SessionNotFound, NotATranscript, WriteFailed):
             return None
-        return session.path if session else None
+        if session:
+            return session.path
+        return None
 
     def _may_open(self, path: str, here: str) -> bool:
         folder = os.path.dirname(path)
@@ -247,12 +252,18 @@ class Family:
         """
         by = self._superseded.get(session_id_of(path) or "", "")
         successor = find_session(by, self._where)
-        is_there = HeadTail(successor).own_turns if successor else self._kept(by) is not None
+        if successor:
+            is_there = HeadTail(successor).own_turns
+        else:
+            is_there = self._kept(by) is not None
         return is_there and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
         """Whether a row's session is superseded, wherever its file lies."""
-        path = self.path_of(row) if row.session_id in self._superseded else None
+        if row.session_id in self._superseded:
+            path = self.path_of(row)
+        else:
+            path = None
         return path is not None and self.is_superseded(path)
 
     def descendants(self, session_id: str) -> list[Descendant]:
@@ -312,13 +323,12 @@ def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) ->
         ends = agent.ends(session)
         session_id, place = _id_at(session, where), own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
-        status = (
-            KEPT
-            if is_archived_copy(session, where)
-            else TYPED
-            if left_of(agent.name)
-            else "present"
-        )
+        if is_archived_copy(session, where):
+            status = KEPT
+        elif left_of(agent.name):
+            status = TYPED
+        else:
+            status = "present"
     else:
         session_id, place, about = session.session_id, real(session.place, where), session.about
         title, created, ended, size = (

@@ -86,7 +86,9 @@ def size_text(size: int) -> str:
     """Bytes for people: ``812 B``, ``4.1 KB``, ``52.4 MB``."""
     if size < 1_000:
         return f"{size} B"
-    return f"{size / 1_000:.1f} KB" if size < 1_000_000 else f"{size / 1_000_000:.1f} MB"
+    if size < 1_000_000:
+        return f"{size / 1_000:.1f} KB"
+    return f"{size / 1_000_000:.1f} MB"
 
 
 def _describe(ancestor: Ancestor) -> str:
@@ -110,12 +112,17 @@ def unmarked(text: str) -> str:
     quote. Markers and tags in letters of full width, or with spaces or what nobody sees in them,
     are read as well: of such a text the plain letters stay.
     """
-    plain_letters = plain(text) if text.isascii() else unicodedata.normalize("NFKC", plain(text))
+    if text.isascii():
+        plain_letters = plain(text)
+    else:
+        plain_letters = unicodedata.normalize("NFKC", plain(text))
     if plain_letters != text and _count(plain_letters) > _count(text):
         text = plain_letters
     if "[" in text:
         text = _MARKER.sub(r"(\1\2)", text)
-    return _TAG.sub("\u2039", text) if "<" in text else text
+    if "<" in text:
+        return _TAG.sub("\u2039", text)
+    return text
 
 
 def _count(text: str) -> int:

@@ -72,7 +72,9 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
         raise AmbiguousLocator(
             words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named)
         )
-    return opened(named[0], where) if named else None
+    if named:
+        return opened(named[0], where)
+    return None
 
 
 def named_by(
@@ -131,16 +133,22 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
         return None
     session_id = session_in(path, around.where)
     full, home = os.path.abspath(path), os.path.join(around.where.projects, "")
-    project, _, name = (
-        full.removeprefix(home).partition(os.sep) if full.startswith(home) else ("", "", "")
-    )
+    if full.startswith(home):
+        project, _, name = full.removeprefix(home).partition(os.sep)
+    else:
+        project, _, name = ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
-    archived = vaulted(session_id, around.where) if is_session_id(session_id) else None
+    if is_session_id(session_id):
+        archived = vaulted(session_id, around.where)
+    else:
+        archived = None
     if archived is None or (project and project != archived.project):
         return None
     session = opened(archived, around.where)
     there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
-    return session_file(there) if os.path.isfile(there) else None
+    if os.path.isfile(there):
+        return session_file(there)
+    return None
 
 
 def _is_here(archived: ArchivedSession, around: Surroundings) -> bool:
@@ -242,9 +250,10 @@ def resolve_transcript(
     references name its records. What lies at a path, and what has a title, may hold ``/agent-`` as
     well: the path comes first, the title last.
     """
-    named = (
-        None if locator is None else _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
-    )
+    if locator is None:
+        named = None
+    else:
+        named = _resolve_subagent(locator.strip(), cwd, where, foreign=foreign)
     if named is not None:
         return named
     session = resolve(locator, cwd, where, foreign=foreign)

@@ -128,11 +128,9 @@ class Surroundings:
             return False  # deleted since it was listed
 
     def _naming(self, session: SessionFile) -> bytes:
-        return (
-            naming_lines(session)
-            if session.agent == NAME
-            else agent_of(session, self.where).naming(session.path)
-        )
+        if session.agent == NAME:
+            return naming_lines(session)
+        return agent_of(session, self.where).naming(session.path)
 
     def _fitting(
         self, pattern: re.Pattern[bytes], fits: Callable[[Facts], bool], *, near: bool
@@ -237,7 +235,10 @@ def naming_lines(session: SessionFile) -> bytes:
         lines = _lines_with(_KINDS, tail)
         cleared = _CLEARED.search(lines)
         if cleared or not _CUSTOM.search(lines):
-            head = read_at(descriptor, REACH, 0) if session.size > REACH else tail
+            if session.size > REACH:
+                head = read_at(descriptor, REACH, 0)
+            else:
+                head = tail
             lines += _lines_with(_KINDS[:1], head)
             if cleared or not _TITLE.search(lines):  # then a summary or a prompt stands for one
                 lines += orjson.dumps(HeadTail(session.path).title)
@@ -297,9 +298,9 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     current = current_session(around)
     if current is None:
         return latest(around.cwd, around.where, back=back)
-    return (
-        latest(around.cwd, around.where, back=back - 1, but=current.session_id) if back else current
-    )
+    if back:
+        return latest(around.cwd, around.where, back=back - 1, but=current.session_id)
+    return current
 
 
 def by_id(words: str, around: Surroundings) -> SessionFile | None:
@@ -474,7 +475,9 @@ def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> Sess
     if len(copies) > 1:
         shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
         raise AmbiguousLocator(words, candidates(shown, around.where), len(copies))
-    return around.nearest_copy(sessions) if sessions else None
+    if sessions:
+        return around.nearest_copy(sessions)
+    return None
 
 
 def pull_of(words: str) -> str:
@@ -488,7 +491,9 @@ def pull_of(words: str) -> str:
 def behind(form: str, words: str) -> str:
     """The text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
     named, colon, rest = words.partition(":")
-    return rest.strip() if colon and named.lower() == form else words
+    if colon and named.lower() == form:
+        return rest.strip()
+    return words
 
 
 def typed_path(words: str, around: Surroundings) -> str | None:

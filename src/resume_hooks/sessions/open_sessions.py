@@ -46,7 +46,9 @@ class Clients:
             age = time.time() - os.stat(session.path).st_mtime
             if age < FRESH and not _is_newborn(session):
                 ahead = "it was written later than this machine's clock says it is"
-                return ahead if age < -FRESH else f"it was written {max(0, round(age))} seconds ago"
+                if age < -FRESH:
+                    return ahead
+                return f"it was written {max(0, round(age))} seconds ago"
             pid = next(
                 (
                     pid
@@ -55,7 +57,9 @@ class Clients:
                 ),
                 0,
             )
-            return f"the running client {pid} has it open" if pid else ""
+            if pid:
+                return f"the running client {pid} has it open"
+            return ""
         except OSError as error:
             return f"it can't be told whether a client has it open ({error.strerror})"
 
@@ -67,7 +71,9 @@ class Clients:
         A session that its client has just left was written a moment ago, too.
         """
         said = {entry.get("sessionId") for _, entry in self._running} - {None}
-        return session.session_id in said if said else bool(self.why_open(session))
+        if said:
+            return session.session_id in said
+        return bool(self.why_open(session))
 
     def leave_to(self, pid: int | None, child_id: str, maker: int | None) -> bool:
         """Whether a child may be opened by the client ``pid``: no other one that runs made it, or has it open."""
@@ -121,7 +127,10 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
         return True
     if not process_runs(pid):
         return False
-    now = processes.start_of_process(pid) if isinstance(started, str) else ""
+    if isinstance(started, str):
+        now = processes.start_of_process(pid)
+    else:
+        now = ""
     return not now or now == started  # else the number went to another process since
 
 

@@ -76,7 +76,9 @@ def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = No
     """``text`` in ``most`` (1,000 or more) characters, ``whole`` prints the rest; ``""`` for no opening of ours."""
     step = next_step_of(text)
     if step is None or len(text) <= most:
-        return "" if step is None else text
+        if step is None:
+            return ""
+        return text
     block, _, after = text.partition(CLOSING)
     block = shortened(block + CLOSING, most // BLOCK_SHARE)
     if len(step) > most // STEP_SHARE:
@@ -144,9 +146,10 @@ def _answer(message_id: str, text: str) -> dict[str, Any]:
 
 def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
     """A message of a conversation that was held elsewhere."""
-    message = (
-        _answer(f"msg_{record_id}", text) if role == ASSISTANT else {"role": role, "content": text}
-    )
+    if role == ASSISTANT:
+        message = _answer(f"msg_{record_id}", text)
+    else:
+        message = {"role": role, "content": text}
     return _dump({**_envelope(setting, parent, role, record_id), "message": message})
 
 

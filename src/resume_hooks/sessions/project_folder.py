@@ -41,7 +41,10 @@ class MovedFolder(NamedTuple):
         """What speaks for it, as the end of a sentence about the folder."""
         said = []
         if self.commits:
-            more = f" and {plural(len(self.commits) - 1, 'other')}" if len(self.commits) > 1 else ""
+            if len(self.commits) > 1:
+                more = f" and {plural(len(self.commits) - 1, 'other')}"
+            else:
+                more = ""
             said.append(
                 f"holds the commit {self.commits[0][:SHORT_COMMIT]}{more} that the session saw"
             )

@@ -132,7 +132,9 @@ class RecordLine(NamedTuple):
     @property
     def word(self) -> str:
         """What names it behind a session: its line, or the byte that it begins at."""
-        return str(self.number) if self.number >= 0 else RecordOffset(self.offset).word
+        if self.number >= 0:
+            return str(self.number)
+        return RecordOffset(self.offset).word
 
     @property
     def reference(self) -> str:
@@ -170,7 +172,9 @@ class RecordLines:
         """The line of that number, counted from 0."""
         with open_transcript(self.file) as stream:
             start = self._counts.start(stream, number)
-            return self._entry(stream, start, number) if start >= 0 else None
+            if start >= 0:
+                return self._entry(stream, start, number)
+            return None
 
     def of(self, uuid: str, near: int = -1) -> RecordLine | None:
         """The record of a uuid, in line ``near`` or the last one.
@@ -181,7 +185,9 @@ class RecordLines:
         if entry is not None and uuid in records.uuids(entry.record() or {}):
             return entry
         number = self._numbers.get(uuid)
-        return None if number is None else self.at(number)
+        if number is None:
+            return None
+        return self.at(number)
 
     def last_of(self, uuid: str) -> RecordLine | None:
         """The last record of a uuid, not counted.
@@ -200,15 +206,20 @@ class RecordLines:
         """The line that a reference's part names, counted only where its number was given."""
         if isinstance(record, int):
             return self.at(record)
-        place = record if isinstance(record, RecordOffset) else RecordOffset(-1, record)
-        spellings = dict.fromkeys((place.uuid, place.uuid.lower())) if place.uuid else {}
+        if isinstance(record, RecordOffset):
+            place = record
+        else:
+            place = RecordOffset(-1, record)
+        if place.uuid:
+            spellings = dict.fromkeys((place.uuid, place.uuid.lower()))
+        else:
+            spellings = {}
         if 0 <= place.offset < self.size:
             with open_transcript(self.file) as stream:
-                line = (
-                    self._entry(stream, place.offset)
-                    if line_start(stream, place.offset) == place.offset
-                    else None
-                )
+                if line_start(stream, place.offset) == place.offset:
+                    line = self._entry(stream, place.offset)
+                else:
+                    line = None
             if line and (
                 not spellings or not spellings.keys().isdisjoint(records.uuids(line.record() or {}))
             ):

@@ -70,7 +70,10 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
         others = [s for s in sessions_in(os.path.dirname(session.path)) if s.path != session.path]
         taken = titled(new, others)
         if taken:
-            more = f" and {len(taken) - 1} more" if len(taken) > 1 else ""
+            if len(taken) > 1:
+                more = f" and {len(taken) - 1} more"
+            else:
+                more = ""
             raise TitleTaken(
                 f"'{new}' is the title of {taken[0].session_id}{more} already",
                 "Choose another, rename that one first, or add --force: then the title names both.",

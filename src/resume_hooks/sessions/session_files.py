@@ -133,7 +133,9 @@ def where_hidden(folders: Sequence[str], linked: Sequence[str] = ()) -> str:
             " It may lie where nothing can be listed: check the permissions of "
             f"{folders[0]}{_more(folders)}."
         )
-    return f"{remedy} {where_linked(linked)}" if linked else remedy
+    if linked:
+        return f"{remedy} {where_linked(linked)}"
+    return remedy
 
 
 def where_linked(places: Sequence[str]) -> str:
@@ -146,7 +148,9 @@ def where_linked(places: Sequence[str]) -> str:
 
 
 def _more(places: Sequence[str]) -> str:
-    return f" and {len(places) - 1:,} more" if len(places) > 1 else ""
+    if len(places) > 1:
+        return f" and {len(places) - 1:,} more"
+    return ""
 
 
 def belongs(path: str, cwd: str) -> bool:
@@ -196,8 +200,14 @@ def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFi
                 return session
             passed += 1
     hidden = where_hidden(unlistable(where), linked(where))
-    count = "is only 1 session" if passed == 1 else f"are only {passed} sessions"
-    missing = f"There {count} of {cwd} to count back" if passed else f"No session of {cwd} yet"
+    if passed == 1:
+        count = "is only 1 session"
+    else:
+        count = f"are only {passed} sessions"
+    if passed:
+        missing = f"There {count} of {cwd} to count back"
+    else:
+        missing = f"No session of {cwd} yet"
     raise SessionNotFound(
         missing,
         f"Name one by id, title or path, or change to the folder that it was started in.{hidden}",
@@ -214,7 +224,10 @@ def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
     sessions = []
     with os.scandir(folder) as entries:
         for entry in entries:
-            session_id = session_id_of(entry.name) if entry.name.startswith(prefix) else None
+            if entry.name.startswith(prefix):
+                session_id = session_id_of(entry.name)
+            else:
+                session_id = None
             if session_id is None or not entry.is_file(follow_symlinks=False):
                 continue
             with contextlib.suppress(FileNotFoundError):  # deleted since it was listed
@@ -325,7 +338,9 @@ class LocalStore:
     def find(self, session_id: str) -> SessionFile | None:
         """The file of an id; only ids are looked up, whatever was typed."""
         path = paths.find_session(session_id, self._where)
-        return None if path is None else session_file(path)
+        if path is None:
+            return None
+        return session_file(path)
 
     def hidden(self) -> list[str]:
         """The folders that can't be listed."""

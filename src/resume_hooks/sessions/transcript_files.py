@@ -43,7 +43,9 @@ class Subagent(NamedTuple):
 def subagent_name(path: str) -> str | None:
     """``agent-<id>`` of a sub-agent's file, None for any other name."""
     stem, extension = os.path.splitext(os.path.basename(path))
-    return stem if extension == ".jsonl" and stem.startswith(PREFIX) else None
+    if extension == ".jsonl" and stem.startswith(PREFIX):
+        return stem
+    return None
 
 
 def subagents_of(session_file: str) -> list[Subagent]:
@@ -62,7 +64,10 @@ def subagents_of(session_file: str) -> list[Subagent]:
 def subagents_in(own_folder: str, session_id: str) -> Iterator[Subagent]:
     """The sub-agents in a session's own folder, in no order."""
     top = os.path.join(own_folder, FOLDER)
-    waiting = [] if os.path.islink(own_folder) or os.path.islink(top) else [(top, MAX_DEPTH)]
+    if os.path.islink(own_folder) or os.path.islink(top):
+        waiting = []
+    else:
+        waiting = [(top, MAX_DEPTH)]
     while waiting:
         folder, depth = waiting.pop()
         try:
@@ -86,7 +91,9 @@ def owning_session(path: str) -> str:
     except OSError:
         return ""
     named = records.string(first or {}, "sessionId")
-    return named if is_session_id(named) else ""
+    if is_session_id(named):
+        return named
+    return ""
 
 
 def file_of_owner(path: str, session_id: str) -> str:

@@ -142,7 +142,9 @@ def held_for_writing(descriptor: int) -> bool | None:
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
-        return True if error.errno == errno.EAGAIN else None
+        if error.errno == errno.EAGAIN:
+            return True
+        return None
     with contextlib.suppress(OSError):
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     return False

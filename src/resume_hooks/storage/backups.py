@@ -57,11 +57,10 @@ def held(
     with only_one(session_id, where):
         folder = folder_of(session_id, where)
         sweep(folder)
-        copy = (
-            os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
-            if stays
-            else temporary_in(folder)
-        )
+        if stays:
+            copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
+        else:
+            copy = temporary_in(folder)
         with copied(path, copy, stays=stays) as original:
             yield original, copy
 
@@ -95,8 +94,6 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
 def instant_of(path: str) -> str:
     """The instant that a backup is named by; ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
-    return (
-        f"{name[:11]}{name[11:].replace('-', ':')}"
-        if name[10:11] == "T" and name.endswith("Z")
-        else ""
-    )
+    if name[10:11] == "T" and name.endswith("Z"):
+        return f"{name[:11]}{name[11:].replace('-', ':')}"
+    return ""

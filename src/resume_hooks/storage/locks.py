@@ -34,7 +34,10 @@ def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
 
     False if another process holds the lock, None where the volume or the system knows no locks.
     """
-    deadline = None if patience is None else time.monotonic() + patience
+    if patience is None:
+        deadline = None
+    else:
+        deadline = time.monotonic() + patience
     while True:
         try:
             _try(descriptor, wait=deadline is None)
@@ -116,7 +119,10 @@ def _open(path: str, where: Where, failed: str) -> int | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        there = error.filename if isinstance(error, FileExistsError) else None
+        if isinstance(error, FileExistsError):
+            there = error.filename
+        else:
+            there = None
         if there and (os.path.isdir(there) or not os.path.lexists(there)):
             return None  # there when it was to be made, and gone when it was looked at
         raise WriteFailed(

@@ -36,7 +36,10 @@ def state_of(
     except (OSError, ValueError) as error:  # a NUL in a name
         raise refused(path, error) from error
     if not stat.S_ISREG(found.st_mode):
-        what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "no regular file"
+        if stat.S_ISLNK(found.st_mode):
+            what = "a symbolic link"
+        else:
+            what = "no regular file"
         raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
     if not read_only and not os.access(name, os.W_OK, dir_fd=within):
         raise WriteFailed(
@@ -137,7 +140,10 @@ def folder_made(folder: str) -> Iterator[None]:
 
 def refused(path: str, error: OSError | ValueError) -> WriteFailed:
     """The failure of a write, in words."""
-    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    if isinstance(error, OSError) and error.strerror:
+        why = error.strerror
+    else:
+        why = str(error)
     return WriteFailed(
         f"Could not write {path}: {why}", "Check free space and the permissions of the folder."
     )
@@ -153,7 +159,9 @@ def is_same(there: os.stat_result | None, over: os.stat_result | None) -> bool:
 
 def _seen_from(within: int | None, path: str) -> str:
     """What to call a path: its last part in an open folder, else all of it."""
-    return path if within is None else os.path.basename(path)
+    if within is None:
+        return path
+    return os.path.basename(path)
 
 
 def _fill(
@@ -170,9 +178,12 @@ def _fill(
                 OSError
             ):  # where it is a colleague's; root gives it back to its owner
                 os.chown(path, over.st_uid, over.st_gid, dir_fd=within)
-        kept = (
-            mode if mode is not None else stat.S_IMODE(over.st_mode) if over is not None else None
-        )
+        if mode is not None:
+            kept = mode
+        elif over is not None:
+            kept = stat.S_IMODE(over.st_mode)
+        else:
+            kept = None
         if kept is not None:
             os.chmod(
                 path, kept, dir_fd=within

@@ -57,7 +57,9 @@ def discard(path: str, root: str, *, follow_root: bool = False) -> None:
 
 def root_of(folder: str, state: str) -> str:
     """The root of what lies in a folder of ours: the state folder, or itself where that could not be written."""
-    return state if folder.startswith(os.path.join(state, "")) else folder
+    if folder.startswith(os.path.join(state, "")):
+        return state
+    return folder
 
 
 def remove_name(name: str, within: int | None) -> None:
@@ -143,7 +145,10 @@ def _folder_of(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | 
 def _steps(path: str, root: str) -> list[str]:
     """The names from a root to a path below it. OSError where it is not below it."""
     top = os.path.join(root, "")
-    steps = path[len(top) :].split(os.sep) if path.startswith(top) else []
+    if path.startswith(top):
+        steps = path[len(top) :].split(os.sep)
+    else:
+        steps = []
     if not steps or {"", os.curdir, os.pardir} & set(steps) or "\0" in path:
         raise OSError(errno.EINVAL, f"It does not lie below {root}", path)
     return steps

@@ -79,7 +79,10 @@ def file_chunks(path: str) -> Iterator[bytes]:
             while piece := stream.read(PIECE):
                 yield piece
     except (OSError, ValueError) as error:  # the latter for a NUL in a name
-        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if isinstance(error, OSError) and error.strerror:
+            why = error.strerror
+        else:
+            why = str(error)
         raise ImportFailed(
             f"{path} can't be read: {why}", "Give the path of a .jsonl file."
         ) from error
@@ -110,7 +113,10 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
             raise ImportFailed(
                 f"A line of it is longer than {MAX_LINE:,} bytes", "No transcript has such lines."
             )
-        begun = begun + len(chunk) if ended < 0 else len(chunk) - chunk.rfind(b"\n") - 1
+        if ended < 0:
+            begun = begun + len(chunk)
+        else:
+            begun = len(chunk) - chunk.rfind(b"\n") - 1
         yield chunk
 
 
@@ -119,7 +125,9 @@ def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
     while len(first) < len(_GZIP) and (row := next(rows, b"")):
         first += row
     whole = chain((first,), rows)
-    return _inflated(whole) if first.startswith(_GZIP) else whole
+    if first.startswith(_GZIP):
+        return _inflated(whole)
+    return whole
 
 
 def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -39,7 +39,9 @@ def client_version() -> tuple[int, ...] | None:
     out = output_of_command(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
     words = (out or b"").decode("utf-8", "replace").split()
     numbers = words[0].split(".") if words else []
-    return tuple(map(int, numbers)) if numbers and all(map(str.isdecimal, numbers)) else None
+    if numbers and all(map(str.isdecimal, numbers)):
+        return tuple(map(int, numbers))
+    return None
 
 
 def settings_file_with(key: str, cwd: str) -> str:
@@ -75,7 +77,10 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     )
     for name, copies in installed.items() if isinstance(installed, dict) else ():
         for copy in copies if isinstance(copies, list) else ():
-            root = copy.get("installPath") if isinstance(copy, dict) else None
+            if isinstance(copy, dict):
+                root = copy.get("installPath")
+            else:
+                root = None
             if isinstance(root, str):
                 declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
                 yield from ((name, command) for command in _commands_of_hooks(declared))
@@ -91,13 +96,21 @@ def marketplace_folder(name: str) -> str:
     known = marketplace(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
-    return path if isinstance(path, str) else ""
+    if isinstance(path, str):
+        return path
+    return ""
 
 
 def _commands_of_hooks(hooks: object) -> Iterator[str]:
-    groups = hooks.get("UserPromptSubmit") if isinstance(hooks, dict) else None
+    if isinstance(hooks, dict):
+        groups = hooks.get("UserPromptSubmit")
+    else:
+        groups = None
     for group in groups if isinstance(groups, list) else ():
-        handlers = group.get("hooks") if isinstance(group, dict) else None
+        if isinstance(group, dict):
+            handlers = group.get("hooks")
+        else:
+            handlers = None
         for handler in handlers if isinstance(handlers, list) else ():
             if isinstance(handler, dict) and isinstance(handler.get("command"), str):
                 yield handler["command"]

@@ -73,11 +73,10 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
     for path in settings_files(cwd, where):
         row = read_object(path)
         rows = row.get("modelSettings")
-        own = (
-            [each for key, each in rows.items() if f"{model}-".startswith(f"{key}-")]
-            if isinstance(rows, dict)
-            else []
-        )
+        if isinstance(rows, dict):
+            own = [each for key, each in rows.items() if f"{model}-".startswith(f"{key}-")]
+        else:
+            own = []
         said = [
             each["autoCompactWindow"]
             for each in own

@@ -33,11 +33,9 @@ class Copied(NamedTuple):
         """What became of ``what``; the caller shows the text itself, too."""
         if self.how == "not copied":
             return f"{what} not copied"
-        return (
-            f"{what} copied ({self.via})"
-            if self.how == "copied"
-            else f"{what} sent to the clipboard"
-        )
+        if self.how == "copied":
+            return f"{what} copied ({self.via})"
+        return f"{what} sent to the clipboard"
 
 
 OSC_52 = "OSC 52"
@@ -70,7 +68,10 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
             or NOT_COPIED
         )
     attempt = {"tmux": _copy_by_tmux, "osc52": _copy_by_terminal}.get(way)
-    done = attempt(text, env, deadline) if attempt else _copy_by_program(text, env, deadline, way)
+    if attempt:
+        done = attempt(text, env, deadline)
+    else:
+        done = _copy_by_program(text, env, deadline, way)
     return done or NOT_COPIED
 
 
@@ -94,10 +95,14 @@ def _copy_by_program(text: str, env: Mapping[str, str], deadline: float, way: st
     """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
     from resume_hooks.system import clipboard_tools
 
-    found = (
-        _tools_in_reach(env, deadline) if way == "auto" else clipboard_tools.available_tools(env)
-    )
-    pyperclip = clipboard_tools.import_pyperclip() if found and way != "native" else None
+    if way == "auto":
+        found = _tools_in_reach(env, deadline)
+    else:
+        found = clipboard_tools.available_tools(env)
+    if found and way != "native":
+        pyperclip = clipboard_tools.import_pyperclip()
+    else:
+        pyperclip = None
     if way == "pyperclip" and pyperclip is None:
         return None
     done = clipboard_tools.copy_by_tools(text, found, pyperclip, env, deadline)
@@ -108,11 +113,9 @@ def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
     from resume_hooks.system import clipboard_tools
 
     found = clipboard_tools.available_tools(env)
-    return (
-        clipboard_tools.available_tools(env, far_away=True)
-        if found and _is_far_away(env, deadline)
-        else found
-    )
+    if found and _is_far_away(env, deadline):
+        return clipboard_tools.available_tools(env, far_away=True)
+    return found
 
 
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
@@ -135,7 +138,9 @@ def _copy_by_tmux(text: str, env: Mapping[str, str], deadline: float) -> Copied 
     from resume_hooks.system import terminal
 
     via = terminal.load_tmux_buffer(text, env, deadline)
-    return Copied("copied", via) if via else None
+    if via:
+        return Copied("copied", via)
+    return None
 
 
 def _copy_by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Copied | None:
@@ -144,4 +149,6 @@ def _copy_by_terminal(text: str, env: Mapping[str, str], deadline: float) -> Cop
     sequence = terminal.osc52(text, env)
     device = terminal.terminal_device() if sequence else None
     sent = device is not None and terminal.send(sequence, device, deadline)
-    return Copied("sent", OSC_52) if sent else None
+    if sent:
+        return Copied("sent", OSC_52)
+    return None

@@ -102,16 +102,16 @@ def copy_by_tools(
         if time.monotonic() >= deadline:
             break
         run = dict(env, LC_ALL=tool.locale) if tool.locale else env
-        put = (
-            _copy_by_pyperclip(tool, text, pyperclip)
-            if pyperclip and tool.pyperclip
-            else _copy_by_process(tool, text, run)
-        )
+        if pyperclip and tool.pyperclip:
+            put = _copy_by_pyperclip(tool, text, pyperclip)
+        else:
+            put = _copy_by_process(tool, text, run)
         if not subprocesses.run_within(deadline, put, run):
             continue
-        held = (
-            _clipboard_holds(tool, text.encode(tool.encoding), run, deadline) if tool.get else None
-        )
+        if tool.get:
+            held = _clipboard_holds(tool, text.encode(tool.encoding), run, deadline)
+        else:
+            held = None
         if held is not False:
             return tool.name, bool(held)
     return None

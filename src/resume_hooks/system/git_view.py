@@ -127,14 +127,22 @@ class GitView:
         except subprocess.TimeoutExpired:
             _end_run(run)
             return None
-        return found if run.returncode == 0 else b""
+        if run.returncode == 0:
+            return found
+        return b""
 
     def _make_folder(self) -> None:
         """Make the folder by which git sees the repository, and the settings that it sees."""
         own, common = git_folders(self.root)
         head = os.fsdecode(read_regular(os.path.join(own, "HEAD"), LONGEST_HEAD))
-        reference = head.removeprefix("ref:").strip() if head.startswith("ref:") else ""
-        self.branch = reference.removeprefix(HEADS) if reference.startswith(HEADS) else ""
+        if head.startswith("ref:"):
+            reference = head.removeprefix("ref:").strip()
+        else:
+            reference = ""
+        if reference.startswith(HEADS):
+            self.branch = reference.removeprefix(HEADS)
+        else:
+            self.branch = ""
         self._folder = folder = _private_folder(self._where, self.root)
         with open(
             os.path.join(folder, "HEAD"), "w", encoding="utf-8", errors="surrogateescape"

@@ -63,7 +63,10 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
     """Every folder that was noted; damaged notes are skipped."""
     home = os.path.join(where.state, "pending")
     try:
-        names = sorted(os.listdir(home)) if is_private(home, where) else []
+        if is_private(home, where):
+            names = sorted(os.listdir(home))
+        else:
+            names = []
     except OSError:
         return
     for name in names:
@@ -198,11 +201,10 @@ def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
             refs = paths.read_regular(os.path.join(git, "packed-refs"), MOST_REFS)
         packed = f" refs/heads/{branch}\n".encode() in refs
         there = packed or os.path.lexists(os.path.join(git, "refs", "heads", branch))
-        how = (
-            ["-b", branch, folder]
-            if branch and not there
-            else [folder, *([branch] if branch else [])]
-        )
+        if branch and not there:
+            how = ["-b", branch, folder]
+        else:
+            how = [folder, *([branch] if branch else [])]
         return " ".join(map(quote_word, ["git", "-C", main, "worktree", "add", *how]))
     return ""
 
@@ -210,7 +212,9 @@ def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
 def git_folder(cwd: str) -> str:
     """The git folder that all worktrees of a folder's repository share; ``""`` outside of any."""
     root = root_above(canonical(cwd))
-    return _common_folder(os.path.join(root, ".git")) if root else ""
+    if root:
+        return _common_folder(os.path.join(root, ".git"))
+    return ""
 
 
 def git_folders(root: str) -> tuple[str, str]:
@@ -242,11 +246,9 @@ def _git_folder_of_worktree(git: str) -> str:
 def _common_folder(git: str) -> str:
     """The git folder that all worktrees share, to which that of a linked one leads."""
     own = _git_folder_of_worktree(git)
-    return (
-        own
-        if own == git
-        else os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
-    )
+    if own == git:
+        return own
+    return os.path.normpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
 
 
 def _main_folder(common: str) -> Iterator[str]:

@@ -31,7 +31,9 @@ def in_shell(words: str) -> str:
     """
     if not is_model():
         return _in_any_shell(words)
-    return after_updates(words) if _CODEX in os.environ else f"resume-hooks {words}"
+    if _CODEX in os.environ:
+        return after_updates(words)
+    return f"resume-hooks {words}"
 
 
 def after_updates(words: str) -> str:
@@ -54,11 +56,9 @@ def is_model() -> bool:
 
 
 def _in_any_shell(words: str) -> str:
-    return (
-        f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}"
-        if _needs_launcher()
-        else f"resume-hooks {words}"
-    )
+    if _needs_launcher():
+        return f"sh {shlex.quote(os.path.join(_ROOT, _ENGINE))} {words}"
+    return f"resume-hooks {words}"
 
 
 def _needs_launcher() -> bool:

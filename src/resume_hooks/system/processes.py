@@ -140,13 +140,14 @@ def command_of_client(where: Where) -> list[str]:
             words = [os.fsdecode(word) for word in stream.read().split(b"\0")]
     except OSError:
         return []
-    script = (
-        [word for word in words[1:] if not word.startswith("-")][:1]
-        if _RUNS_SCRIPTS(program)
-        else []
-    )
+    if _RUNS_SCRIPTS(program):
+        script = [word for word in words[1:] if not word.startswith("-")][:1]
+    else:
+        script = []
     command = [program, *script]
-    return command if all(map(os.path.isfile, command)) else []
+    if all(map(os.path.isfile, command)):
+        return command
+    return []
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
@@ -170,4 +171,6 @@ def _home_of_process(pid: int) -> list[Where]:
     except OSError:
         return []
     environ = {name: value for name, _, value in pairs}
-    return [Where(environ)] if environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") else []
+    if environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME"):
+        return [Where(environ)]
+    return []

@@ -81,9 +81,10 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
         return name
     endings = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
-        folders = (
-            [os.path.dirname(name)] if is_outside(os.path.dirname(name), projects_of(env)) else []
-        )
+        if is_outside(os.path.dirname(name), projects_of(env)):
+            folders = [os.path.dirname(name)]
+        else:
+            folders = []
     else:
         folders = search_path(env).split(os.pathsep)
     for folder in folders:
@@ -121,7 +122,10 @@ def start_program(
     program = find_program(words[0], env)
     if program is None:
         raise FileNotFoundError(2, "No such file or directory", words[0])
-    given = program_environment(env) if environ is None else {**environ, "PATH": search_path(env)}
+    if environ is None:
+        given = program_environment(env)
+    else:
+        given = {**environ, "PATH": search_path(env)}
     return subprocess.Popen([program, *words[1:]], cwd=folder, env=given, **options)
 
 

@@ -44,7 +44,9 @@ def output_of_command(
                 return None
     except OSError:
         return None
-    return out if process.returncode == 0 else None
+    if process.returncode == 0:
+        return out
+    return None
 
 
 def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
@@ -108,7 +110,9 @@ def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
         status = 1
         with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the kernel reaps
             status = os.waitpid(pid, 0)[1]
-    return status == 0 if ready else None
+    if ready:
+        return status == 0
+    return None
 
 
 def kill_group(pid: int) -> None:

@@ -45,7 +45,9 @@ def terminal_device() -> str | None:
                 ours = _is_our_device(os.lstat(path))
             except OSError:
                 return None
-            return path if ours and not _TEXT_CONSOLE.fullmatch(path) else None
+            if ours and not _TEXT_CONSOLE.fullmatch(path):
+                return path
+            return None
     return None
 
 
@@ -54,7 +56,9 @@ def device_path(tty: str) -> str | None:
     if tty.lstrip("-").isdigit():
         return _path_of_number(int(tty))
     path = os.path.join("/dev", tty)
-    return path if _DEVICE.fullmatch(path) else None
+    if _DEVICE.fullmatch(path):
+        return path
+    return None
 
 
 def _path_of_number(number: int) -> str | None:
@@ -144,11 +148,9 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
     # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
-    return (
-        "tmux"
-        if client and capabilities and _takes_clipboard(client.strip(), capabilities)
-        else IN_BUFFER
-    )
+    if client and capabilities and _takes_clipboard(client.strip(), capabilities):
+        return "tmux"
+    return IN_BUFFER
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
@@ -157,7 +159,9 @@ def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
     None for unknown.
     """
     answer = _run_tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
-    return None if answer is None else answer.startswith("SSH_CONNECTION=")
+    if answer is None:
+        return None
+    return answer.startswith("SSH_CONNECTION=")
 
 
 def _takes_clipboard(client: str, capabilities: str) -> bool:
@@ -175,4 +179,6 @@ def _run_tmux(
     arguments: list[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> str | None:
     out = subprocesses.output_of_command(["tmux", *arguments], env, deadline, data)
-    return None if out is None else out.decode("utf-8", "replace")
+    if out is None:
+        return None
+    return out.decode("utf-8", "replace")

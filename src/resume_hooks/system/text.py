@@ -43,7 +43,9 @@ _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 def without_sequences(text: str) -> str:
     """``text`` without escape sequences: colours would stick to the words behind them."""
-    return re.sub(_SEQUENCE, "", text) if "\x1b" in text or "\x9b" in text else text
+    if "\x1b" in text or "\x9b" in text:
+        return re.sub(_SEQUENCE, "", text)
+    return text
 
 
 def plain(text: str) -> str:
@@ -65,7 +67,9 @@ def encodable_all(value: Any) -> Any:
         return encodable(value)
     if isinstance(value, dict):
         return {encodable_all(key): encodable_all(inner) for key, inner in value.items()}
-    return [encodable_all(inner) for inner in value] if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return [encodable_all(inner) for inner in value]
+    return value
 
 
 def plain_line(text: str) -> str:
@@ -89,19 +93,26 @@ def shorten_line(line: str, limit: int) -> str:
     start = len(head.rstrip(_SIGNS))
     more = len(rest) - len(rest.lstrip(_SIGNS))
     if more and start < len(head) and len(head) - start + more >= LONG_WORD:
-        kept = head.rfind("/") + 1 if re.match(_PATH, head[start:]) else start
+        if re.match(_PATH, head[start:]):
+            kept = head.rfind("/") + 1
+        else:
+            kept = start
         head = head[: kept or WORD_SHOWN]
     return head.rstrip() + "…"
 
 
 def utf16_length(text: str) -> int:
     """The length of a text in UTF-16 units, as clients count that run JavaScript."""
-    return len(text) if text.isascii() else len(_utf16(text)) // 2
+    if text.isascii():
+        return len(text)
+    return len(_utf16(text)) // 2
 
 
 def front_units(text: str, most: int) -> str:
     """As much of a text as ``most`` UTF-16 units hold."""
-    return text[:most] if text.isascii() else _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
+    if text.isascii():
+        return text[:most]
+    return _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
 
 
 def _utf16(text: str) -> bytes:
@@ -120,7 +131,9 @@ def one_line(text: str, limit: int) -> str:
 
 def quoted_name(name: str) -> str:
     """A name as it stands among words of ours: in quotes where it holds more than a name needs, and could go on."""
-    return name if _NAME.fullmatch(name) else '"{}"'.format(name.replace('"', "'"))
+    if _NAME.fullmatch(name):
+        return name
+    return '"{}"'.format(name.replace('"', "'"))
 
 
 _NAME = re.compile(r"[\w./@+#=~-]+")
@@ -130,7 +143,9 @@ _NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
 
 def width(text: str) -> int:
     """The columns that ``text`` takes on a terminal: two for a wide letter, none for an accent."""
-    return len(text) if text.isascii() else sum(map(_columns, text))
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
 
 
 def fit_columns(text: str, most: int) -> str:
@@ -150,4 +165,6 @@ def fit_columns(text: str, most: int) -> str:
 def _columns(letter: str) -> int:
     if unicodedata.category(letter) in _NO_WIDTH:
         return 0
-    return 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+    if unicodedata.east_asian_width(letter) in "WF":
+        return 2
+    return 1

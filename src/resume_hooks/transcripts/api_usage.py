@@ -50,7 +50,9 @@ class Traffic(NamedTuple):
 
     def age(self, now_ms: int) -> int | None:
         """Seconds since the last request; None if none was counted."""
-        return None if self.last_ms is None else max(0, (now_ms - self.last_ms) // 1_000)
+        if self.last_ms is None:
+            return None
+        return max(0, (now_ms - self.last_ms) // 1_000)
 
     def is_warm(self, now_ms: int) -> bool:
         """Whether the cache still holds the last request."""
@@ -85,7 +87,10 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
                 return found
             known.add(ends.path)
             parent = read_parent(ends.path)
-            path = find_session(parent.session_id, where) if parent else None
+            if parent:
+                path = find_session(parent.session_id, where)
+            else:
+                path = None
             if path is None or path in known:
                 break
             ends = HeadTail(path)
@@ -105,7 +110,9 @@ class _Turn:
 
     @property
     def growth(self) -> int:
-        return self.after - self.before if self.before and self.after > self.before else 0
+        if self.before and self.after > self.before:
+            return self.after - self.before
+        return 0
 
 
 class _Requests:
@@ -179,4 +186,6 @@ def _lifetime(record: Record) -> int | None:
 
 def _median(numbers: list[int]) -> int:
     """The middle one, the larger of two; 0 for none. ``statistics`` would cost a prompt 10 ms."""
-    return sorted(numbers)[len(numbers) // 2] if numbers else 0
+    if numbers:
+        return sorted(numbers)[len(numbers) // 2]
+    return 0

@@ -62,14 +62,13 @@ def hook_texts(record: Record) -> list[str]:
 
     Of other records nothing.
     """
-    texts = (
-        mapping(record, "attachment").get("content") if kind_of(record) == HOOK_CONTEXT else None
-    )
-    return (
-        put_together(text for text in texts if isinstance(text, str))
-        if isinstance(texts, list)
-        else []
-    )
+    if kind_of(record) == HOOK_CONTEXT:
+        texts = mapping(record, "attachment").get("content")
+    else:
+        texts = None
+    if isinstance(texts, list):
+        return put_together(text for text in texts if isinstance(text, str))
+    return []
 
 
 def hook_output(record: Record) -> str:
@@ -84,11 +83,9 @@ def hook_output(record: Record) -> str:
         output = json.loads(string(mapping(record, "attachment"), "stdout"))
     except (ValueError, RecursionError):
         return ""
-    return (
-        string(mapping(output, "hookSpecificOutput"), "additionalContext")
-        if isinstance(output, dict)
-        else ""
-    )
+    if isinstance(output, dict):
+        return string(mapping(output, "hookSpecificOutput"), "additionalContext")
+    return ""
 
 
 def _texts_at(value: object, path: Address, walked: Address) -> Iterator[tuple[Address, str]]:

@@ -67,4 +67,6 @@ def kind_after_clear(head: bytes) -> str:
         and b'"hookName":"SessionStart:clear"' not in head
     ):
         return ""
-    return "handoff" if f'"{AFTER_CLEAR}'.encode() in head else "clear"
+    if f'"{AFTER_CLEAR}'.encode() in head:
+        return "handoff"
+    return "clear"

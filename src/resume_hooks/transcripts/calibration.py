@@ -105,7 +105,10 @@ def calibrate(
     ]
     plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
     grown = sum(gap.growth - gap.media for gap in plain)
-    ratio = sum(gap.text for gap in plain) / grown if grown > MIN_GROWTH else usual
+    if grown > MIN_GROWTH:
+        ratio = sum(gap.text for gap in plain) / grown
+    else:
+        ratio = usual
     ratio = min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
     shared = [_share(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
@@ -140,7 +143,10 @@ def _share(gap: _Gap, ratio: float) -> _Share:
     """
     room = gap.growth - gap.media - gap.text / ratio
     thinking = min(max(0.0, room), gap.thought / MIN_THOUGHT_RATIO)
-    text = (gap.growth - gap.media - thinking) / gap.text if gap.text else 0.0
+    if gap.text:
+        text = (gap.growth - gap.media - thinking) / gap.text
+    else:
+        text = 0.0
     plausible = text > 0 and PLAUSIBLE[0] <= 1 / text <= PLAUSIBLE[1]
     return _Share(text if plausible else 1 / ratio, thinking / gap.thought if gap.thought else 0.0)
 

@@ -53,7 +53,9 @@ class Graph:
     def parent(self, node: Node) -> Node | None:
         """The record that ``node`` hangs on, or None at a root and where the parent is not in the file."""
         uuid = self._parents[node.uuid]
-        return None if uuid is None else self.nodes.get(uuid)
+        if uuid is None:
+            return None
+        return self.nodes.get(uuid)
 
     def is_root(self, node: Node) -> bool:
         """Whether no parent was ever named, so that nothing is missing above."""
@@ -121,9 +123,9 @@ class Graph:
         if segment is None:
             return []
         if segment.uuids is not None:
-            return (
-                list(segment.uuids) if all(uuid in self.nodes for uuid in segment.uuids) else None
-            )
+            if all(uuid in self.nodes for uuid in segment.uuids):
+                return list(segment.uuids)
+            return None
         walked: dict[str, None] = {}
         uuid: str | None = segment.tail
         while uuid is not None and uuid in self.nodes and uuid not in walked:
@@ -151,7 +153,9 @@ def _step(parent: str | None, progress: dict[str, str | None]) -> str | None:
 
     Only records that came earlier are known.
     """
-    return progress.get(parent, parent) if parent is not None else None
+    if parent is not None:
+        return progress.get(parent, parent)
+    return None
 
 
 def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
@@ -168,7 +172,10 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
     if not graph.spliced or (checkpoint.explicit and pointed):
         chosen = _settled(graph, checkpoint, pointed, last)
         if chosen is None and not graph.spliced:
-            chosen = last if checkpoint.hinted else _newest_below(graph, last, rows)
+            if checkpoint.hinted:
+                chosen = last
+            else:
+                chosen = _newest_below(graph, last, rows)
         leaf = _message_at(graph, chosen) if chosen else None
         if leaf is not None:
             return leaf
@@ -179,7 +186,9 @@ def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: N
     """The checkpoint's record, or the file's last one where the conversation went on from there."""
     if pointed is None or checkpoint.explicit:
         return pointed
-    return last if _continues(graph, last, pointed, checkpoint, through_itself=True) else pointed
+    if _continues(graph, last, pointed, checkpoint, through_itself=True):
+        return last
+    return pointed
 
 
 def _chosen_leaf(
@@ -274,7 +283,9 @@ def _message_at(graph: Graph, node: Node) -> Node | None:
 
 
 def _time(node: Node) -> int:
-    return -1 if node.time_ms is None else node.time_ms
+    if node.time_ms is None:
+        return -1
+    return node.time_ms
 
 
 BRIDGE_MS = 5_000  # how far back the client looks for a stand-in of a parent that is not in the file, in milliseconds
@@ -436,7 +447,9 @@ class Recovery:
         )
         if above is not None and above.results:
             above = self._graph.parent(above)
-        return above.message_id if above is not None else ""
+        if above is not None:
+            return above.message_id
+        return ""
 
     def _region(self, message_id: str) -> _Region | None:
         group = self._answers[message_id]
@@ -465,7 +478,9 @@ class Recovery:
                 if node.aside and (remarks := self._remarks(node)):
                     asides[node.uuid] = remarks
         recovered += results
-        return _Region(start, end, recovered, asides) if recovered or asides else None
+        if recovered or asides:
+            return _Region(start, end, recovered, asides)
+        return None
 
     def _remarks(self, node: Node) -> list[Node]:
         """Asides that hang on ``node`` in one line and end there.

@@ -54,7 +54,10 @@ class HeadTail:
                 )  # a child's opening may be longer than the reach
             start = max(0, status.st_size - REACH - 1)
             stream.seek(start)
-            tail = stream.read(REACH + 1) if len(self.head) >= REACH else b""
+            if len(self.head) >= REACH:
+                tail = stream.read(REACH + 1)
+            else:
+                tail = b""
             if len(self.head) >= status.st_size:
                 tail = b""
             # 2.1.330 writes 67 KB behind the first answer after a start or a compaction.
@@ -82,11 +85,9 @@ class HeadTail:
         """The same one by one, none if no record has a ``field``: listings want few of them, of many files."""
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
-        return (
-            iter(self.first_records)
-            if "first_records" in vars(self)
-            else _whole(self.head, keep_last=self.small)
-        )
+        if "first_records" in vars(self):
+            return iter(self.first_records)
+        return _whole(self.head, keep_last=self.small)
 
     @cached_property
     def last_records(self) -> list[records.Record]:
@@ -129,7 +130,10 @@ class HeadTail:
         found = (
             self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
         )
-        end = f" · {kind_after_clear(self.head)}" if self.is_carried_over else ""
+        if self.is_carried_over:
+            end = f" · {kind_after_clear(self.head)}"
+        else:
+            end = ""
         return one_line(clean(found[:_TITLE_SOURCE]), TITLE_LENGTH - len(end)) + end
 
     @cached_property
@@ -166,7 +170,9 @@ class HeadTail:
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
         found = first_prompt_in(self._opening())
-        return found if found or self.small else first_prompt_in(self.early_records)
+        if found or self.small:
+            return found
+        return first_prompt_in(self.early_records)
 
     @property
     def early_records(self) -> Iterator[records.Record]:
@@ -381,8 +387,13 @@ class HeadTail:
     @property
     def started_by(self) -> str:
         """The id of the session whose sub-agent's transcript the file is; ``""`` where it is none, or doesn't tell."""
-        told = self._first_field("sessionId") if self.is_sidechain else ""
-        return told if is_session_id(told) else ""
+        if self.is_sidechain:
+            told = self._first_field("sessionId")
+        else:
+            told = ""
+        if is_session_id(told):
+            return told
+        return ""
 
     @property
     def folders(self) -> list[str]:
@@ -392,7 +403,9 @@ class HeadTail:
 
     @property
     def _seen(self) -> list[records.Record]:
-        return self.first_records if self.small else [*self.first_records, *self.last_records]
+        if self.small:
+            return self.first_records
+        return [*self.first_records, *self.last_records]
 
     def _last(self, kind: str) -> str:
         """A bookkeeping value: the last one within reach wins, tail before head."""

@@ -41,7 +41,9 @@ class Line(NamedTuple):
     def body(self) -> bytes:
         """The line without its ending, and without the byte order mark that some editors put at the start."""
         body = self.raw.removesuffix(b"\n").removesuffix(b"\r")
-        return body.removeprefix(BOM) if self.offset == 0 else body
+        if self.offset == 0:
+            return body.removeprefix(BOM)
+        return body
 
     @property
     def torn(self) -> bool:
@@ -167,7 +169,9 @@ class Numbers:
     def start(self, stream: BinaryIO, number: int) -> int:
         """Where the line of that number begins; -1 if there is none."""
         if number <= 0:
-            return 0 if number == 0 < self._size else -1
+            if number == 0 < self._size:
+                return 0
+            return -1
         while self._before[-1] < number and self._counted < self._size:
             self._count(stream, self._counted + SEARCHED_BYTES)
         if self._before[-1] < number:
@@ -178,7 +182,9 @@ class Numbers:
         for _ in range(number - self._before[step]):
             feed = piece.index(b"\n", feed + 1)
         start = step * STEP + feed + 1
-        return start if start < self._size else -1
+        if start < self._size:
+            return start
+        return -1
 
     @property
     def _counted(self) -> int:

@@ -152,7 +152,10 @@ def node_of(record: Record, line: Line) -> Node:
     node.time_ms = clock.milliseconds(get("timestamp"))
     node.sidechain = bool(get("isSidechain"))
     session_id = get("sessionId")
-    node.session_id = sys.intern(session_id) if isinstance(session_id, str) else None
+    if isinstance(session_id, str):
+        node.session_id = sys.intern(session_id)
+    else:
+        node.session_id = None
     if kind in records.MESSAGES:
         _take_message(node, record)
         if script_calls.is_unsent(record):
@@ -217,11 +220,10 @@ def _segment(metadata: object) -> KeptSegment | None:
     listed, walked = metadata.get("preservedMessages"), metadata.get("preservedSegment")
     if isinstance(listed, dict):
         uuids = listed.get("uuids")
-        order = (
-            tuple(uuid for uuid in uuids if isinstance(uuid, str))
-            if isinstance(uuids, list)
-            else ()
-        )
+        if isinstance(uuids, list):
+            order = tuple(uuid for uuid in uuids if isinstance(uuid, str))
+        else:
+            order = ()
         return KeptSegment(string(listed, "anchorUuid"), "", "", order)
     if isinstance(walked, dict):
         return KeptSegment(

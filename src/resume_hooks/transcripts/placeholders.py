@@ -175,7 +175,10 @@ def origin_of(record: Record) -> Origin | None:
     named_so = (
         said == os.path.splitext(os.path.basename(file))[0]
     )  # a file that was trimmed by its path
-    session_id = said if is_session_id(said) or named_so else session_id_of(file) or ""
+    if is_session_id(said) or named_so:
+        session_id = said
+    else:
+        session_id = session_id_of(file) or ""
     if index is None or index < 0 or not (file or session_id):
         return None
     return Origin(

@@ -164,4 +164,6 @@ def kind_now(kind: str) -> str:
     """A kind of child as it is written today; "" for what can't be one, since it is shown as it stands."""
     if not _KIND.fullmatch(kind):
         return ""
-    return "back" if kind == "rewind" else kind
+    if kind == "rewind":
+        return "back"
+    return kind

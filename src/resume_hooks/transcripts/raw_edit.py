@@ -122,7 +122,9 @@ def _closing(body: bytes, start: int) -> int:
     while depth and (closing := body.find(b"}", end)) >= 0:
         depth += body.count(b"{", end, closing) - 1
         end = closing + 1
-    return start if depth else end
+    if depth:
+        return start
+    return end
 
 
 def _field(key: str, value: object) -> bytes:

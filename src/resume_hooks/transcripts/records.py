@@ -81,7 +81,9 @@ def parse(body: bytes) -> Record | None:
     string can be written again.
     """
     record = parse_strict(body)
-    return _parse_tolerantly(body) if record is None and body.lstrip()[:1] == b"{" else record
+    if record is None and body.lstrip()[:1] == b"{":
+        return _parse_tolerantly(body)
+    return record
 
 
 def parse_strict(body: bytes) -> Record | None:
@@ -97,7 +99,9 @@ def parse_strict(body: bytes) -> Record | None:
         value = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return value
+    return None
 
 
 def _parse_tolerantly(body: bytes) -> Record | None:
@@ -109,29 +113,39 @@ def _parse_tolerantly(body: bytes) -> Record | None:
             value = json.loads(pairs.decode("utf-16", "replace"))
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) else None
+    if isinstance(value, dict):
+        return value
+    return None
 
 
 def string(record: Record, key: str) -> str:
     """A string field, or ``""``."""
     value = record.get(key)
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def mapping(record: Record, key: str) -> Record:
     """A field that holds an object, or ``{}``."""
     value = record.get(key)
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def objects(value: object) -> list[Record]:
     """The objects in a list, or ``[]``."""
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return [row for row in value if isinstance(row, dict)]
+    return []
 
 
 def positive(value: object, most: int = MAX_TOKENS) -> int:
     """A count above zero, at most so much; 0 for anything else."""
-    return min(value, most) if isinstance(value, int) and value is not True and value > 0 else 0
+    if isinstance(value, int) and value is not True and value > 0:
+        return min(value, most)
+    return 0
 
 
 def strings(value: object) -> Iterator[str]:
@@ -171,7 +185,9 @@ def blocks(record: Record) -> list[Record]:
 
 
 def _as_blocks(content: object) -> list[Record]:
-    return [{"type": TEXT, "text": content}] if isinstance(content, str) else objects(content)
+    if isinstance(content, str):
+        return [{"type": TEXT, "text": content}]
+    return objects(content)
 
 
 def calls(record: Record) -> list[Record]:
@@ -266,7 +282,9 @@ def counted_tokens(record: Record) -> tuple[int, int]:
 def model(record: Record) -> str:
     """The model that answered, ``""`` for synthetic answers."""
     name = string(message(record), "model")
-    return "" if name == SYNTHETIC_MODEL else name
+    if name == SYNTHETIC_MODEL:
+        return ""
+    return name
 
 
 def is_prompt(record: Record) -> bool:

@@ -37,7 +37,9 @@ def is_unsent(record: Record) -> bool:
 def results(record: Record) -> list[Record]:
     """The results in a record, the text of one that has none told by what the client noted beside it."""
     answers = records.results(record)
-    return records.results(with_result(record)) if _is_empty(answers) else answers
+    if _is_empty(answers):
+        return records.results(with_result(record))
+    return answers
 
 
 def with_result(record: Record) -> Record:

@@ -98,7 +98,9 @@ def media_tokens(block: Record) -> int:
             1, len(_PAGE.findall(_decoded(data)))
         )  # pages may be compressed away
     size = image_size(_decoded(data[:_HEAD]))
-    return image_tokens(size) if size else MAX_IMAGE_TOKENS
+    if size:
+        return image_tokens(size)
+    return MAX_IMAGE_TOKENS
 
 
 def image_tokens(size: ImageSize) -> int:
@@ -119,7 +121,9 @@ def image_size(head: bytes) -> ImageSize | None:
             return ImageSize(*struct.unpack("<HH", head[6:10]))
         if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
             return _webp(head)
-        return _jpeg(head) if head.startswith(b"\xff\xd8") else None
+        if head.startswith(b"\xff\xd8"):
+            return _jpeg(head)
+        return None
     except struct.error:
         return None
 
@@ -180,7 +184,9 @@ class ContextUse(NamedTuple):
     @property
     def percent(self) -> int | None:
         """Used share of the limit, 0 to 100 and more; None where the window is not known."""
-        return self.most_percent if self.window_known else None
+        if self.window_known:
+            return self.most_percent
+        return None
 
     @property
     def is_estimate(self) -> bool:
@@ -195,11 +201,9 @@ class ContextUse(NamedTuple):
     @property
     def share(self) -> str:
         """The share in words: ``18 % of 980,000``, or that nothing tells it."""
-        return (
-            f"{self.most_percent} % of {self.limit:,}"
-            if self.window_known
-            else "of an unknown window"
-        )
+        if self.window_known:
+            return f"{self.most_percent} % of {self.limit:,}"
+        return "of an unknown window"
 
     @property
     def compacts_at_once(self) -> bool:
@@ -271,7 +275,9 @@ def window_for(tokens: int) -> int:
 
     Transcripts name no model's window.
     """
-    return LARGE_WINDOW if tokens > DEFAULT_WINDOW else DEFAULT_WINDOW
+    if tokens > DEFAULT_WINDOW:
+        return LARGE_WINDOW
+    return DEFAULT_WINDOW
 
 
 def first_request(ends: HeadTail) -> FirstRequest | None:
@@ -289,10 +295,14 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
         return None
     near = _first_counted(ends.first_records)
     if near or ends.small:
-        return near[0] if near else None
+        if near:
+            return near[0]
+        return None
     far = _first_counted(ends.early_records)
     # What was said is estimated: where it is most of a request, that tells too little of the rest.
-    return far[0] if far and far[1] <= far[0].tokens else None
+    if far and far[1] <= far[0].tokens:
+        return far[0]
+    return None
 
 
 def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
@@ -336,7 +346,9 @@ def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse
         if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
-    return use_of(count, window, measured=False) if count else context
+    if count:
+        return use_of(count, window, measured=False)
+    return context
 
 
 def _trimmed_to(ends: HeadTail) -> int:
@@ -349,22 +361,23 @@ def _trimmed_to(ends: HeadTail) -> int:
         if string(record, "subtype") == records.COMPACTION:
             break
         if left := left_by_trim(record):
-            return left if clock.normal(record.get("timestamp")) > ends.derived_at else 0
+            if clock.normal(record.get("timestamp")) > ends.derived_at:
+                return left
+            return 0
     return 0
 
 
 def left_by_trim(record: Record) -> int:
     """The tokens that our remark on a trim in place says are left; 0 where the record is no such remark."""
-    found = (
-        _TRIMMED.match(string(record, "content"))
-        if string(record, "subtype") == "informational"
-        else None
-    )
-    return (
-        min(int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS)
-        if found
-        else 0
-    )
+    if string(record, "subtype") == "informational":
+        found = _TRIMMED.match(string(record, "content"))
+    else:
+        found = None
+    if found:
+        return min(
+            int(found[1][:20].replace(",", "")) * (1_000 if found[2] else 1), records.MAX_TOKENS
+        )
+    return 0
 
 
 def window_of_parent(stated: StatedSize | None) -> int:
@@ -374,13 +387,17 @@ def window_of_parent(stated: StatedSize | None) -> int:
     """
     if stated and stated.window:
         return stated.window
-    return LARGE_WINDOW if stated and window_for(stated.original) == LARGE_WINDOW else 0
+    if stated and window_for(stated.original) == LARGE_WINDOW:
+        return LARGE_WINDOW
+    return 0
 
 
 def window_shown(path: str, count: int) -> int:
     """The large window that the session at ``path`` states, or needs for so many tokens; 0 for none."""
     window = window_of_parent(stated_size(path)) or window_for(count)
-    return window if window > DEFAULT_WINDOW else 0
+    if window > DEFAULT_WINDOW:
+        return window
+    return 0
 
 
 def recent_context(path: str, window: int = 0) -> ContextUse:
@@ -435,7 +452,9 @@ def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
         for r in ends.last_records
         if string(r, "subtype") == records.COMPACTION
     )
-    return stated.tokens if stated and max(said, default="") <= ends.derived_at else 0
+    if stated and max(said, default="") <= ends.derived_at:
+        return stated.tokens
+    return 0
 
 
 class StatedSize(NamedTuple):
@@ -461,11 +480,9 @@ def stated_size(path: str) -> StatedSize | None:
     """
     with open_transcript(path) as stream:
         first = stream.readline(MAX_FIRST_LINE)
-    return (
-        stated_size_in(parse(first) or {})
-        if b'_metadata"' in first or b'"context_window"' in first
-        else None
-    )
+    if b'_metadata"' in first or b'"context_window"' in first:
+        return stated_size_in(parse(first) or {})
+    return None
 
 
 def stated_size_in(record: Record) -> StatedSize | None:
@@ -477,6 +494,9 @@ def stated_size_in(record: Record) -> StatedSize | None:
     if not count and not window:
         return None
     ratio = said.get("characters_per_token")
-    sound = ratio if isinstance(ratio, float) and 1 <= ratio <= 10 else CHARACTERS_PER_TOKEN
+    if isinstance(ratio, float) and 1 <= ratio <= 10:
+        sound = ratio
+    else:
+        sound = CHARACTERS_PER_TOKEN
     original, saved = positive(counted.get("original_tokens")), positive(counted.get("chars_saved"))
     return StatedSize(count, original, sound, window, saved)

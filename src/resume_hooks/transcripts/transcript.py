@@ -129,7 +129,9 @@ class Transcript:
 
     def parent(self, node: Node) -> Node | None:
         """The record that ``node`` names as its parent; None at a root and at a gap."""
-        return self.by_uuid.get(node.parent) if node.parent else None
+        if node.parent:
+            return self.by_uuid.get(node.parent)
+        return None
 
     def before(self, node: Node) -> Node | None:
         """The record that a compaction's boundary or summary follows: the one that it names, else that before it."""
@@ -205,7 +207,10 @@ def scan(
         transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
         line = None
         if start is None:
-            lines = read_lines(stream) if transcript.whole else read_tail(stream, reach)
+            if transcript.whole:
+                lines = read_lines(stream)
+            else:
+                lines = read_tail(stream, reach)
         else:
             stream.seek(start.offset)
             lines = read_lines(stream, start.offset, start.number)
@@ -316,11 +321,17 @@ def was_compacted(path: str) -> bool:
 def _offset_of_live(stream: BinaryIO, floor: int = 0) -> int:
     """Where the live part's first record, kept ones included, begins behind ``floor``; 0 if nothing tells."""
     size = os.fstat(stream.fileno()).st_size
-    boundary, offset = _last_compaction(stream, size, floor) if size > SKIPPED_BYTES else (None, 0)
+    if size > SKIPPED_BYTES:
+        boundary, offset = _last_compaction(stream, size, floor)
+    else:
+        boundary, offset = (None, 0)
     if boundary is None:
         return 0
     if boundary.segment is not None:
-        head = boundary.segment.uuids[0] if boundary.segment.uuids else boundary.segment.head
+        if boundary.segment.uuids:
+            head = boundary.segment.uuids[0]
+        else:
+            head = boundary.segment.head
         offset = line_with(stream, b'"uuid":"%s"' % head.encode("utf-8", "replace"), offset, floor)
     return max(offset, 0)
 
@@ -371,18 +382,18 @@ def certain_chain(tail: Transcript) -> list[Node]:
     # What came back to a record without a parent, by the answer that both are of, hangs on what
     # kept messages hang on.
     begun_anew = any(node.parent is None for node in chain[1:])
-    return chain if certain and not begun_anew else []
+    if certain and not begun_anew:
+        return chain
+    return []
 
 
 def is_complete(chain: list[Node], tail: Transcript) -> bool:
     """Whether nothing before the last boundary can belong to the chain: clients drop that for good in these cases."""
     if not chain or chain[0].number != _last_boundary(tail) or chain[0].parent is not None:
         return False
-    return (
-        tail.size > SKIPPED_BYTES
-        if chain[0].segment is None
-        else Graph(tail.nodes, tail.size).spliced
-    )
+    if chain[0].segment is None:
+        return tail.size > SKIPPED_BYTES
+    return Graph(tail.nodes, tail.size).spliced
 
 
 def stays_after_boundary(chain: list[Node], tail: Transcript) -> bool:

@@ -84,7 +84,9 @@ class Piece(NamedTuple):
     @property
     def block(self) -> int:
         """The block of the message that the piece lies in; 0 for a plain string."""
-        return self.address[2] if len(self.address) > 2 and isinstance(self.address[2], int) else 0
+        if len(self.address) > 2 and isinstance(self.address[2], int):
+            return self.address[2]
+        return 0
 
 
 class Pieces:
@@ -203,7 +205,10 @@ def calls_in(record: Record) -> dict[str, ToolCall]:
 
     Those of sub-agents and of plain exports too.
     """
-    made = records.calls(record) if records.kind(record) == records.ASSISTANT else []
+    if records.kind(record) == records.ASSISTANT:
+        made = records.calls(record)
+    else:
+        made = []
     return {
         string(block, "id"): _tool_call(block, 0)
         for block in made

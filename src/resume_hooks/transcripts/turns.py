@@ -40,13 +40,15 @@ class Turns(NamedTuple):
 
         UsageError if there are none.
         """
-        first = max(1, count - self.from_end + 1) if self.from_end else self.first
+        if self.from_end:
+            first = max(1, count - self.from_end + 1)
+        else:
+            first = self.first
         if first > count:
-            there = (
-                f"It has turns 1 to {count}."
-                if count
-                else "It has no turns; --turns 0 is what stands in it."
-            )
+            if count:
+                there = f"It has turns 1 to {count}."
+            else:
+                there = "It has no turns; --turns 0 is what stands in it."
             raise UsageError(f"No turn {first} in this session", there)
         return range(first, min(count, count if self.last is None else self.last) + 1)
 
@@ -65,7 +67,12 @@ def parse(text: str) -> Turns:
         if not count:
             raise UsageError("'-0' names no turns", FORMS)
         return Turns(0, None, count)
-    end = int(last) if last else None if dash else int(first)
+    if last:
+        end = int(last)
+    elif dash:
+        end = None
+    else:
+        end = int(first)
     if end is not None and end < int(first):
         raise UsageError(f"'{text.strip()}' ends before it begins", FORMS)
     return Turns(int(first), end)

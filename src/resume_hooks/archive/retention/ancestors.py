@@ -41,7 +41,10 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
     due = [session for path in files[::-1] if (session := unarchived(path, where))]
     if not due or not allowed(where)[0]:
         return []
-    archiver = _archiver(where) if min(session.size for session in due) <= MOST_BYTES else None
+    if min(session.size for session in due) <= MOST_BYTES:
+        archiver = _archiver(where)
+    else:
+        archiver = None
     until, said = time.monotonic() + LIMIT, list[str]()
     for session in due:
         try:
@@ -66,7 +69,10 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     if ids and waits(where):
         return len(ids)
     for session_id in ids:
-        session = unarchived(find_session(session_id, where) or "", where) if archiver.may else None
+        if archiver.may:
+            session = unarchived(find_session(session_id, where) or "", where)
+        else:
+            session = None
         if session and is_over():
             left += 1
             continue
@@ -93,7 +99,10 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
             return False
         with contextlib.suppress(ResumeHooksError):
             parent = family.parent_of(child.path)
-            path = family.locate(parent, child.path) if parent else None
+            if parent:
+                path = family.locate(parent, child.path)
+            else:
+                path = None
             if path and path not in seen and (session := unarchived(path, where)):
                 archiver.archive(session.path)
             seen.add(path or "")
@@ -108,7 +117,9 @@ def unarchived(path: str, where: Where) -> SessionFile | None:
         return None
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         return None
-    return None if is_archived(session.session_id, session.mtime, where) else session
+    if is_archived(session.session_id, session.mtime, where):
+        return None
+    return session
 
 
 def _archiver(where: Where) -> BackgroundArchiver:

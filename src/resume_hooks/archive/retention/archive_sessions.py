@@ -93,7 +93,12 @@ def _kept(
         archived = archive_session(session, where, client_files=client_files)
     except ResumeHooksError as error:
         return ArchiveOutcome(session, before, "failed", str(error))
-    result = "kept" if before is None else "unchanged" if archived == before else "renewed"
+    if before is None:
+        result = "kept"
+    elif archived == before:
+        result = "unchanged"
+    else:
+        result = "renewed"
     return ArchiveOutcome(session, archived, result)
 
 

@@ -86,7 +86,10 @@ def archive_expiring(
         return Slice(0, 0, 0, now + DAY)
     endings, next_look = Endings(days, where), now + DAY
     own = os.path.join(where.projects, project)
-    others = [] if waiting else [folder for folder in all_folders(where) if folder != own]
+    if waiting:
+        others = []
+    else:
+        others = [folder for folder in all_folders(where) if folder != own]
     due = list[Ending]()
     for folders, before in (([own], SOON), (others, DAY)):
         found = []
@@ -100,7 +103,12 @@ def archive_expiring(
     if not due:
         return Slice(0, 0, 0, next_look)
     kept, failed, left = _keep(due, where, is_over, waiting=waiting)
-    look = now if left else min(next_look, now + AGAIN) if failed else next_look
+    if left:
+        look = now
+    elif failed:
+        look = min(next_look, now + AGAIN)
+    else:
+        look = next_look
     return Slice(kept, failed, left, look)
 
 

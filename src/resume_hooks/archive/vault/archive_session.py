@@ -220,7 +220,10 @@ def _compare(
     archived: ArchivedSession | None, sources: Sequence[ClientFile]
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """What of the client's files is to be packed, and what of the archived ones stays: also what the client dropped."""
-    parts = {beside(part.place): part for part in archived.parts} if archived else {}
+    if archived:
+        parts = {beside(part.place): part for part in archived.parts}
+    else:
+        parts = {}
     packs = set(os.listdir(archived.folder)) if archived else set()
     new = []
     for source in sources:
@@ -298,7 +301,10 @@ def _pack(
     copies: bool = True,
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of what is new and, with ``copies``, of what is archived already."""
-    before = {beside(part.place): part for part in old.parts} if old else {}
+    if old:
+        before = {beside(part.place): part for part in old.parts}
+    else:
+        before = {}
     with PackWriter(folder, commit.next_name(folder, old)) as pack:
         added = [(_add(pack, source, before.get(beside(source.place)))) for source in new]
         states = old.earlier if old else ()
@@ -357,4 +363,6 @@ class _Prefix:
     @property
     def sha256(self) -> str:
         """In hex; ``""`` for a content that is shorter."""
-        return "" if self._left else self._whole.hexdigest()
+        if self._left:
+            return ""
+        return self._whole.hexdigest()

@@ -119,7 +119,10 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
 
 def cause(error: OSError, told: str = "") -> str:
     """What the system says of a failure, with the path it is about unless that is ``told`` already."""
-    about = f"{error.filename}: " if error.filename and error.filename != told else ""
+    if error.filename and error.filename != told:
+        about = f"{error.filename}: "
+    else:
+        about = ""
     return f"{about}{error.strerror or error}"
 
 
@@ -182,7 +185,10 @@ def sweep(folder: str, session_id: str, where: Where) -> None:
     archived = read(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
         return
-    packs = {part.where for part in archived.all_parts} if archived else set()
+    if archived:
+        packs = {part.where for part in archived.all_parts}
+    else:
+        packs = set()
     left = {name for name in _names(folder) if name not in packs}
     if archived and archived.deleted_at:
         left |= {beside(part.place).split("/")[0] for part in archived.parts if part.where}
@@ -205,7 +211,10 @@ def sweep_leftovers(where: Where) -> None:
 
 def next_name(folder: str, archived: ArchivedSession | None) -> str:
     """A name for a pack that nothing in a session's folder has, nor its manifest names."""
-    named = [part.where for part in archived.all_parts] if archived else []
+    if archived:
+        named = [part.where for part in archived.all_parts]
+    else:
+        named = []
     numbers = [
         int(found[1]) for name in (*_names(folder), *named) if (found := _OURS.fullmatch(name))
     ]

@@ -267,7 +267,9 @@ def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     """The folder of the session's own that a file lies in, from the config home on; ``""`` for none."""
     steps = part.place.split("/")
     number = 2 if steps[0] in BY_ID else 3
-    return "/".join(steps[:number]) if entry.session_id in steps[:number] else ""
+    if entry.session_id in steps[:number]:
+        return "/".join(steps[:number])
+    return ""
 
 
 def _refused(path: str, error: OSError) -> WriteFailed:

@@ -39,7 +39,9 @@ class FormerPart(NamedTuple):
     def name(self) -> str:
         """What it is called in the trash."""
         first, _, rest = self.place.partition("/")
-        return first if first in BY_ID else rest.rpartition("/")[2]
+        if first in BY_ID:
+            return first
+        return rest.rpartition("/")[2]
 
 
 class FormerEntry(NamedTuple):
@@ -92,7 +94,10 @@ def took_nothing(folder: str) -> bool:
 
 def _manifest(folder: str) -> FormerEntry | None:
     session_id, row = os.path.basename(os.path.dirname(folder)), row_of(folder)
-    entry = read_as(FormerEntry, row) if row.get("version") == 1 else None
+    if row.get("version") == 1:
+        entry = read_as(FormerEntry, row)
+    else:
+        entry = None
     if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
         return None
     is_file = {
@@ -102,7 +107,9 @@ def _manifest(folder: str) -> FormerEntry | None:
         is_place(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts
     )
-    return entry if all(sound) else None
+    if all(sound):
+        return entry
+    return None
 
 
 def _files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:

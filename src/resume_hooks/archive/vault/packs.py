@@ -128,11 +128,10 @@ def unreadable(where: Where) -> list[ArchiveFinding]:
         own = path != vault(where)
         session_id = os.path.basename(path) if own else ""
         left = f"{path} has no manifest: it is left of something interrupted"
-        why = (
-            why_unreadable(session_id, where) or left
-            if own
-            else f"{path} is a symbolic link, or can't be listed"
-        )
+        if own:
+            why = why_unreadable(session_id, where) or left
+        else:
+            why = f"{path} is a symbolic link, or can't be listed"
         found.append(ArchiveFinding(session_id, "unreadable", "", why))
     return found
 

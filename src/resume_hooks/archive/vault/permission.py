@@ -47,11 +47,10 @@ def require_allowed(where: Where) -> None:
     """Raise VaultOff where sessions may not be archived."""
     may, why = allowed(where)
     if not may:
-        remedy = (
-            "Switch it on: resume-hooks config vault on"
-            if why == OFF
-            else "Ask who manages this machine."
-        )
+        if why == OFF:
+            remedy = "Switch it on: resume-hooks config vault on"
+        else:
+            remedy = "Ask who manages this machine."
         raise VaultOff(f"Nothing was archived: {why}", remedy)
 
 
@@ -130,11 +129,10 @@ def line(where: Where, cwd: str = "/") -> str:
     except OSError:
         return ""
     days = kept_days(cwd, where)
-    period = (
-        "for as long as the client keeps them, and beyond"
-        if days is None
-        else f"beyond the client's {plural(days, 'day')}"
-    )
+    if days is None:
+        period = "for as long as the client keeps them, and beyond"
+    else:
+        period = f"beyond the client's {plural(days, 'day')}"
     off = in_shell("config vault off")
     said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
     return " · ".join(

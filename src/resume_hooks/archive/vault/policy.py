@@ -119,7 +119,9 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
 def _room(where: Where) -> int:
     """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
     rooms = [settings.vault_room(each) for each in (where, settings.without_variables(where))]
-    return 0 if None in rooms or 0 in rooms else max(room or 0 for room in rooms)
+    if None in rooms or 0 in rooms:
+        return 0
+    return max(room or 0 for room in rooms)
 
 
 def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
@@ -139,11 +141,10 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
                 gone.append(Dropped(each.session_id, each.title, each.stored, why))
     if gone:
         ids, since = {each.session_id for each in gone}, _row(where).get("since")
-        left = (
-            {each: at for each, at in since.items() if each not in ids}
-            if isinstance(since, dict)
-            else {}
-        )
+        if isinstance(since, dict):
+            left = {each: at for each, at in since.items() if each not in ids}
+        else:
+            left = {}
         rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
         _write(where, left, [*went(where), *rows])
     return gone
@@ -193,7 +194,9 @@ def announcement(where: Where) -> str:
 
 def _instant(value: object, now: float) -> float:
     """Seconds since the epoch out of a note; 0 for anything else, and for what is still to come."""
-    return float(value) if isinstance(value, int) and 0 < value <= now else 0.0
+    if isinstance(value, int) and 0 < value <= now:
+        return float(value)
+    return 0.0
 
 
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
@@ -235,13 +238,21 @@ def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
 def went(where: Where) -> list[Gone]:
     """The sessions that the policy let go, the last ones, oldest first."""
     rows = _row(where).get("went")
-    found = [read_as(Gone, each) for each in rows] if isinstance(rows, list) else []
+    if isinstance(rows, list):
+        found = [read_as(Gone, each) for each in rows]
+    else:
+        found = []
     return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
 
 
 def _row(where: Where) -> dict[str, object]:
-    row = read_object(_path(where)) if is_private(vault(where), where) else {}
-    return row if row.get("version") == VERSION else {}
+    if is_private(vault(where), where):
+        row = read_object(_path(where))
+    else:
+        row = {}
+    if row.get("version") == VERSION:
+        return row
+    return {}
 
 
 def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:

@@ -168,7 +168,9 @@ def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
 
 def _source(entry: ArchivedSession, where: Where) -> str:
     """A folder in which the files of a deleted session can be read, laid out as the client has them."""
-    return os.path.dirname(compared(entry, where)) if entry.transcript.where else entry.folder
+    if entry.transcript.where:
+        return os.path.dirname(compared(entry, where))
+    return entry.folder
 
 
 def _aged(archived: ArchivedSession, where: Where) -> list[str]:
@@ -366,11 +368,10 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
             with open_regular(piece.path, follow=False) as there:
                 if begins_with(there.fileno(), piece.source):
                     return
-        way = (
-            "First: resume-hooks delete"
-            if piece.part == entry.transcript
-            else "First move that away:"
-        )
+        if piece.part == entry.transcript:
+            way = "First: resume-hooks delete"
+        else:
+            way = "First move that away:"
         raise PlaceTaken(
             f"{piece.path} is there again, and not the same",
             f"{way} {shlex.quote(piece.path)}, then: resume-hooks restore {entry.locator}",
@@ -414,4 +415,6 @@ def spare(kept: int) -> int:
 def floor(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, where)
-    return 0.0 if kept is None else time.time() - (kept - spare(kept)) * DAY
+    if kept is None:
+        return 0.0
+    return time.time() - (kept - spare(kept)) * DAY

@@ -90,7 +90,9 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
         return None
     with contextlib.suppress(OSError):
         entry = read(folder, session_id) or former.entry_in(folder, where)
-        return entry if entry and entry.deleted_at else None
+        if entry and entry.deleted_at:
+            return entry
+        return None
     return None
 
 

@@ -79,9 +79,9 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
     Else why it can't be made.
     """
     if said != AGAIN:
-        return (
-            AGAIN if was_compacted(row.path) else "There is no compaction in it to go back before."
-        )
+        if was_compacted(row.path):
+            return AGAIN
+        return "There is no compaction in it to go back before."
     # Only who forks waits for what writes.
     from resume_hooks.derive import agents
     from resume_hooks.derive.child.write import write

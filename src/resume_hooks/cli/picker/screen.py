@@ -182,15 +182,23 @@ class Chooser:
 
     def head(self) -> str:
         """What is listed, and how much of it."""
-        what = "all projects" if self.everywhere else home_short(self._offered.folder)
+        if self.everywhere:
+            what = "all projects"
+        else:
+            what = home_short(self._offered.folder)
         shown, count = len(self.choices.fitting), self.choices.count
-        said = f"{shown:,} of {count:,}" if shown != count else f"{count:,}"
-        more = "" if self._loading is not None and self._loading.done else " ..."
-        behind = (
-            f" · {plural(self._behind, 'file')} not indexed yet"
-            if self._behind and self._typed.text
-            else ""
-        )
+        if shown != count:
+            said = f"{shown:,} of {count:,}"
+        else:
+            said = f"{count:,}"
+        if self._loading is not None and self._loading.done:
+            more = ""
+        else:
+            more = " ..."
+        if self._behind and self._typed.text:
+            behind = f" · {plural(self._behind, 'file')} not indexed yet"
+        else:
+            behind = ""
         return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:
@@ -198,16 +206,12 @@ class Chooser:
         if self._loading is None or not self._loading.done:
             return "  looking for sessions ..."
         if self.choices.count:
-            return (
-                "  Looking in what was said ..."
-                if self._asked
-                else "  No session holds these words."
-            )
-        return (
-            "  No session here."
-            if self.everywhere
-            else "  No session of this project: Ctrl+A lists all projects."
-        )
+            if self._asked:
+                return "  Looking in what was said ..."
+            return "  No session holds these words."
+        if self.everywhere:
+            return "  No session here."
+        return "  No session of this project: Ctrl+A lists all projects."
 
     def preview(self, row: ListedSession) -> Sequence[str]:
         """The lines of the preview of a session."""
@@ -259,11 +263,10 @@ class Chooser:
 
     def _do(self, deed: Deed) -> None:
         """Show what a deed says of the session that is chosen, or leave with the one that it made."""
-        done = (
-            deed(self.choices.chosen_session, self.message)
-            if self.choices.chosen_session is not None
-            else ""
-        )
+        if self.choices.chosen_session is not None:
+            done = deed(self.choices.chosen_session, self.message)
+        else:
+            done = ""
         if isinstance(done, str):
             self.message = done
         else:
@@ -414,7 +417,9 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
     )
 
     def foot() -> str:  # how to see all keys is said where there is room for them
-        return SHORT_HELP + ASK if shown.size()[1] >= TALL else SHORT_HELP
+        if shown.size()[1] >= TALL:
+            return SHORT_HELP + ASK
+        return SHORT_HELP
 
     return Layout(
         HSplit(
@@ -464,11 +469,10 @@ def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, s
     lines = []
     for row, chosen in page:
         said = shown.choices.said_in(row)
-        line = (
-            hit_line(row, said, width, chosen=chosen)
-            if said
-            else session_line(row, width, now, chosen=chosen)
-        )
+        if said:
+            line = hit_line(row, said, width, chosen=chosen)
+        else:
+            line = session_line(row, width, now, chosen=chosen)
         lines.append(("class:chosen" if chosen else "", line))
     return lines
 
@@ -476,11 +480,9 @@ def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, s
 def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
     """Where the words were said in a session that fits by that alone."""
     said = shown.choices.said_in(row)
-    return (
-        ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)]
-        if said
-        else []
-    )
+    if said:
+        return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)]
+    return []
 
 
 def _preview_window(shown: Chooser, **size: object) -> Window:

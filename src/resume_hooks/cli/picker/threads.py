@@ -148,7 +148,10 @@ class ContentSearch:
         searchers: dict[bool, Searcher] = {}
         while (asked := self._next()) is not None:
             if asked.everywhere not in searchers:
-                scope = Scope() if asked.everywhere else project_at(self._folder, self._where)
+                if asked.everywhere:
+                    scope = Scope()
+                else:
+                    scope = project_at(self._folder, self._where)
                 searchers[asked.everywhere] = Searcher(index, scope, self._where)
             self._told(
                 Answer(
@@ -165,7 +168,9 @@ class ContentSearch:
                 asked = self._wanted
                 self._changed.wait(BETWEEN_KEYS)
             self._wanted = None
-            return None if self._stopped else asked
+            if self._stopped:
+                return None
+            return asked
 
 
 READING = "reading ..."

@@ -58,11 +58,9 @@ class Had(Generic[T]):
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
         """A field, with its description unless its type has one."""
         source = _Source(get)
-        return (
-            Field(description=description, json_schema_extra=source)
-            if description
-            else Field(json_schema_extra=source)
-        )
+        if description:
+            return Field(description=description, json_schema_extra=source)
+        return Field(json_schema_extra=source)
 
 
 class _Source:
@@ -108,7 +106,9 @@ def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
         return None
     if isinstance(change, str):
         return kind, Field(description=change)
-    return (change[0], Field(description=change[1])) if isinstance(change, tuple) else (change, ...)
+    if isinstance(change, tuple):
+        return (change[0], Field(description=change[1]))
+    return (change, ...)
 
 
 def _encodable(value: Any) -> Any:

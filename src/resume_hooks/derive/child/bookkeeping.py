@@ -96,8 +96,13 @@ class Relocation(NamedTuple):
         return self.path(path)
 
     def _backup(self, backup: Any) -> Any:
-        folder = backup.get("realParentDir") if isinstance(backup, dict) else None
-        return {**backup, "realParentDir": self.path(folder)} if isinstance(folder, str) else backup
+        if isinstance(backup, dict):
+            folder = backup.get("realParentDir")
+        else:
+            folder = None
+        if isinstance(folder, str):
+            return {**backup, "realParentDir": self.path(folder)}
+        return backup
 
 
 PLACES = (
@@ -134,7 +139,10 @@ def books_of(
     moving: Relocation | None = None,
 ) -> list[bytes]:
     """The lines after the chain: snapshots of files, unless ``moving`` leaves those behind, and ``carried_lines``."""
-    wanted = snapshots_of(transcript, survey) if moving is None or moving.with_files else []
+    if moving is None or moving.with_files:
+        wanted = snapshots_of(transcript, survey)
+    else:
+        wanted = []
     rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
     if moving is not None:
         rows = [_moved(row, moving) for row in rows]
@@ -170,4 +178,6 @@ def _lines_at(
 def _moved(body: bytes, moving: Relocation) -> bytes:
     record = parse(body) or {}
     changed = moving.snapshot(record)
-    return body if changed == record else encode(changed)
+    if changed == record:
+        return body
+    return encode(changed)

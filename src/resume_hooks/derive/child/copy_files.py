@@ -75,7 +75,9 @@ def _read(folder: str) -> dict[str, bytes]:
         raise OSError(None, f"it has more than {MAX_TASKS:,} tasks", folder)
     found = {name: _read_file(os.path.join(folder, name)) for name in names}
     mark = os.path.join(folder, _HIGH_WATER)
-    return found | {_HIGH_WATER: _read_file(mark)} if found and os.path.lexists(mark) else found
+    if found and os.path.lexists(mark):
+        return found | {_HIGH_WATER: _read_file(mark)}
+    return found
 
 
 def _read_file(path: str) -> bytes:
@@ -128,7 +130,10 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     else:
         own = _beside(parent.path), os.path.join(history, parent.session_id)
         linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
-        steps = [] if linked else [_Step(own[0], targets[0], None, _link)]
+        if linked:
+            steps = []
+        else:
+            steps = [_Step(own[0], targets[0], None, _link)]
         steps.append(_Step(own[1], targets[1], backups, _copy))
         steps += _swept(parent, own, targets, backups, where, missed)
     done = False
@@ -178,7 +183,10 @@ def _swept(
     missed: list[str],
 ) -> list[_Step]:
     """What the client has deleted of a session that it still has, as far as the vault has it."""
-    archived = find(parent.session_id, where) if is_known(parent, where) else None
+    if is_known(parent, where):
+        archived = find(parent.session_id, where)
+    else:
+        archived = None
     if archived is None:
         return []
     outputs = _lost(

@@ -98,7 +98,9 @@ class Draft(NamedTuple):
 
     def command(self, words: str) -> str:
         """What runs us with ``words`` in the shell of its model: Claude Code's knows our name (hooks/session-start)."""
-        return f"resume-hooks {words}" if self.agent == NAME else after_updates(words)
+        if self.agent == NAME:
+            return f"resume-hooks {words}"
+        return after_updates(words)
 
     @property
     def folder(self) -> str:
@@ -115,11 +117,9 @@ class Draft(NamedTuple):
 
         Another child may be faster, unless the folder's titles are locked.
         """
-        return (
-            free_title(self.root_title, self.kind, self.folder)
-            if self.own_title is None
-            else self.own_title
-        )
+        if self.own_title is None:
+            return free_title(self.root_title, self.kind, self.folder)
+        return self.own_title
 
     def head(
         self,
@@ -132,7 +132,10 @@ class Draft(NamedTuple):
     ) -> bytes:
         """The first line, without its ending: where the child comes from."""
         if size:  # a large window alone is stated
-            window = (self.window or size.window) if self.agent == self.parent_agent == NAME else 0
+            if self.agent == self.parent_agent == NAME:
+                window = self.window or size.window
+            else:
+                window = 0
             size = size._replace(window=window if window > DEFAULT_WINDOW else 0)
         return continue_line(
             parent_id=self.parent.session_id,
@@ -195,7 +198,10 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         own_folder = project_folder(setting.cwd, where)
     else:
         own_folder = project_folder_of(owner.path, where)
-    name = place.name(setting.session_id) if place else f"{setting.session_id}.jsonl"
+    if place:
+        name = place.name(setting.session_id)
+    else:
+        name = f"{setting.session_id}.jsonl"
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
     if not about and subagent:
         about = title_of(parent.path)

@@ -60,7 +60,10 @@ def existing_child(
     clients, pid = Clients(where), client_pid()
     rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
     link = next((row for row in rows if clients.leave_to(pid, row.child_id, row.client_pid)), None)
-    session = store_of(where).find(link.child_id) if link and link.kind == kind else None
+    if link and link.kind == kind:
+        session = store_of(where).find(link.child_id)
+    else:
+        session = None
     if link is None or session is None:
         return None
     agent = agent_of(session, where)
@@ -107,4 +110,6 @@ def went_on(parent: HeadTail, at: str) -> bool:
     def talks(record: records.Record) -> bool:
         return is_talk(record) and clock.normal(record.get("timestamp")) > at
 
-    return any(map(talks, parent.last_records)) if reached else parent.holds(talks)
+    if reached:
+        return any(map(talks, parent.last_records))
+    return parent.holds(talks)

@@ -108,12 +108,13 @@ class _Dropping:
 
     def __call__(self, record: Record) -> Record | None:
         content = message(record).get("content")
-        kept = (
-            [block for block in content if not self._named(block)]
-            if isinstance(content, list)
-            else []
-        )
-        return with_content(record, kept) if kept else None
+        if isinstance(content, list):
+            kept = [block for block in content if not self._named(block)]
+        else:
+            kept = []
+        if kept:
+            return with_content(record, kept)
+        return None
 
     def _named(self, block: object) -> bool:
         return (
@@ -127,7 +128,9 @@ def _without_cards(record: Record) -> Record | None:
     """None for what the screen showed of a trigger: in a child its commands are about another session."""
     said = string(record, "content")
     ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
-    return None if ours and said.startswith(BLOCKED) else record
+    if ours and said.startswith(BLOCKED):
+        return None
+    return record
 
 
 def _without_segment(record: Record) -> Record:
@@ -140,9 +143,10 @@ def _without_segment(record: Record) -> Record:
 def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
     """The opening of ours that begins with a lineage and holds ``words``, and no prompt of a person's; else None."""
     for node in nodes[:OPENING_REACH]:
-        content = (
-            message(transcript.read(node)).get("content") if node.meta or node.summary else None
-        )
+        if node.meta or node.summary:
+            content = message(transcript.read(node)).get("content")
+        else:
+            content = None
         if (
             isinstance(content, str)
             and content.startswith(lineage_block.OPENING)
@@ -238,7 +242,9 @@ class EveryRecord:
 def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
     """The lineage block, ``""`` for none: a conversation that begins with a user's words needs none before it."""
     first = next(node for node in transcript.chain if node.spoken)
-    return "" if first.kind == USER and not first.results else draft.block
+    if first.kind == USER and not first.results:
+        return ""
+    return draft.block
 
 
 Mark = Callable[[bytes, Node], bytes]  # a line of the parent with what the child adds to it
@@ -328,7 +334,9 @@ class ChainRewrite(Body):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Where what was said between two answers is lost."""
-        return (MEETINGS.format(count=plural(self.meetings, "answer")),) if self.meetings else ()
+        if self.meetings:
+            return (MEETINGS.format(count=plural(self.meetings, "answer")),)
+        return ()
 
     def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
         """The records that stay: their places in the row, and their lines as edited."""
@@ -341,7 +349,10 @@ class ChainRewrite(Body):
                 )
             if node.number in self.edits:
                 record = parse(body)
-                edited = self.edited(node, record) if record is not None else None
+                if record is not None:
+                    edited = self.edited(node, record)
+                else:
+                    edited = None
                 if edited is None:
                     continue
                 body = encode(edited)
@@ -370,7 +381,10 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     """
     row = linearize(transcript.chain)
     by_record = edits_of(row, transcript, survey, edits or {})
-    older = opening_with(lineage_block.CLOSING, row.nodes, transcript) if lineage else None
+    if lineage:
+        older = opening_with(lineage_block.CLOSING, row.nodes, transcript)
+    else:
+        older = None
     if older is not None:
         by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
     introduced = 0
@@ -486,4 +500,6 @@ class _Thread:
 
 def _instant(node: Node) -> int:
     """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
-    return node.time_ms if node.time_ms is not None and 0 < node.time_ms < LATEST_MS else 0
+    if node.time_ms is not None and 0 < node.time_ms < LATEST_MS:
+        return node.time_ms
+    return 0

@@ -169,11 +169,9 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     """Write a child, unless there is nothing to write or only the receipt is wanted, which then names none."""
-    return (
-        receipt(plan)._replace(session_id="", file="")
-        if dry_run or plan.is_idle
-        else write(plan, where)
-    )
+    if dry_run or plan.is_idle:
+        return receipt(plan)._replace(session_id="", file="")
+    return write(plan, where)
 
 
 def receipt(
@@ -205,7 +203,10 @@ def receipt(
 
 def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Every line of a child that was given this title."""
-    own = [title_line(plan.draft.session_id, title) + b"\n"] if plan.draft.own_title is None else []
+    if plan.draft.own_title is None:
+        own = [title_line(plan.draft.session_id, title) + b"\n"]
+    else:
+        own = []
     lines = iter(plan.body.lines())
     return chain(islice(lines, plan.body.title_place), own, lines)
 
@@ -237,11 +238,9 @@ def _link(draft: Draft, where: Where) -> list[str]:
             f"The link was not added to the state folder ({error.strerror}); the session "
             "itself holds it."
         )
-    return (
-        warnings
-        if draft.kind == FORGETTING
-        else [*warnings, *archive_ancestors(draft.ancestors, where)]
-    )
+    if draft.kind == FORGETTING:
+        return warnings
+    return [*warnings, *archive_ancestors(draft.ancestors, where)]
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:

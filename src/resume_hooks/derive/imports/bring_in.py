@@ -88,7 +88,9 @@ class _MovedLines(Body):
 
     def _name(self, key: str, value: object) -> object:
         if isinstance(value, str):
-            return self._called(value) if _FIELDS[key] is str else value
+            if _FIELDS[key] is str:
+                return self._called(value)
+            return value
         if not isinstance(value, dict):
             return value
         return {
@@ -103,7 +105,9 @@ class _MovedLines(Body):
         here = self.called.get(stem)
         if here is None:
             return value
-        return here if value == stem else os.path.join(os.path.dirname(self.path), f"{here}.jsonl")
+        if value == stem:
+            return here
+        return os.path.join(os.path.dirname(self.path), f"{here}.jsonl")
 
 
 _NAMES = frozenset({"parent_session_id", "parent_session_file", "parent_file", "sessionId"})
@@ -314,7 +318,9 @@ def _kind(named: str) -> str:
 
     Of one that answers for a verb of ours the bundle is no witness.
     """
-    return named if named and named not in {"back", "mark"} else "import"
+    if named and named not in {"back", "mark"}:
+        return named
+    return "import"
 
 
 def _bring(

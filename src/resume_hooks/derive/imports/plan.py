@@ -199,7 +199,10 @@ def _read(
         ) from error
     if not any(node.spoken for node in transcript.chain):
         inside = any(node.sidechain for node in transcript.nodes)
-        why = "is a sub-agent's transcript" if inside else "holds no conversation of Claude Code"
+        if inside:
+            why = "is a sub-agent's transcript"
+        else:
+            why = "holds no conversation of Claude Code"
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
     now = clock.milliseconds(clock.now()) or 0
     for node in transcript.chain:

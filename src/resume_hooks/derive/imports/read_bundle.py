@@ -248,9 +248,10 @@ def _object(raw: bytes) -> dict[str, object]:
 def _content(row: dict[str, object]) -> bytes:
     text, coded = row.get("text"), row.get("base64")
     try:
-        content = (
-            text.encode() if isinstance(text, str) else base64.b64decode(str(coded), validate=True)
-        )
+        if isinstance(text, str):
+            content = text.encode()
+        else:
+            content = base64.b64decode(str(coded), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
         raise _damaged("files") from error
     if len(content) > MAX_FILE:
@@ -260,7 +261,10 @@ def _content(row: dict[str, object]) -> bytes:
 
 def is_place(place: object) -> bool:
     """Whether a file may have a name in a session's own folder."""
-    folder, _, name = place.partition("/") if isinstance(place, str) else ("", "", "")
+    if isinstance(place, str):
+        folder, _, name = place.partition("/")
+    else:
+        folder, _, name = ("", "", "")
     form = {TOOL_RESULTS: _NAME, FOLDER: _AGENT}.get(folder)
     return form is not None and form.fullmatch(name) is not None
 

@@ -78,7 +78,9 @@ def without_reminder_tags(text: str) -> str:
         return text
     text = _REMINDER.sub(_QUOTE, text)
     letters = unicodedata.normalize("NFKC", plain(text))
-    return _REMINDER.sub(_QUOTE, letters) if _REMINDER.search(letters) else text
+    if _REMINDER.search(letters):
+        return _REMINDER.sub(_QUOTE, letters)
+    return text
 
 
 def fitting_id(call: str) -> str:
@@ -119,10 +121,20 @@ def _thought(block: Record) -> Record:
 
 def _call(block: Record) -> Record:
     name, given = string(block, "name"), block.get("input")
-    fit = name if _FIT.fullmatch(name) else _UNFIT.sub("_", name)[:64] or "unnamed"
-    arguments = given if isinstance(given, dict) else {} if given is None else {"input": given}
+    if _FIT.fullmatch(name):
+        fit = name
+    else:
+        fit = _UNFIT.sub("_", name)[:64] or "unnamed"
+    if isinstance(given, dict):
+        arguments = given
+    elif given is None:
+        arguments = {}
+    else:
+        arguments = {"input": given}
     row = {"type": CALL, "id": fitting_id(string(block, "id")), "name": fit, "input": arguments}
-    return {**row, "caller": _DIRECT} if block.get("caller") == _DIRECT else row
+    if block.get("caller") == _DIRECT:
+        return {**row, "caller": _DIRECT}
+    return row
 
 
 def _result(block: Record) -> Record:
@@ -137,10 +149,14 @@ def _result(block: Record) -> Record:
             error = None  # which the API takes with text alone
     elif isinstance(content, str):
         content = without_reminder_tags(content)
+    elif content is None:
+        content = ""
     else:
-        content = "" if content is None else "[Content of an unknown form was left out]"
+        content = "[Content of an unknown form was left out]"
     row["content"] = content
-    return {**row, "is_error": error} if isinstance(error, bool) else row
+    if isinstance(error, bool):
+        return {**row, "is_error": error}
+    return row
 
 
 def _image(block: Record) -> Record:
@@ -178,7 +194,9 @@ def _within(form: str, media_type: str, data: str) -> Record:
 def _where(source: Record) -> str:
     """Where a source leads that was not taken over: an address and a file of elsewhere may be anything by now."""
     place = string(source, "url") or string(source, "file_id")
-    return f"from {plain_line(place)[:TOLD]}" if place else "in a form that can't be sent"
+    if place:
+        return f"from {plain_line(place)[:TOLD]}"
+    return "in a form that can't be sent"
 
 
 def _image_type(content: bytes) -> str:
@@ -349,8 +367,12 @@ def _said(record: Record) -> Record:
 def _with_warning(content: str | list[Record]) -> str | list[Record]:
     """A summary, which the client sends before all else, behind a word on where it is from."""
     if isinstance(content, str):
-        return content if content.startswith(WARNING) else f"{WARNING}\n\n{content}"
-    return content if content[:1] == [_WARNING_BLOCK] else [_WARNING_BLOCK, *content]
+        if content.startswith(WARNING):
+            return content
+        return f"{WARNING}\n\n{content}"
+    if content[:1] == [_WARNING_BLOCK]:
+        return content
+    return [_WARNING_BLOCK, *content]
 
 
 def _answer(answer: Record) -> Record:
@@ -373,4 +395,6 @@ def _queued(record: Record) -> str | list[Record]:
 
 def _origin(record: Record) -> Record:
     notified = mapping(record, "origin").get("kind") == NOTIFICATION["kind"]
-    return {"origin": NOTIFICATION} if notified else {}
+    if notified:
+        return {"origin": NOTIFICATION}
+    return {}

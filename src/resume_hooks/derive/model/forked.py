@@ -71,11 +71,9 @@ class ForkedModel(NamedTuple):
         seen = traffic_of(path)
         same = self.name == seen.model  # another one, chosen since, has no cache
         warm = same and seen.is_warm(clock.milliseconds(clock.now()) or 0)
-        return (
-            seen.cached
-            if self.name and warm and settings.load()["summary_model"].source == "default"
-            else 0
-        )
+        if self.name and warm and settings.load()["summary_model"].source == "default":
+            return seen.cached
+        return 0
 
     @property
     def words(self) -> str:
@@ -86,7 +84,9 @@ class ForkedModel(NamedTuple):
             f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, "
             f"{answered:,} answered"
         )
-        return told if any(counts) else ""
+        if any(counts):
+            return told
+        return ""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """See ``port.Model``; what it was asked is the ``prompt``, and ``words`` have what it took."""

@@ -104,7 +104,9 @@ class ClaudeHeadless:
 
     def _client(self) -> list[str]:
         program = claude_cli.client_executable(self.where)
-        return [program] if program else command_of_client(self.where)
+        if program:
+            return [program]
+        return command_of_client(self.where)
 
     def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
         """Run it in a temporary folder: no project's files are near, and what clients leave there is removed."""
@@ -232,21 +234,18 @@ def _reason(result: dict[str, Any]) -> str:
 
 def _answering(result: dict[str, Any]) -> str:
     used = result.get("modelUsage")
-    rows = (
-        {name: row for name, row in used.items() if isinstance(row, dict)}
-        if isinstance(used, dict)
-        else {}
-    )
+    if isinstance(used, dict):
+        rows = {name: row for name, row in used.items() if isinstance(row, dict)}
+    else:
+        rows = {}
     most = max(rows, key=lambda name: port.count(rows[name].get("outputTokens")), default="")
     return one_line(plain_line(most), 80)
 
 
 def _amount(value: object) -> float | None:
-    return (
-        float(value)
-        if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0
-        else None
-    )
+    if type(value) in {int, float} and isinstance(value, (int, float)) and value >= 0:
+        return float(value)
+    return None
 
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:

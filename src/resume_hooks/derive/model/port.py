@@ -91,7 +91,9 @@ class Spent(NamedTuple):
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
         known = [counts] if self.tokens_out else []
         known += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
-        return ", ".join([plural(self.calls, "call"), *known]) if known else ""
+        if known:
+            return ", ".join([plural(self.calls, "call"), *known])
+        return ""
 
     def paid(self, cost_usd: float | None) -> Spent:
         """With one more call, of which only the cost is known."""
@@ -181,7 +183,9 @@ def strictly(text: str) -> dict[str, Any] | None:
         found = orjson.loads(body)
     except orjson.JSONDecodeError:
         return None
-    return found if isinstance(found, dict) else None
+    if isinstance(found, dict):
+        return found
+    return None
 
 
 def fitted(
@@ -219,4 +223,6 @@ def line(text: str) -> str:
 
 def count(value: object) -> int:
     """A count of tokens; 0 for what is none."""
-    return value if type(value) is int and value > 0 else 0
+    if type(value) is int and value > 0:
+        return value
+    return 0

@@ -152,7 +152,10 @@ def pays(decision: Decision, options: Options) -> bool:
 
     Less can be asked for.
     """
-    least = WORTH if options.min_savings == MIN_SAVINGS else options.min_savings
+    if options.min_savings == MIN_SAVINGS:
+        least = WORTH
+    else:
+        least = options.min_savings
     return decision.savings.tokens >= least
 
 

@@ -107,7 +107,10 @@ def write(
 
         release(session.path, where)
         still_open = replace_session(session.path, original, backup, _lines(backup, edits), check)
-        notes = [STILL_OPEN, *_notes(decided)] if still_open else _notes(decided)
+        if still_open:
+            notes = [STILL_OPEN, *_notes(decided)]
+        else:
+            notes = _notes(decided)
         return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), backup)
 
 
@@ -143,7 +146,9 @@ def _edited(line: Line, edit: Edit) -> bytes:
     before, body, after = line.raw.partition(line.body)
     record = parse(body)
     edited = edit(record) if record is not None else None
-    return line.raw if edited is None else before + encode(edited) + after
+    if edited is None:
+        return line.raw
+    return before + encode(edited) + after
 
 
 def _checks(
@@ -182,7 +187,9 @@ def _notes(decided: TrimPlan) -> list[str]:
         return []
     parent = decided.draft.parent
     notes = [OTHER_MEMORY.format(id=parent.session_id), OLD_COUNTS]
-    return [*notes, COMPACTS] if decided.before.compacts_at_once else notes
+    if decided.before.compacts_at_once:
+        return [*notes, COMPACTS]
+    return notes
 
 
 def _receipt(decided: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:

@@ -293,8 +293,16 @@ class SessionScan:
         for place, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
                 record = self.transcript.read(node)
-                who = USER if node.prompt else BEFORE if node.summary else ASSISTANT
-                text = records.prompt_text(record) if node.prompt else records.text(record)
+                if node.prompt:
+                    who = USER
+                elif node.summary:
+                    who = BEFORE
+                else:
+                    who = ASSISTANT
+                if node.prompt:
+                    text = records.prompt_text(record)
+                else:
+                    text = records.text(record)
                 yield Words(place, who, text, first_words(record) if node.prompt else text)
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:

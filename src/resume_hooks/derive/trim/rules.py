@@ -65,12 +65,16 @@ class TrimMaterial:
     def tool(self, piece: Piece) -> str:
         """The tool that a piece belongs to, ``""`` for none."""
         call = self.calls.get(piece.call)
-        return call.tool if call else ""
+        if call:
+            return call.tool
+        return ""
 
     def target(self, piece: Piece) -> str:
         """What the piece's call was about: a file, a command; ``""`` if that is not known."""
         call = self.calls.get(piece.call)
-        return call.target if call else ""
+        if call:
+            return call.target
+        return ""
 
     @cached_property
     def by_call(self) -> dict[str, list[Piece]]:
@@ -126,7 +130,10 @@ def protected_from(
     """The place from which on a conversation stays as it is, by the places of its prompts and of its tool results."""
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
-    capped = results[-KEPT_RESULTS] if len(results) > KEPT_RESULTS else 0
+    if len(results) > KEPT_RESULTS:
+        capped = results[-KEPT_RESULTS]
+    else:
+        capped = 0
     return max(capped, _start_of_turn(prompts, length, KEEP_RECENT))
 
 
@@ -137,7 +144,9 @@ def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
     """
     if not count:
         return length
-    return prompts[-count] if len(prompts) >= count else 0
+    if len(prompts) >= count:
+        return prompts[-count]
+    return 0
 
 
 def restored_writes(
@@ -227,7 +236,9 @@ def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
         + (limit if isinstance(limit, int) else WHOLE_LINES)
         - 1
     )
-    return (read.extent, ()) if pages is None and lines <= WHOLE_LINES else (read.extent,)
+    if pages is None and lines <= WHOLE_LINES:
+        return (read.extent, ())
+    return (read.extent,)
 
 
 def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
@@ -292,11 +303,10 @@ def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
     """If asked for: the first N long answers of the model, counting those trimmed before, or all but the last N."""
     if options.assistant:
         long = list(_longer_than_threshold(TEXT)(material, options))
-        end = (
-            options.assistant
-            if options.assistant < 0
-            else max(0, options.assistant - material.answers_gone)
-        )
+        if options.assistant < 0:
+            end = options.assistant
+        else:
+            end = max(0, options.assistant - material.answers_gone)
         yield from long[:end]
 
 

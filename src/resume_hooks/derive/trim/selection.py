@@ -226,7 +226,9 @@ class _ScreenEdit:
         if edited is None or "toolUseResult" not in edited:
             return edited
         kept = {key: value for key, value in edited.items() if key != "toolUseResult"}
-        return kept if self._first else {**kept, **self._origin.marks(0)}
+        if self._first:
+            return kept
+        return {**kept, **self._origin.marks(0)}
 
 
 def _replace(record: Record, choice: Choice) -> None:

@@ -137,7 +137,10 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
         return {"preview": _preview_lines(asked, where), "next": ""}
     if asked.step == PAGE:
         return _page_reply(asked, event, where)
-    folder = home_folder(HeadTail(path), where) if path else current_folder()
+    if path:
+        folder = home_folder(HeadTail(path), where)
+    else:
+        folder = current_folder()
     with time_limit(in_shell("resume")):
         return _list_reply(asked, folder, where)
 
@@ -145,7 +148,9 @@ def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[s
 def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
     def number(name: str, least: int = 0) -> int:
         value = event.get(name)
-        return max(least, min(value, 500)) if isinstance(value, int) and value is not True else 0
+        if isinstance(value, int) and value is not True:
+            return max(least, min(value, 500))
+        return 0
 
     typed_words = reply.field(event, "args").split()
     words = " ".join(word for word in typed_words if word != EVERYWHERE)
@@ -202,7 +207,10 @@ def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool)
     if asked.step == NAMES:
         late = LOOKING
     elif not shown:
-        unseen = "" if whole else " · the older sessions were not looked at"
+        if whole:
+            unseen = ""
+        else:
+            unseen = " · the older sessions were not looked at"
         return f"Nothing found{unseen}{late} · {what}, {count} sessions"
     return f"{shown:,} of {count}, {what}{late} · {HELP}"
 
@@ -210,11 +218,15 @@ def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool)
 def _lines_of_list_and_preview(asked: PaneEvent) -> tuple[int, int]:
     """The lines of the list, and those of the preview, which a small pane does without: there a page shows more."""
     both = max(1, asked.lines - FIELD)
-    return (both, 0) if both < ROWS + LEAST else (max(ROWS, both // 2), both - max(ROWS, both // 2))
+    if both < ROWS + LEAST:
+        return (both, 0)
+    return (max(ROWS, both // 2), both - max(ROWS, both // 2))
 
 
 def _lines_of_row(asked: PaneEvent) -> int:
-    return 2 if asked.words else 1
+    if asked.words:
+        return 2
+    return 1
 
 
 def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
@@ -245,15 +257,19 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
     from resume_hooks.search.scope import Scope, project_at
 
     try:
-        scope = Scope() if asked.everywhere else project_at(folder, where)
+        if asked.everywhere:
+            scope = Scope()
+        else:
+            scope = project_at(folder, where)
         scope = replace(scope, programs=frozenset(OPENED))
         with opened_index(
             where, limit=PATIENCE, sought=sought([parse([asked.words])], scope, where)
         ) as index:
             holding = sum(bool(file.held) for file in index.unread)
-            late = (
-                f" · {index.outcome.behind:,} files not indexed yet" if index.outcome.behind else ""
-            )
+            if index.outcome.behind:
+                late = f" · {index.outcome.behind:,} files not indexed yet"
+            else:
+                late = ""
             late += f", {holding:,} with some of the words" if holding else ""
             return said_of(Searcher(index, scope, where), asked.words), late
     except ResumeHooksError as error:
@@ -294,12 +310,16 @@ def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[s
 
 def _way_of_title(word: str, what: str, row: ListedSession) -> str:
     """What a way does, and the title of the session that it is done with, where the page has no line for it."""
-    return what if word in {ON, BACK, LIST} else f"{what} · {row.title}"
+    if word in {ON, BACK, LIST}:
+        return what
+    return f"{what} · {row.title}"
 
 
 def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
     """What a way does where the session is of another project, which the running client can't open."""
-    return f"{ELSEWHERE[word]}copies how to open it in {row.folder}" if word in ELSEWHERE else what
+    if word in ELSEWHERE:
+        return f"{ELSEWHERE[word]}copies how to open it in {row.folder}"
+    return what
 
 
 def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
@@ -355,7 +375,10 @@ def open_marked_session(
         from resume_hooks.derive.cut_point import BeforeCompaction
         from resume_hooks.hooks.child_cards import opened_child_text as opened_card
 
-        cut, option = (BeforeCompaction(), " --before-compaction") if word == UNDO else (None, "")
+        if word == UNDO:
+            cut, option = (BeforeCompaction(), " --before-compaction")
+        else:
+            cut, option = (None, "")
         with time_limit(in_shell(f"fork {row.session_id}{option}")):
             plan = fork.plan(locate.session_file(row.path), where, cut=cut)
         made = write(plan, where)

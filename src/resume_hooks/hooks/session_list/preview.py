@@ -58,13 +58,12 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
     """A turn in a line. Its number is known only where the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
-    words = (
-        turn.first_words
-        if turn.number
-        else "before the first prompt"
-        if whole
-        else "... within a turn"
-    )
+    if turn.number:
+        words = turn.first_words
+    elif whole:
+        words = "before the first prompt"
+    else:
+        words = "... within a turn"
     facts = (str(turn.number) if whole else "", minute(turn.time)[5:], words, tools)
     return " · ".join(fact for fact in facts if fact)
 
@@ -95,11 +94,10 @@ def _table_lines(row: ListedSession, where: Where) -> list[str]:
 
 def session_facts(row: ListedSession) -> list[str]:
     """What stands above every preview: which session it is."""
-    came = (
-        f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
-        if row.parent_id
-        else word_of(row.kind)
-    )
+    if row.parent_id:
+        came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
+    else:
+        came = word_of(row.kind)
     where = " · ".join(
         part for part in (os.path.basename(row.folder) or row.folder, row.branch) if part
     )

@@ -29,7 +29,9 @@ END = 16  # columns that the end of a title may fill which tells a child's kind 
 
 def cut_to_columns(text: str, columns: int) -> str:
     """``text`` on one line in at most so many columns."""
-    return fit_columns(plain_line(text), columns) if columns > 0 else ""
+    if columns > 0:
+        return fit_columns(plain_line(text), columns)
+    return ""
 
 
 def cut_title(text: str, columns: int) -> str:
@@ -45,22 +47,30 @@ def fill_columns(text: str, columns: int, *, right: bool = False) -> str:
     """``text`` cut, and filled with spaces, to exactly so many columns."""
     shown = cut_to_columns(text, columns)
     blanks = " " * (columns - width(shown))
-    return blanks + shown if right else shown + blanks
+    if right:
+        return blanks + shown
+    return shown + blanks
 
 
 def age_text(row: ListedSession, now: float) -> str:
     """How long ago a session was written; ``open`` while a client may have it so."""
-    return "open" if row.open else span(max(0, int(now - row.mtime)))
+    if row.open:
+        return "open"
+    return span(max(0, int(now - row.mtime)))
 
 
 def turns_text(row: ListedSession) -> str:
     """How many turns a session has; ``""`` where its listing does not tell, since the preview beside it counts them."""
-    return "" if row.turns is None else f"{row.turns} turn{'' if row.turns == 1 else 's'}"
+    if row.turns is None:
+        return ""
+    return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
     """How full its context is, in per cent; ``""`` where its end does not tell."""
-    return "" if row.percent is None else f"{row.percent} %"
+    if row.percent is None:
+        return ""
+    return f"{row.percent} %"
 
 
 _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
@@ -89,7 +99,10 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
 
 def session_name(row: ListedSession) -> str:
     """What a session is called: whose it is where not this client's, or that its prompts alone are left; its tag."""
-    whose = "" if row.agent == NAME else f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
+    if row.agent == NAME:
+        whose = ""
+    else:
+        whose = f"{row.agent}{' only' if row.agent in PARTIAL else ''} · "
     tag = f"#{row.tag} " if row.tag else ""
     return f"{whose}{tag}{row.title}"
 
@@ -99,11 +112,10 @@ def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> s
     room = columns - len(MARK) - STRENGTH - 1
     own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
     title = fill_columns(cut_title(session_name(row), own), own)
-    words = (
-        f"  {snippet_from_words(said.snippet, said.place, room - width(title) - 2)}"
-        if room >= NARROW
-        else ""
-    )
+    if room >= NARROW:
+        words = f"  {snippet_from_words(said.snippet, said.place, room - width(title) - 2)}"
+    else:
+        words = ""
     return fill_columns(
         f"{MARK if chosen else NO_MARK}{title} {said.strength:>{STRENGTH}}{words}", columns
     )
@@ -137,7 +149,9 @@ def _line_below_title(words: str, columns: int) -> str:
 def snippet_from_words(snippet: str, place: int, columns: int) -> str:
     """What was said, from a little before the first of the words, which stands at ``place``."""
     start = max(0, place - columns // 3)
-    return snippet if not start else f"… {snippet[start:].lstrip()}"
+    if not start:
+        return snippet
+    return f"… {snippet[start:].lstrip()}"
 
 
 def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
@@ -149,7 +163,10 @@ def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
             return [*lines, cut_to_columns(rest, columns)]
         end = max(1, sum(taken <= columns for taken in accumulate(map(width, rest[: 4 * columns]))))
         space = rest.rfind(" ", 1, end + 1) if end < len(rest) else -1
-        line, rest = (rest[:space], rest[space + 1 :]) if space > 0 else (rest[:end], rest[end:])
+        if space > 0:
+            line, rest = (rest[:space], rest[space + 1 :])
+        else:
+            line, rest = (rest[:end], rest[end:])
         lines.append(line)
     return lines
 
@@ -157,6 +174,6 @@ def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
 def home_short(folder: str) -> str:
     """A folder for people, with ``~`` for the home."""
     home = os.path.expanduser("~")
-    return (
-        f"~{folder[len(home) :]}" if folder == home or folder.startswith(home + os.sep) else folder
-    )
+    if folder == home or folder.startswith(home + os.sep):
+        return f"~{folder[len(home) :]}"
+    return folder

@@ -57,11 +57,9 @@ def said_of(searcher: Searcher, text: str) -> list[Said]:
         query = parse([text])
     except UsageError:  # there is no word in it yet
         return []
-    return (
-        [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits]
-        if query.terms
-        else []
-    )
+    if query.terms:
+        return [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits]
+    return []
 
 
 def _said_of_hit(hit: Hit) -> Said:
@@ -124,7 +122,9 @@ class Choices:
     @property
     def chosen_session(self) -> ListedSession | None:
         """The session that is chosen, None while none fits."""
-        return self.fitting[self._at] if self.fitting else None
+        if self.fitting:
+            return self.fitting[self._at]
+        return None
 
     def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
@@ -202,7 +202,10 @@ class Choices:
                 self._said.setdefault(first, one)
         said = [self._by_id[session_id].row for session_id in self._said]
         self.fitting = [*self._titled, *self._others, *said]
-        among = self.fitting if self._moved else self._titled or self._others or said[:1]
+        if self._moved:
+            among = self.fitting
+        else:
+            among = self._titled or self._others or said[:1]
         lost = min(at, len(self.fitting) - 1) if self._moved else 0
         self._at = max(0, next((place for place, row in enumerate(among) if row is before), lost))
 
@@ -236,7 +239,9 @@ def _words_of(typed: str) -> tuple[list[str], list[str]]:
 
 
 def _folded_title(row: ListedSession) -> str:
-    return f"#{row.tag} {row.title}".casefold() if row.tag else row.title.casefold()
+    if row.tag:
+        return f"#{row.tag} {row.title}".casefold()
+    return row.title.casefold()
 
 
 def _folded_fields(found: Listed) -> str:

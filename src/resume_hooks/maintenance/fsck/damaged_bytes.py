@@ -123,9 +123,10 @@ def _read_bad_lines(transcript: Transcript) -> Iterator[tuple[Line, list[Node]]]
 def _defect_of_bad_line(line: Line, found: list[Node], known: set[str]) -> Defect:
     size = f"{len(line.body):,} bytes"
     if found:
-        kind = (
-            GLUED if any(node.spoken and node.uuid not in known for node in found) else GLUED_ASIDE
-        )
+        if any(node.spoken and node.uuid not in known for node in found):
+            kind = GLUED
+        else:
+            kind = GLUED_ASIDE
         return Defect(
             kind,
             f"{size} that are not a record hold {len(found)} within them",
@@ -179,8 +180,6 @@ def salvage_nodes(transcript: Transcript) -> list[Node]:
     found = [
         node for _, nodes in _read_bad_lines(transcript) for node in nodes if node.uuid not in known
     ]
-    return (
-        sorted([*transcript.nodes, *found], key=lambda node: node.offset)
-        if found
-        else transcript.nodes
-    )
+    if found:
+        return sorted([*transcript.nodes, *found], key=lambda node: node.offset)
+    return transcript.nodes

@@ -82,11 +82,10 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
         if agent.name == NAME:
             return diagnose_session(session, where)[1]
         known = OTHERS.get(agent.name)
-        defects = (
-            function_of(known.part, known.defects)(path, agent.file_of)
-            if known and known.defects
-            else ()
-        )
+        if known and known.defects:
+            defects = function_of(known.part, known.defects)(path, agent.file_of)
+        else:
+            defects = ()
         return report_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
         return report_findings(session.session_id, path, [Defect(UNREADABLE, error.message)])

@@ -85,4 +85,6 @@ def report_findings(session_id: str, session_file: str, findings: Iterable[Defec
 
 
 def _place_of_finding(finding: Defect) -> int:
-    return -1 if finding.record is None else finding.record
+    if finding.record is None:
+        return -1
+    return finding.record

@@ -158,14 +158,15 @@ def defects_of_compactions(transcript: Transcript) -> Iterator[Defect]:
 
 def missing_marks(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
     """The lost marks of kept messages, in words."""
-    missing = [] if segment.anchor in nodes else [f"the anchor {segment.anchor}"]
+    if segment.anchor in nodes:
+        missing = []
+    else:
+        missing = [f"the anchor {segment.anchor}"]
     if segment.uuids is not None:
         return missing + [uuid for uuid in segment.uuids if uuid not in nodes]
-    return (
-        missing
-        if segment.head in walk_segment(segment, nodes)
-        else [*missing, f"the way to {segment.head}"]
-    )
+    if segment.head in walk_segment(segment, nodes):
+        return missing
+    return [*missing, f"the way to {segment.head}"]
 
 
 def walk_segment(segment: KeptSegment, nodes: Mapping[str, Node]) -> list[str]:
@@ -248,7 +249,9 @@ class LiveHistory(NamedTuple):
     @property
     def whole(self) -> int:
         """The number of all turns."""
-        return self.turns[self.path[-1].uuid] if self.path else 0
+        if self.path:
+            return self.turns[self.path[-1].uuid]
+        return 0
 
 
 def records_before_compactions(transcript: Transcript) -> dict[str, str]:
@@ -341,7 +344,9 @@ class _Depth:
 
     def _above(self, node: Node) -> Node | None:
         named = node.parent or self._before.get(node.uuid)
-        return self._nodes.get(named) if named else None
+        if named:
+            return self._nodes.get(named)
+        return None
 
 
 def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> Iterator[Defect]:
@@ -352,7 +357,10 @@ def defects_of_branches(transcript: Transcript, hints: Sequence[LeafHint]) -> It
     end = spoken[-1]
     newer = False
     for branch in branches_off_live(transcript, records_before_compactions(transcript)):
-        start = f"forks at record {branch.fork.number}" if branch.fork else "hangs on nothing"
+        if branch.fork:
+            start = f"forks at record {branch.fork.number}"
+        else:
+            start = "hangs on nothing"
         told = (
             f"{branch.turns} turns end here; the branch {start}, the live one has "
             f"{branch.live_turns} since"

@@ -166,7 +166,9 @@ def without_thinking(record: Record) -> Record | None:
     kept = [
         block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS
     ]
-    return records.with_content(record, kept) if kept else None
+    if kept:
+        return records.with_content(record, kept)
+    return None
 
 
 REPEATED_CALL = Kind(
@@ -256,7 +258,10 @@ class _CallLedger:
 
     def name_unanswered(self) -> Iterator[Defect]:
         for call, node in {**self.late, **self.waiting}.items():
-            kind = UNANSWERED if call in self.late or call in self.passed else OPEN
+            if call in self.late or call in self.passed:
+                kind = UNANSWERED
+            else:
+                kind = OPEN
             yield kind.in_node(node, f"The call {call} has no result")
 
 

@@ -322,6 +322,6 @@ def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[N
 
 def finding_in_words(finding: Defect) -> str:
     """A finding in words, with its line."""
-    return (
-        finding.message if finding.record is None else f"record {finding.record}: {finding.message}"
-    )
+    if finding.record is None:
+        return finding.message
+    return f"record {finding.record}: {finding.message}"

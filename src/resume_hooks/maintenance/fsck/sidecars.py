@@ -52,7 +52,10 @@ class NamedFiles:
         tracked = records.mapping(records.mapping(record, "snapshot"), "trackedFileBackups")
         backups = [*tracked.values(), record.get("backup")]
         for backup in backups:
-            name = string(backup, "backupFileName") if isinstance(backup, dict) else ""
+            if isinstance(backup, dict):
+                name = string(backup, "backupFileName")
+            else:
+                name = ""
             if name and name == os.path.basename(name):
                 self.backups.setdefault(name, number)
 

@@ -170,7 +170,10 @@ def _search_edits_of_line(
     sources = Sources(index, entered.files, where)
     candidates = Candidates(index, scope, entered, sources)
     found = find_writer(asked.lines, asked.number, candidates.edits_of_file(asked))
-    hits = _hits_of_record(found.record, asked, query, sources) if found.record else []
+    if found.record:
+        hits = _hits_of_record(found.record, asked, query, sources)
+    else:
+        hits = []
     late = [file for file in index.unread if file.held != frozenset()]
     notes = [
         *index.notes,
@@ -178,7 +181,10 @@ def _search_edits_of_line(
         *unsearched(len(entered.files) + len(index.unread), unseen(scope, where)),
     ]
     more = candidates.capped
-    how = f"{found.why}; older edits were not looked at" if more and not hits else found.why
+    if more and not hits:
+        how = f"{found.why}; older edits were not looked at"
+    else:
+        how = found.why
     return SearchResult((query,), hits, len(hits), more, how, notes, 0, [], len(late))
 
 
@@ -216,11 +222,10 @@ class Candidates:
     def edits_of_file(self, asked: AskedLine) -> Iterator[Edit[Posting]]:
         """Every edit of the file, and every reading of it, as an edit that changes nothing."""
         calls = self._find_calls(self._scope)
-        name = (
-            Terms(self._index.words).strictly(named)
-            if (named := name_term_of(asked)).forms
-            else None
-        )
+        if (named := name_term_of(asked)).forms:
+            name = Terms(self._index.words).strictly(named)
+        else:
+            name = None
         if name and name.known:
             calls += self._find_calls(
                 replace(self._scope, file="", tool="Bash", role="call"), [name]

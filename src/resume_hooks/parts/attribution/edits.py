@@ -53,7 +53,9 @@ class Change(NamedTuple):
 
 def split_lines(text: str) -> list[str]:
     """The lines of a text without their ends: tools change these, and record line feeds alone."""
-    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
+    if text:
+        return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    return []
 
 
 def changes_of(call: Record, result: Record, details: Record) -> Iterator[Change]:
@@ -86,7 +88,10 @@ def _change_of_write(given: Record, details: Record, *, updated: bool) -> Change
 
 def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
     """The whole file where its text before is known, else each stretch."""
-    own = details if isinstance(details.get("newString"), str) else given
+    if isinstance(details.get("newString"), str):
+        own = details
+    else:
+        own = given
     steps = [_replacement_of_step(step) for step in objects(given.get("edits"))] or [
         _replacement_of_step(own)
     ]

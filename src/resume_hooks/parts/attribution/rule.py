@@ -142,18 +142,20 @@ def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
     before = sum(old.count(asked.text) for old, _, _ in found)
     after = sum(new.count(asked.text) for _, new, _ in found)
     whole = any(known for *_, known in found)
-    gone = not (after and (before or edit.blind)) if whole else after < before
+    if whole:
+        gone = not (after and (before or edit.blind))
+    else:
+        gone = after < before
     fits = after > before and any(_fits_neighbours(*texts, asked) for texts in found)
     return _Trace(edit, after - before, gone, before > 0, fits)
 
 
 def _fits_neighbours(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
     framed = [None, *after, None] if whole else after
-    places = (
-        [at + asked.place - whole for at in _places_of_block(asked.block, framed)]
-        if asked.block
-        else []
-    )
+    if asked.block:
+        places = [at + asked.place - whole for at in _places_of_block(asked.block, framed)]
+    else:
+        places = []
     return bool(places) and not _new_lines(before, after).isdisjoint(places)
 
 
@@ -162,7 +164,9 @@ def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
     end = _count_alike(before[:start:-1], after[:start:-1])
     old, new = before[start : len(before) - end], after[start : len(after) - end]
     if max(len(old), len(new)) > MOST_COMPARED:
-        return frozenset() if old else frozenset(range(start, start + len(new)))
+        if old:
+            return frozenset()
+        return frozenset(range(start, start + len(new)))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
     return frozenset(
         start + at

@@ -80,8 +80,12 @@ def _of_lines(path: str) -> Iterator[Defect]:
             whole = raw.endswith(b"\n")
             if len(raw) == MAX_LINE and not whole:
                 kind = LONG
+            elif parse(raw) is not None:
+                kind = FORM
+            elif whole:
+                kind = GARBAGE
             else:
-                kind = FORM if parse(raw) is not None else GARBAGE if whole else TORN
+                kind = TORN
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 

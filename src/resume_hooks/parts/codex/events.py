@@ -45,7 +45,9 @@ def main(asked: str) -> None:
 
 
 def _compact(event: reply.Event) -> Record:
-    return {"continue": False, "stopReason": STOPPED} if runs_trigger(event, Where()) else {}
+    if runs_trigger(event, Where()):
+        return {"continue": False, "stopReason": STOPPED}
+    return {}
 
 
 def runs_trigger(event: reply.Event, where: Where) -> bool:
@@ -107,4 +109,6 @@ def _notice(event: reply.Event) -> Record:
     if read_meta(path).source == "exec":
         return {}
     line = context_notice.notice(reply.field(event, "session_id"), readable(path, Where()).path)
-    return {"systemMessage": line.replace("/resume-hooks:", ">")} if line else {}
+    if line:
+        return {"systemMessage": line.replace("/resume-hooks:", ">")}
+    return {}

@@ -13,7 +13,9 @@ def _in_codex(text: str) -> str:
     """A card in which what opens a session comes last."""
     said = text.replace("Claude Code", "Codex")
     opens = _OPENS.search(said)
-    return f"{said}\n{opens[1]}" if opens else said
+    if opens:
+        return f"{said}\n{opens[1]}"
+    return said
 
 
 CODEX = Host("codex", {}, _in_codex, empties=True)

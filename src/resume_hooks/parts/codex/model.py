@@ -159,11 +159,9 @@ def strict(schema: Any) -> Any:
         for key, value in schema.items()
         if key in _KEPT
     }
-    return (
-        held | {"required": list(held["properties"]), "additionalProperties": False}
-        if "properties" in held
-        else held
-    )
+    if "properties" in held:
+        return held | {"required": list(held["properties"]), "additionalProperties": False}
+    return held
 
 
 def _servers(where: Where) -> list[str]:
@@ -178,7 +176,10 @@ def _servers(where: Where) -> list[str]:
         open(os.path.join(home, "config.toml"), "rb") as stream,
     ):
         found = tomllib.load(stream).get("mcp_servers")
-    names = [str(name) for name in found] if isinstance(found, dict) else []
+    if isinstance(found, dict):
+        names = [str(name) for name in found]
+    else:
+        names = []
     if not all(map(_SERVER.fullmatch, names)):
         raise HeadlessFailed(
             "codex has an MCP server whose name can't be given on its command line"

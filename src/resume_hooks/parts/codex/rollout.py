@@ -63,7 +63,9 @@ class RolloutBody(Body):
     @property
     def warnings(self) -> tuple[str, ...]:
         """That the goal stays behind."""
-        return (GOAL_STAYS,) if self.leaves_goal else ()
+        if self.leaves_goal:
+            return (GOAL_STAYS,)
+        return ()
 
     def lines(self) -> Iterator[bytes]:
         """Those."""
@@ -132,7 +134,9 @@ def told_body(
 
 def _owned(payload: Record, child: Draft) -> Record:
     """The same of the child, where it names its thread."""
-    return payload | {"thread_id": child.session_id} if "thread_id" in payload else payload
+    if "thread_id" in payload:
+        return payload | {"thread_id": child.session_id}
+    return payload
 
 
 def opening_body(told: Opening, meta: Record) -> RolloutBody:
@@ -196,7 +200,9 @@ def _event(payload: Record) -> Record | None:
         return None
     if payload.get("role") == "assistant":
         return _said("agent_message", of_items.text(payload))
-    return _said("user_message", of_items.text(payload)) if of_items.is_prompt(payload) else None
+    if of_items.is_prompt(payload):
+        return _said("user_message", of_items.text(payload))
+    return None
 
 
 def _said(kind: str, text: str) -> Record:

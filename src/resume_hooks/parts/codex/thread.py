@@ -156,18 +156,20 @@ class CodexThread:
         for piece in pieces:
             found: Any = self.items[piece.number].payload
             for step in piece.address:
-                found = of_items.arguments(found) if step == "arguments" else found[step]
+                if step == "arguments":
+                    found = of_items.arguments(found)
+                else:
+                    found = found[step]
             yield found
 
     def said(self) -> Iterator[Words]:
         """Prompts, answers and the summary of a compaction."""
         for place, item in enumerate(self.items):
             if who := _who(item.payload):
-                text = (
-                    of_items.request_text(item.payload)
-                    if who == USER
-                    else of_items.text(item.payload)
-                )
+                if who == USER:
+                    text = of_items.request_text(item.payload)
+                else:
+                    text = of_items.text(item.payload)
                 yield Words(
                     place,
                     who,
@@ -277,11 +279,9 @@ def _who(item: Record) -> str:
         return USER
     if of_items.is_summary(item):
         return BEFORE
-    return (
-        ASSISTANT
-        if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant"
-        else ""
-    )
+    if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant":
+        return ASSISTANT
+    return ""
 
 
 def read(session: SessionFile, find: Finder) -> CodexThread:

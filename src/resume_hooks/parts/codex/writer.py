@@ -122,7 +122,10 @@ class CodexWriter:
     def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
         """A copy of what is sent of a thread, whole or up to a place."""
         made = self.draft(session, "fork", output_dir)
-        place = cut_point.cut(scan(self._readable(session)), cut) if cut is not None else None
+        if cut is not None:
+            place = cut_point.cut(scan(self._readable(session)), cut)
+        else:
+            place = None
         return _fork_plan(self._read(session), made, place)
 
     def repair(self, session: SessionFile) -> ChildPlan:
@@ -210,11 +213,10 @@ class CodexWriter:
             item, origin = parent.items[place], trimmed[place]
             original = originals.get((origin.session_id, origin.uuid))
             if original is None or _identity(original) != _identity(item.payload):
-                why = (
-                    "its original is gone"
-                    if original is None
-                    else f"{origin.reference} holds something else"
-                )
+                if original is None:
+                    why = "its original is gone"
+                else:
+                    why = f"{origin.reference} holds something else"
                 missing.append(MissingOriginal(wanted[item.uuid], why))
                 continue
             kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
@@ -243,7 +245,9 @@ class CodexWriter:
     def _meta(self, child: Draft) -> Record:
         """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
         foreign = child.parent_agent != NAME
-        return _told_meta(child, self._home) if foreign else read_meta(child.parent.path).payload
+        if foreign:
+            return _told_meta(child, self._home)
+        return read_meta(child.parent.path).payload
 
     def _read(self, session: SessionFile) -> CodexThread:
         return read(session, Rollouts(self._home).path_of)
@@ -257,7 +261,10 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
 
     NothingToFork where that is nothing.
     """
-    count = len(parent.items) if cut is None else _count(parent, [node.uuid for node in cut.nodes])
+    if cut is None:
+        count = len(parent.items)
+    else:
+        count = _count(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not count:
         raise UsageError(
             f"{cut.asked.capitalize()} lies before a compaction",
@@ -291,7 +298,10 @@ def _count(parent: CodexThread, kept: Sequence[str]) -> int:
 
 def _told_meta(child: Draft, home: str) -> Record:
     """What a first line says of a session that no client wrote."""
-    git = {"git": {"branch": child.setting.branch}} if child.setting.branch else {}
+    if child.setting.branch:
+        git = {"git": {"branch": child.setting.branch}}
+    else:
+        git = {}
     return {
         "cwd": child.setting.cwd,
         "originator": ORIGINATOR,
@@ -310,7 +320,9 @@ def _provider(home: str) -> str:
         return PROVIDER
     top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
     found = _PROVIDER.search(top)
-    return found[1] if found else PROVIDER
+    if found:
+        return found[1]
+    return PROVIDER
 
 
 def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:

@@ -96,11 +96,10 @@ def write_documents(
     """
     wanted = list_wanted_files(decided, where, out)
     written, warnings = [], list(wanted.warnings)
-    content = (
-        redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace")
-        if wanted.documents
-        else b""
-    )
+    if wanted.documents:
+        content = redact(document_of_child(decided, receipt))[0].encode("utf-8", "replace")
+    else:
+        content = b""
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):
@@ -143,7 +142,9 @@ def _project_home(decided: RolloverPlan, where: Where) -> str:
     folder = decided.draft.setting.cwd
     lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
     homes = [os.path.realpath(known) for known in project_folders(folder, where)]
-    return folder if lies_in in homes and os.path.isdir(folder) else ""
+    if lies_in in homes and os.path.isdir(folder):
+        return folder
+    return ""
 
 
 def _is_inside(path: str, folder: str) -> bool:
@@ -235,7 +236,9 @@ def _digest_sections(whole: str) -> Iterator[str]:
 def _inert_line(text: str) -> str:
     """Foreign text on one line of Markdown that begins no heading, list, quotation, rule or fence."""
     line = markdown_line(text)
-    return f"\\{line}" if _BLOCK.match(line) else line
+    if _BLOCK.match(line):
+        return f"\\{line}"
+    return line
 
 
 def _fence_plain(text: str) -> str:

@@ -20,16 +20,17 @@ SETTING = "handoff_dir"
 def note_on_written_files(where: Where) -> str:
     """The answer to ``written into projects``: a sentence for a user who uninstalls, ``""`` without the setting."""
     value = settings.load(where)[SETTING].value
-    return (
-        f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
-        if value
-        else ""
-    )
+    if value:
+        return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
+    return ""
 
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
     """The answer to ``documents of a session``: a folder, and the ending of documents' names."""
     if value := os.path.expanduser(str(settings.load(where)[SETTING].value)):
-        home = os.sep if os.path.isabs(value) else home_folder(HeadTail(session.path), where)
+        if os.path.isabs(value):
+            home = os.sep
+        else:
+            home = home_folder(HeadTail(session.path), where)
         if os.path.isdir(home):
             yield os.path.join(home, value), ENDING

@@ -37,7 +37,10 @@ def files_beside_handoff(
     from resume_hooks.parts.documents import document  # loaded only where files are requested
 
     force = bool(options and options.force)
-    out = document.out_path(given, decided, force=force) if given else ""
+    if given:
+        out = document.out_path(given, decided, force=force)
+    else:
+        out = ""
 
     def list_or_write(receipt: Receipt | None) -> FilesBeside:
         if receipt is None:

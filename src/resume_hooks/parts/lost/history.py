@@ -147,7 +147,9 @@ def _text_of_paste(pasted: Record, where: Where) -> str:
     """The text of a paste: beside the prompt, or in the client's folder of long ones; ``""`` where it is gone."""
     digest = string(pasted, "contentHash")
     if string(pasted, "type") != "text" or string(pasted, "content") or not _HASH.fullmatch(digest):
-        return string(pasted, "content") if string(pasted, "type") == "text" else ""
+        if string(pasted, "type") == "text":
+            return string(pasted, "content")
+        return ""
     try:
         return read_regular(os.path.join(where.config, PASTES, f"{digest}.txt"), MAX_PASTE).decode(
             errors="replace"

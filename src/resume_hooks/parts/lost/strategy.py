@@ -106,7 +106,10 @@ class PromptsLeft(Claude):
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The commands that make a fresh child: nothing else can follow."""
-        go = f"cd {shlex.quote(folder)} && " if os.path.isdir(folder) else ""
+        if os.path.isdir(folder):
+            go = f"cd {shlex.quote(folder)} && "
+        else:
+            go = ""
         made = invocation.in_shell(f"handoff {session_id}")
         return ResumeCommands(f"in a shell: {made}", f"{go}{made} --start")
 
@@ -195,7 +198,9 @@ class PromptsLeft(Claude):
                 os.replace(temporary, places[own])
             finally:
                 discard(temporary)
-        return self._existing_copies() if said or outdated else there
+        if said or outdated:
+            return self._existing_copies()
+        return there
 
 
 class LostSessions(SessionStore):
@@ -224,7 +229,10 @@ class LostSessions(SessionStore):
 
     def find(self, session_id: str) -> SessionFile | None:
         """The session of an id; None for an unknown one."""
-        lost = self._prompts.lost_sessions if is_session_id(session_id) else []
+        if is_session_id(session_id):
+            lost = self._prompts.lost_sessions
+        else:
+            lost = []
         return next((session for session in lost if session.session_id == session_id), None)
 
 
@@ -277,21 +285,17 @@ def lost_prompts(where: Where, *, waiting: bool = False) -> str:
     for session in lost:
         with contextlib.suppress(OSError), open(session.path, "rb") as stream:
             prompts += sum(1 for _ in stream) - 1
-    return (
-        f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left"
-        if lost
-        else ""
-    )
+    if lost:
+        return f"{plural(prompts, 'prompt')} of {plural(len(lost), 'lost session')} are left"
+    return ""
 
 
 def note_on_earlier_losses(where: Where) -> str:
     """The note that a user sees once, at a start; ``""`` where nothing was lost."""
     lost = lost_prompts(where, waiting=True)
-    return (
-        f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}"
-        if lost
-        else ""
-    )
+    if lost:
+        return f"From before, {lost}: {invocation.in_shell(f'sessions --all --agent {NAME}')}"
+    return ""
 
 
 def check_lost_prompts(_: str) -> Finding:

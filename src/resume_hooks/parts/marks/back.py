@@ -67,7 +67,9 @@ class LeftOut(NamedTuple):
     def span(self) -> str:
         """The two references."""
         first, last = self.names.reference(self.first), self.names.reference(self.last)
-        return first if first == last else f"{first} to {last}"
+        if first == last:
+            return first
+        return f"{first} to {last}"
 
 
 class Told(NamedTuple):
@@ -105,7 +107,10 @@ def model_text(child: Draft, told: Told) -> str:
     if mark.goal:
         lines.append(f"What was to be tried from there: {unmarked(one_line(mark.goal, SHOWN))}")
     if left_out is not None:
-        stands = "It stands" if lost else "What followed is not loaded: it stands"
+        if lost:
+            stands = "It stands"
+        else:
+            stands = "What followed is not loaded: it stands"
         reading = f"read {left_out.names.reference(left_out.first)} --after 20"
         lines.append(
             f"{stands} in records {left_out.span} of the parent session, within reach of the session-search skill "
@@ -122,7 +127,10 @@ def model_text(child: Draft, told: Told) -> str:
 def opening_card(told: Told) -> str:
     """The child's opening as the screen shows it."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
-    goal = f": {one_line(plain(mark.goal), SHOWN)}" if mark.goal else ""
+    if mark.goal:
+        goal = f": {one_line(plain(mark.goal), SHOWN)}"
+    else:
+        goal = ""
     began = f"**Back** to {minute(mark.started_at)}{goal}."
     if mark.left:
         began = f"**Back** to where the fork left `{mark.left[:SHORT]}`, {minute(mark.started_at)}."
@@ -131,14 +139,13 @@ def opening_card(told: Told) -> str:
             f"**Back** with the report alone; {mark.subject.lower()}{goal} can't be found "
             f"any more ({lost})."
         )
-    rest = (
-        (
+    if left_out:
+        rest = (
             f"{'The conversation' if lost else 'What followed'} can be read on demand "
             f"({left_out.span})."
         )
-        if left_out
-        else "Nothing had followed it."
-    )
+    else:
+        rest = "Nothing had followed it."
     return "\n\n".join(
         [
             began,
@@ -205,7 +212,10 @@ def plan_back(
     nothing was said.
     """
     refuse_subagent(session)
-    report = checked_report(report) if report.strip() or not mark.left else ""
+    if report.strip() or not mark.left:
+        report = checked_report(report)
+    else:
+        report = ""
     parent, kept, rest, lost, remarks = _resolve_mark(session, mark)
     left_out = _find_left_out(parent, rest, mark.record + 1 if lost else None, where)
     child = agents.draft_of(session, KIND, where, output_dir)
@@ -223,7 +233,10 @@ def plan_back(
         whole = f"{session.session_id}:{left_out.first}"
         found = opening(digest, characters(tokens_of("", where)), whole=whole, read=read).text
         last = parent.transcript.by_uuid.get(mark.uuid)
-        at = clock.from_milliseconds(last.time_ms) if last and last.time_ms else mark.started_at
+        if last and last.time_ms:
+            at = clock.from_milliseconds(last.time_ms)
+        else:
+            at = mark.started_at
         remarks = [*remarks, *remarks_on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
     closing = Closing(model_text(child, told_of), opening_card(told_of))
@@ -272,7 +285,10 @@ def _resolve_mark(session: SessionFile, mark: Mark) -> _Standing:
     parent = scan_parent(session)
     nodes = linearize(parent.transcript.chain).nodes
     kept, lost, remarks = _records_to_mark(parent.transcript, mark)
-    there = _conversation_at_mark(session, mark) if lost and not mark.left else None
+    if lost and not mark.left:
+        there = _conversation_at_mark(session, mark)
+    else:
+        there = None
     return there or _Standing(parent, kept, nodes[0 if lost else len(kept) :], lost, remarks)
 
 
@@ -334,7 +350,9 @@ def _why_lost(transcript: Transcript, mark: Mark, place: int) -> str:
     )
     if compacted and (there is not None or not transcript.whole):
         return "it was compacted away"
-    return "its record is gone" if there is None else "it lies on an abandoned branch"
+    if there is None:
+        return "its record is gone"
+    return "it lies on an abandoned branch"
 
 
 def _find_left_out(

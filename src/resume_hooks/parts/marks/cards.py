@@ -29,17 +29,24 @@ _UNITS = (("day", DAY), ("hour", HOUR), ("minute", MINUTE))
 def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool) -> str:
     """The card of ``>mark``: the new mark, and how to come back."""
     slash = trigger.slash
-    done = "already set here" if already else "replaced" if replaced else "set"
+    if already:
+        done = "already set here"
+    elif replaced:
+        done = "replaced"
+    else:
+        done = "set"
     marked = list(_mark_lines(placed.mark))
     if placed.unfinished and not already:
         marked.append("the answer is not finished: the mark stands after the last whole step")
     # Ctrl+C clears the box, but beside a working model it ends the turn.
-    keys = "go on once the answer ends" if placed.unfinished and not slash else "go on"
-    last = (
-        "Set. Text in box? Ctrl+C once."
-        if not slash and not placed.unfinished
-        else f"{'' if slash else 'Set. '}{keys.capitalize()}."
-    )
+    if placed.unfinished and not slash:
+        keys = "go on once the answer ends"
+    else:
+        keys = "go on"
+    if not slash and not placed.unfinished:
+        last = "Set. Text in box? Ctrl+C once."
+    else:
+        last = f"{'' if slash else 'Set. '}{keys.capitalize()}."
     box = [f"  {_BOX}"] if not slash and not placed.unfinished else []
     lines = [
         f"mark {done}{'' if slash else f' · {keys}'}",
@@ -58,7 +65,10 @@ def set_card(placed: Placed, trigger: Trigger, *, replaced: bool, already: bool)
 def question_card(active: Mark, goal: str, unkept: str, trigger: Trigger) -> str:
     """The card of a second ``>mark``: the active mark, and how to replace it; ``unkept`` says why it can't be."""
     yes = f"{trigger.name('mark')} yes"
-    new = [f"new goal: {one_line(plain(goal), ROW * 2)}"] if goal else []
+    if goal:
+        new = [f"new goal: {one_line(plain(goal), ROW * 2)}"]
+    else:
+        new = []
     ways = [unkept or f"replace it by one here    {yes}"]
     lines = [
         f"mark not set · another is active, set {age_of_mark(active)}",
@@ -85,11 +95,10 @@ def cancelled_card(active: Mark | None, trigger: Trigger, *, asked: bool) -> str
 
 def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str:
     """The card of a yes without an open question."""
-    why = (
-        f"the question is older than {OPEN // 60} minutes"
-        if expired
-        else "no question about a mark is open"
-    )
+    if expired:
+        why = f"the question is older than {OPEN // 60} minutes"
+    else:
+        why = "no question about a mark is open"
     words, typed = f"there is nothing to confirm: {why}", f"{trigger.name('mark')} [goal]"
     if active is None:
         return refusal_card(words, f"  {NONE}", last=f"First: {typed}")
@@ -137,7 +146,10 @@ def existing_child_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, s
     A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter,
     and is still in the input box.
     """
-    unused = [f"Your new report was not used: {trigger.text}"] if slash and trigger.text else []
+    if slash and trigger.text:
+        unused = [f"Your new report was not used: {trigger.text}"]
+    else:
+        unused = []
     facts = [f"{NONE} The last {trigger.name('back')} used it.", *unused]
     return child_card("already back", receipt, copied, facts, slash=slash)
 
@@ -154,7 +166,10 @@ def no_mark_card(trigger: Trigger) -> str:
 def age_of_mark(mark: Mark) -> str:
     """How long ago a mark was set, in the largest unit that fits."""
     set_at = clock.parse(mark.started_at)
-    seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds())) if set_at else 0
+    if set_at:
+        seconds = max(0, round((datetime.now(UTC) - set_at).total_seconds()))
+    else:
+        seconds = 0
     for name, size in _UNITS:
         if count := seconds // size:
             return f"{count} {name}{'s' * (count > 1)} ago"
@@ -162,9 +177,8 @@ def age_of_mark(mark: Mark) -> str:
 
 
 def _mark_lines(mark: Mark, *, its: bool = False) -> Sequence[str]:
-    goal = (
-        f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}"
-        if mark.goal
-        else "no goal given"
-    )
+    if mark.goal:
+        goal = f"{'its ' * its}goal: {one_line(plain(mark.goal), ROW * 2)}"
+    else:
+        goal = "no goal given"
     return goal, f"after record {mark.session_id[:8]}:{mark.record}"

@@ -37,11 +37,9 @@ def answer(request: Request) -> TriggerAnswer:
     session = request.session
     if request.text.lower() == CANCEL:
         return _cancel_mark(session, request)
-    return (
-        _replace_mark(session, request)
-        if request.text.lower() == YES
-        else _set_mark(session, request)
-    )
+    if request.text.lower() == YES:
+        return _replace_mark(session, request)
+    return _set_mark(session, request)
 
 
 def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:

@@ -53,7 +53,9 @@ class Mark(NamedTuple):
     @property
     def subject(self) -> str:
         """The subject of a sentence about it."""
-        return "The place where the fork left its parent" if self.left else "The mark"
+        if self.left:
+            return "The place where the fork left its parent"
+        return "The mark"
 
     def is_at(self, other: Mark) -> bool:
         """Whether another mark has the same place and the same goal."""
@@ -135,7 +137,9 @@ def find_mark(session_id: str) -> Mark | None:
     if type(record) is not int or record < 0 or not isinstance(goal, str) or len(goal) > MAX_GOAL:
         return None
     started_at = clock.normal(at)
-    return Mark(session_id, uuid, record, goal, started_at) if started_at else None
+    if started_at:
+        return Mark(session_id, uuid, record, goal, started_at)
+    return None
 
 
 def clear_mark(session_id: str) -> bool:

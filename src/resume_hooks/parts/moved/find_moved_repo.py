@@ -95,9 +95,10 @@ def likely_folders(found: Traces, folders: Iterable[str], where: Where) -> list[
     likely = []
     for root, worktree in _roots_to_look_at(folders, old, main_checkout(old, where)):
         folder = _place_in_repository(root, old, found.files)
-        known = (
-            _commits_in_repository(root, found.commits, where, deadline) if found.commits else ()
-        )
+        if found.commits:
+            known = _commits_in_repository(root, found.commits, where, deadline)
+        else:
+            known = ()
         files = _count_files_in(folder, found.files)
         enough = 2 * files >= len(found.files) > 0
         if known or worktree or enough:
@@ -158,7 +159,10 @@ def _place_in_repository(root: str, old: str, files: tuple[str, ...]) -> str:
     parts = old.strip(os.sep).split(os.sep)
     ends = (os.path.join(root, *parts[start:]) for start in range(1, len(parts)))
     below = [folder for folder in ends if os.path.isdir(folder)]
-    wanted = [root, *below] if os.path.basename(root) == parts[-1] else [*below, root]
+    if os.path.basename(root) == parts[-1]:
+        wanted = [root, *below]
+    else:
+        wanted = [*below, root]
     return max(wanted, key=lambda folder: _count_files_in(folder, files))  # the first of equals
 
 

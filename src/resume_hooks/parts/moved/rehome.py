@@ -153,17 +153,14 @@ def copy_sessions_home(
 def note_on_other_sessions(old: str, new: str, where: Where) -> str:
     """The answer to ``of the others of a folder``; ``""`` where it still exists, or each has a copy in ``new``."""
     there = _sessions_with_copy(new, where)
-    left = (
-        []
-        if is_still_there(old, where)
-        else [one for one in spoken_sessions(old, where) if one.session_id not in there]
-    )
+    if is_still_there(old, where):
+        left = []
+    else:
+        left = [one for one in spoken_sessions(old, where) if one.session_id not in there]
     command = in_shell(f"rehome {quote_word(old)} --home {quote_word(new)}")
-    return (
-        f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
-        if left
-        else ""
-    )
+    if left:
+        return f"{plural(len(left), 'other session')} of {plain_line(old)} can come too: {command}"
+    return ""
 
 
 def _folders_with_sessions(folders: Iterable[str], where: Where) -> list[str]:
@@ -196,7 +193,9 @@ def line_at_start(event: dict[str, Any]) -> str:
     """The line at a start, by the notes of earlier starts alone; ``""`` where nothing fits."""
     new, where = _folder_of_event(event), Where()
     found = folders_noted_before(new, where)
-    return _line_of_moved(found[0], where) if len(found) == 1 else ""
+    if len(found) == 1:
+        return _line_of_moved(found[0], where)
+    return ""
 
 
 def line_of_new_folder(event: dict[str, Any]) -> str:

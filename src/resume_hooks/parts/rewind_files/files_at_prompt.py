@@ -138,7 +138,10 @@ def _state_without_edits(
 
 def name_prompt(prompt: Prompt) -> str:
     """A prompt in words: its turn or line, and its beginning."""
-    place = f"turn {prompt.turn}" if prompt.turn else f"line {prompt.line}"
+    if prompt.turn:
+        place = f"turn {prompt.turn}"
+    else:
+        place = f"line {prompt.line}"
     return f'{place} "{one_line(prompt.words, WORDS)}"'
 
 
@@ -147,9 +150,15 @@ def _find_prompt(history: FileHistory, target: Target) -> Prompt:
     prompts = history.prompts
     if target.turn is not None:
         turns = [one for one in prompts if one.turn]
-        found = turns[-1:] if not target.turn else [one for one in turns if one.turn == target.turn]
+        if not target.turn:
+            found = turns[-1:]
+        else:
+            found = [one for one in turns if one.turn == target.turn]
         if not found:
-            there = f"It has turns 1 to {turns[-1].turn}." if turns else "It has no turns."
+            if turns:
+                there = f"It has turns 1 to {turns[-1].turn}."
+            else:
+                there = "It has no turns."
             raise UsageError(f"No turn {target.turn or 'at all'} in this session", there)
         return found[-1]
     if isinstance(target.record, str):
@@ -287,11 +296,9 @@ def _wanted_files(
 
     def source_of_backup(backup: Backup) -> StoredContent | None:
         """The file that holds a backup; None where there was no file."""
-        return (
-            None
-            if backup.name is None
-            else StoredContent(folder.root, (*folder.parts, backup.name))
-        )
+        if backup.name is None:
+            return None
+        return StoredContent(folder.root, (*folder.parts, backup.name))
 
     for path in sorted(paths):
         place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)

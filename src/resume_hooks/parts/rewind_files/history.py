@@ -179,7 +179,10 @@ class _Gathered:
 
     def _take_snapshot(self, record: Record, number: int) -> None:
         inner = record.get("snapshot")
-        tracked = inner.get("trackedFileBackups") if isinstance(inner, dict) else None
+        if isinstance(inner, dict):
+            tracked = inner.get("trackedFileBackups")
+        else:
+            tracked = None
         message = (string(inner, "messageId") if isinstance(inner, dict) else "") or string(
             record, "messageId"
         )
@@ -224,7 +227,10 @@ def _digest_after(said: Mapping[str, Any]) -> str:
         and isinstance(old, str)
         and isinstance(new, str)
     ):
-        content = (
-            before.replace(old, new, -1 if said.get("replaceAll") is True else 1) if old else None
-        )
-    return digest_of_text(content.encode("utf-8", "replace")) if isinstance(content, str) else ""
+        if old:
+            content = before.replace(old, new, -1 if said.get("replaceAll") is True else 1)
+        else:
+            content = None
+    if isinstance(content, str):
+        return digest_of_text(content.encode("utf-8", "replace"))
+    return ""

@@ -79,7 +79,9 @@ def _text_lines(content: bytes | None) -> list[str] | None:
 
 
 def _size_in_words(content: bytes | None) -> str:
-    return "no file" if content is None else f"{len(content):,} bytes"
+    if content is None:
+        return "no file"
+    return f"{len(content):,} bytes"
 
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -295,7 +297,9 @@ def _plan_change(root: ProjectRoot, top: int, wanted: WantedFile) -> Change:
 
 
 def _read_source(source: StoredContent | None) -> tuple[bytes | None, int]:
-    return read_stored(source) if source is not None else (None, 0)
+    if source is not None:
+        return read_stored(source)
+    return (None, 0)
 
 
 def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
@@ -314,4 +318,6 @@ def _has_changed(there: bytes | None, expected: Expected | None) -> bool | None:
 
 def reason_of_failure(error: OSError | WriteFailed) -> str:
     """The reason why a file can't be read or written."""
-    return error.message if isinstance(error, WriteFailed) else error.strerror or str(error)
+    if isinstance(error, WriteFailed):
+        return error.message
+    return error.strerror or str(error)

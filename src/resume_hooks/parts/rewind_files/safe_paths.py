@@ -46,11 +46,10 @@ class ProjectRoot(NamedTuple):
 
     def place_of_path(self, path: str) -> ProjectPath:
         """The place of a tracked path."""
-        roots = (
-            [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
-            if path.startswith("/")
-            else [""]
-        )
+        if path.startswith("/"):
+            roots = [f"{root.rstrip('/')}/" for root in (self.folder, self.real)]
+        else:
+            roots = [""]
         inner = next((path[len(root) :] for root in roots if path.startswith(root)), None)
         if inner is None:
             return ProjectPath(path, (), "it lies outside the project")
@@ -58,7 +57,9 @@ class ProjectRoot(NamedTuple):
         why = _objection_to_path(inner, parts)
         if not why and any(f"{real}/".startswith(f"{folder}/") for folder in self.closed):
             why = "it belongs to the client"
-        return ProjectPath(path, (), why) if why else ProjectPath(inner, parts)
+        if why:
+            return ProjectPath(path, (), why)
+        return ProjectPath(inner, parts)
 
     def lay_behind_link(self, place: ProjectPath, folder: str) -> bool:
         """Whether a file lay behind a link: its ``folder``, links resolved, is not the one of its path."""

@@ -159,7 +159,10 @@ def _make_run_folder(parent: str, instant: str) -> str:
             if (run := _RUN.fullmatch(name))
         )
         found = max(runs, default=())
-        behind = f"{found[0]}-{int(found[1]) + 1:03}" if found and found[0] >= instant else instant
+        if found and found[0] >= instant:
+            behind = f"{found[0]}-{int(found[1]) + 1:03}"
+        else:
+            behind = instant
         path = os.path.join(parent, behind)
         with contextlib.suppress(FileExistsError):  # a run of the same moment was faster
             os.mkdir(path, 0o700)
@@ -176,7 +179,10 @@ def _copy_of_change(
     """
     plan.require_writable_folder(top, change.place)
     content, state = plan.look_at_file(root, top, change.place)
-    there = plan.version_of(content, state.st_mode) if content is not None and state else None
+    if content is not None and state:
+        there = plan.version_of(content, state.st_mode)
+    else:
+        there = None
     if there != change.before or not project_files.is_same(state, change.over):
         raise WriteFailed(
             f"{change.place.path} changed while it was looked at",
@@ -205,16 +211,22 @@ def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFil
     if not path:
         return None
     before, after = row.get("before"), row.get("after")
-    name, mode = (
-        (before.get("copy"), before.get("mode")) if isinstance(before, dict) else (None, None)
-    )
-    source = (
-        StoredContent(run.root, (*run.parts, name))
-        if isinstance(name, str) and name.isdecimal()
-        else None
-    )
-    expected = string(after, "sha256") if isinstance(after, dict) else ""
-    why = "its copy has no name" if before is not None and source is None else ""
+    if isinstance(before, dict):
+        name, mode = (before.get("copy"), before.get("mode"))
+    else:
+        name, mode = (None, None)
+    if isinstance(name, str) and name.isdecimal():
+        source = StoredContent(run.root, (*run.parts, name))
+    else:
+        source = None
+    if isinstance(after, dict):
+        expected = string(after, "sha256")
+    else:
+        expected = ""
+    if before is not None and source is None:
+        why = "its copy has no name"
+    else:
+        why = ""
     return WantedFile(
         root.place_of_path(path),
         source,
@@ -225,7 +237,9 @@ def _wanted_of_row(root: ProjectRoot, row: Any, run: StoredContent) -> WantedFil
 
 
 def _list_or_empty(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value
+    return []
 
 
 def write_files(decided: FilesPlan, where: Where) -> str:

@@ -328,7 +328,9 @@ class AuditCache:
             rules().version,
         )
         files = value.get("files") if ours else None
-        return files if isinstance(files, dict) else {}
+        if isinstance(files, dict):
+            return files
+        return {}
 
 
 class _AuditRun:
@@ -388,7 +390,10 @@ class _AuditRun:
     ) -> FileScan:
         """Scan a session's copy in the vault or the trash, unless its note is the one of the last scan. OSError."""
         if kept is None:
-            why = manifest.why_unreadable(place.session_id, self._where) if place.session_id else ""
+            if place.session_id:
+                why = manifest.why_unreadable(place.session_id, self._where)
+            else:
+                why = ""
             raise OSError(errno.EINVAL, why or "It is a link, can't be listed, or has no note")
         status = os.stat(os.path.join(place.path, MANIFEST))
         told = (status.st_ino, self.sizes[place], status.st_mtime_ns)
@@ -439,7 +444,10 @@ def _leaks_of_scan(place: Location, scanned: FileScan) -> Iterator[Leak]:
         elif place.kind == SUBAGENT and place.session_id:
             reference = f"{place.session_id}/{subagent_name(place.path)}:{found.line}"
         named = found.part == FOLDER
-        file = os.path.join(place.path, found.part) if found.part and not named else place.path
+        if found.part and not named:
+            file = os.path.join(place.path, found.part)
+        else:
+            file = place.path
         at = found.line, found.offset, found.length, found.uuid, clock.normal(found.time) or when
         yield Leak(
             found.kind, FOLDER if named else place.kind, place.session_id, reference, file, *at

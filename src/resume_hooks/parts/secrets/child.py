@@ -120,7 +120,9 @@ def plan_scrubbed_child(
         A signature forbids to edit its thinking.
         """
         cleaned = cleaner.clean_record(body).raw
-        return cleaned if b'"thinking"' in cleaned else cleaned.replace(old, new)
+        if b'"thinking"' in cleaned:
+            return cleaned
+        return cleaned.replace(old, new)
 
     body = chain_rewrite(
         child,
@@ -164,4 +166,6 @@ class _ThinkingEdits:
 
     def _without_secret_thoughts(self, record: Record) -> Record | None:
         kept = [block for block in blocks(record) if not self._cleaner.is_secret_thought(block, [])]
-        return with_content(record, kept) if kept else None
+        if kept:
+            return with_content(record, kept)
+        return None

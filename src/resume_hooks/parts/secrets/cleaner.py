@@ -81,7 +81,9 @@ class Cleaner:
         """A cleaned piece, according to its form; a binary one stays as it is."""
         if piece.form == BINARY:
             return self._clean_raw(piece.raw, [])
-        return self.clean_record(piece.raw) if piece.form == LINE else self.clean_text(piece.raw)
+        if piece.form == LINE:
+            return self.clean_record(piece.raw)
+        return self.clean_text(piece.raw)
 
     def clean_record(self, raw: bytes) -> Cleaned:
         """A cleaned line of a transcript, with its ending or without."""
@@ -138,11 +140,15 @@ class Cleaner:
         start = body.lstrip(b"\xef\xbb\xbf \t")[:1]
         if start != b"{" or not body.endswith(b"}"):  # no JSON, or the end of it is missing
             return self._remove_known(self._remove_scanned(body, found), found)
-        body = self._without_thoughts(body, found) if _THINKING in body else body
+        if _THINKING in body:
+            body = self._without_thoughts(body, found)
         secrets = find_in_line(body) if self._scanning else []
         body = self._remove_wanted(body, secrets, found)
-        body = self._clean_names(body, found) if self._scanning else body
-        return self._clean_strings(body, found) if self._may_hold(body) else body
+        if self._scanning:
+            body = self._clean_names(body, found)
+        if self._may_hold(body):
+            return self._clean_strings(body, found)
+        return body
 
     def _clean_names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without the secrets in its keys and in the names of tools."""
@@ -178,7 +184,9 @@ class Cleaner:
         return b"".join([*parts, body[place:]])
 
     def _remove_scanned(self, raw: bytes, found: list[RemovedSecret]) -> bytes:
-        return self._remove_wanted(raw, find_in_bytes(raw), found) if self._scanning else raw
+        if self._scanning:
+            return self._remove_wanted(raw, find_in_bytes(raw), found)
+        return raw
 
     def _remove_wanted(
         self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
@@ -188,7 +196,9 @@ class Cleaner:
         found += [
             RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted
         ]
-        return without(raw, _extend_to_words(raw, wanted)) if wanted else raw
+        if wanted:
+            return without(raw, _extend_to_words(raw, wanted))
+        return raw
 
     def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
         try:
@@ -253,7 +263,10 @@ def _extend_to_words(raw: bytes, secrets: Sequence[Secret]) -> list[Secret]:
     whole = []
     for one, limit in zip(secrets, starts, strict=True):
         inside = _TOKEN.match(raw, one.end - 1) and raw[one.end - 2 : one.end - 1] != b"\\"
-        tail = _TOKEN.match(raw, one.end, max(one.end, limit)) if inside else None
+        if inside:
+            tail = _TOKEN.match(raw, one.end, max(one.end, limit))
+        else:
+            tail = None
         whole.append(one._replace(end=tail.end() if tail else one.end))
     return whole
 

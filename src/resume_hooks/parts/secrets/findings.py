@@ -179,11 +179,9 @@ class ScrubFindings:
 
     def cleaner_of(self, place: Location) -> Cleaner:
         """The cleaner for a place: the family's own files are scanned, too."""
-        return (
-            self.scanner
-            if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP
-            else self.known
-        )
+        if place.relation in {OWN, CHILD, PARENT} and place.kind != FILE_BACKUP:
+            return self.scanner
+        return self.known
 
 
 def look_everywhere(
@@ -260,8 +258,10 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
         return replace(found, rows=tuple(rows), open="")
     if session.agent != NAME:
         why = agent_of(session, where).why_open(session)
+    elif is_archived_copy(session.path, where):
+        why = ""
     else:
-        why = "" if is_archived_copy(session.path, where) else clients.why_open(session)
+        why = clients.why_open(session)
     return replace(
         found,
         rows=tuple(rows),
@@ -280,7 +280,10 @@ def _searchable(found: Iterable[RemovedSecret]) -> dict[str, str]:
     told: dict[str, str] = {}
     for each in found:
         for value in each.values:
-            looked_for = [value] if is_telling(value) or is_token(value) else []
+            if is_telling(value) or is_token(value):
+                looked_for = [value]
+            else:
+                looked_for = []
             told |= dict.fromkeys([*looked_for, *encoded_lines_of(value)], each.kind)
     return told
 
@@ -297,11 +300,10 @@ def _holding(
     except (OSError, ResumeHooksError) as error:
         if not os.path.lexists(place.path):
             return None
-        why = (
-            error.strerror or str(error)
-            if isinstance(error, OSError)
-            else f"{error.message}. {error.remedy}"
-        )
+        if isinstance(error, OSError):
+            why = error.strerror or str(error)
+        else:
+            why = f"{error.message}. {error.remedy}"
         outside = _why_outside(
             place, wanted._replace(others=True)
         )  # another's counts only if that is known

@@ -112,7 +112,10 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
             ),
             "Give the whole of it, one secret a line.",
         )
-    whole = [text] if len(lines) > 1 and text.startswith("-----BEGIN ") else []
+    if len(lines) > 1 and text.startswith("-----BEGIN "):
+        whole = [text]
+    else:
+        whole = []
     return dict.fromkeys([*whole, *lines], NAMED)
 
 
@@ -189,8 +192,13 @@ class _Form(NamedTuple):
             if text[end : end + 1] != sign:
                 break
             end += 1
-        word = _WORD.match(text, end) if self.goes_on and _WORD.fullmatch(text[end - 1]) else None
-        return word.end() if word else end
+        if self.goes_on and _WORD.fullmatch(text[end - 1]):
+            word = _WORD.match(text, end)
+        else:
+            word = None
+        if word:
+            return word.end()
+        return end
 
 
 class Literals:
@@ -244,7 +252,10 @@ class Literals:
         """
         place = 0
         while head := self._heads.search(text, place):
-            place = head.end() if _MARK.fullmatch(head[0]) else head.start() + 1
+            if _MARK.fullmatch(head[0]):
+                place = head.end()
+            else:
+                place = head.start() + 1
             for form in self._forms.get(head[0], ()):
                 if end := form.end_of_form(text, head.start()):
                     yield head.start(), end, form.kind
@@ -279,7 +290,9 @@ def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
         re.escape(sign) + (_pattern_of_branches(below) if below else "")
         for sign, below in tree.items()
     ]
-    return rows[0] if len(rows) == 1 else f"(?:{'|'.join(rows)})"
+    if len(rows) == 1:
+        return rows[0]
+    return f"(?:{'|'.join(rows)})"
 
 
 def _json_forms(text: str) -> Iterator[str]:

@@ -231,8 +231,10 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
                 kind = TRANSCRIPT
             elif subagent_name(last):
                 kind = SUBAGENT
+            elif deeper or last.startswith(PREFIX):
+                kind = SIDECAR
             else:
-                kind = SIDECAR if deeper or last.startswith(PREFIX) else COPY
+                kind = COPY
             yield Location(kind, path, session_id)
     yield from (Location(COPY, folder) for folder in linked(where))
     try:
@@ -246,7 +248,9 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
 def _id_below(folder: str, path: str) -> str:
     """The session id that is the first step of the path from a folder; ``""`` for none."""
     first = os.path.relpath(path, folder).split(os.sep)[0]
-    return first if is_session_id(first) else ""
+    if is_session_id(first):
+        return first
+    return ""
 
 
 def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
@@ -305,7 +309,9 @@ def archived_at(place: Location, where: Where) -> ArchivedSession | None:
     """
     if place.kind == TRASHED:
         return trash.entry_in(place.path, where)
-    return manifest.find(place.session_id, where) if place.kind == KEPT else None
+    if place.kind == KEPT:
+        return manifest.find(place.session_id, where)
+    return None
 
 
 def is_lines(path: str) -> bool:

@@ -139,7 +139,9 @@ def _final_holding(done: Holding | None, last: Holding | None) -> Holding | None
         return done
     if last is None or last.place.kind == INDEXED:
         return done or last
-    return last._replace(state=LEFT, why=CAME) if last.state == HELD else last
+    if last.state == HELD:
+        return last._replace(state=LEFT, why=CAME)
+    return last
 
 
 def sweep_leftovers_of_scrubs(where: Where) -> None:
@@ -163,7 +165,10 @@ def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
         return row._replace(state=REMOVED)
     try:
         _clear_place(row.place, cleaner, where)
-        left = look_at_place(row.place, cleaner, where) if os.path.lexists(row.place.path) else None
+        if os.path.lexists(row.place.path):
+            left = look_at_place(row.place, cleaner, where)
+        else:
+            left = None
     except ResumeHooksError as error:
         return row._replace(state=LEFT, why=f"{error.message.rstrip('.')}. {error.remedy}".strip())
     except OSError as error:
@@ -172,11 +177,9 @@ def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
         )
     if left is not None and left.found:
         return row._replace(state=LEFT, why="It still holds secrets. Run the command again.")
-    return (
-        row._replace(state=LEFT, why=STUCK)
-        if left is not None and left.stuck
-        else row._replace(state=REMOVED)
-    )
+    if left is not None and left.stuck:
+        return row._replace(state=LEFT, why=STUCK)
+    return row._replace(state=REMOVED)
 
 
 def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
@@ -247,7 +250,10 @@ def _write_scrubbed(
     def check(path: str) -> None:
         os.chmod(path, MODE if place.kind in RECORDS else stat.S_IMODE(os.fstat(original).st_mode))
         clean = Check("no secret is found in it", not cleaner.finds_in(path, lines=lines))
-        alike = shape_checks(scan(copy), scan(path)) if place.kind in RECORDS else []
+        if place.kind in RECORDS:
+            alike = shape_checks(scan(copy), scan(path))
+        else:
+            alike = []
         invariants.require([clean, *alike], place.path)
 
     chunks = (each.raw for each in cleaner.clean_file(copy, lines=lines))

@@ -88,19 +88,18 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
             blocks, numbers = [], []
         blocks.append(block)
         numbers.append(candidate.number)
-    return (
-        [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))] if blocks else done
-    )
+    if blocks:
+        return [*done, PromptPart("\n".join([opening, *blocks]), frozenset(numbers))]
+    return done
 
 
 def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
     for said in offer.scanned.said():
         limit = SUMMARY if said.who == BEFORE else WORDS
-        words = (
-            said.first
-            if said.who == USER
-            else one_line(plain_line(said.first[: 10 * limit]), limit)
-        )
+        if said.who == USER:
+            words = said.first
+        else:
+            words = one_line(plain_line(said.first[: 10 * limit]), limit)
         if words:
             yield _Message(said.place, offer.material.turn(said.place), said.who, words)
 
@@ -148,7 +147,10 @@ def _candidate_text(candidate: Candidate) -> str:
     named = one_line(
         plain_line(f"{about} {candidate.tool} {candidate.target}"[: 10 * TARGET]), TARGET
     )
-    characters = f"{piece.characters:,} characters, " if piece.characters else ""
+    if piece.characters:
+        characters = f"{piece.characters:,} characters, "
+    else:
+        characters = ""
     size = f"{characters}about {candidate.tokens:,} tokens"
     head = " · ".join(
         [f"#{candidate.number}", f"turn {candidate.turn}", named, size, *candidate.notes]
@@ -230,7 +232,10 @@ def ask_about_offer(
             twice += len(known) - len(first)
     except HeadlessFailed as error:
         cost = calls.spent.cost_usd or 0.0
-        paid = f" ({cost:.4f} USD were spent)" if cost >= LEAST_COST else ""
+        if cost >= LEAST_COST:
+            paid = f" ({cost:.4f} USD were spent)"
+        else:
+            paid = ""
         message = f"The model chose nothing: {error.message}{paid}"
         without = WITHOUT.format(session=offer.scanned.session.session_id)
         raise HeadlessFailed(

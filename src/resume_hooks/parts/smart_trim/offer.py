@@ -81,7 +81,9 @@ def smart_options(keep_recent: int | None, rules: Iterable[str]) -> Options:
 
 def acting_rules(instructions: str) -> tuple[str, ...]:
     """The rules that act where the user gave these instructions."""
-    return UNJUDGED if instructions.strip() else CERTAIN
+    if instructions.strip():
+        return UNJUDGED
+    return CERTAIN
 
 
 def make_offer(
@@ -154,10 +156,14 @@ def _candidates_of_pieces(
     for number, (piece, value) in enumerate(zip(pieces, scanned.values(pieces), strict=True), 1):
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
-        later = [other for other in calls.get(target, ()) if other > place] if target else []
-        again = (
-            f"{plural(len(later), 'later call')} on the same, the last in turn " if later else ""
-        )
+        if target:
+            later = [other for other in calls.get(target, ()) if other > place]
+        else:
+            later = []
+        if later:
+            again = f"{plural(len(later), 'later call')} on the same, the last in turn "
+        else:
+            again = ""
         fate = fates.get(key_of(piece)) or (again and f"{again}{material.turn(max(later))}")
         said = value if isinstance(value, str) else block_text(value)
         if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB

@@ -74,11 +74,10 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
     cached = own.cached(session.path)
     if not (own.asked or cached):
         named = settings.load(request.where)["summary_model"]
-        why = (
-            "its cache is cold"
-            if named.source == "default"
-            else f"summary_model names {named.value}"
-        )
+        if named.source == "default":
+            why = "its cache is cold"
+        else:
+            why = f"summary_model names {named.value}"
         raise HeadlessFailed(f"{COLD}{why}", _way_in_shell(request))
     with time_limit(in_shell(f"trim --smart {request.session_id}"), PLANNING):
         offered = _make_one_part_offer(request, instructions)
@@ -180,7 +179,10 @@ def _seal_of_offer(offered: Offer) -> str:
 
 def _way_in_shell(request: Request) -> str:
     wish = request.text.partition(" ")[2].strip()
-    keep = f" -p {shlex.quote(wish)}" if wish and not wish.startswith("-") else ""
+    if wish and not wish.startswith("-"):
+        keep = f" -p {shlex.quote(wish)}"
+    else:
+        keep = ""
     return (
         f"In a shell a model is asked for it: resume-hooks trim --smart {request.session_id}{keep}"
     )

@@ -61,7 +61,9 @@ def _about_choice(choice: Choice) -> str:
 
 def spent_text(spent: Spent) -> str:
     """The model's tokens and cost, in words."""
-    return f"{plain_line(spent.model)}: {spent.words}" if spent.calls else "no model was asked"
+    if spent.calls:
+        return f"{plain_line(spent.model)}: {spent.words}"
+    return "no model was asked"
 
 
 def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
@@ -72,7 +74,10 @@ def warnings_on_answer(decided: SmartPlan, answer: ModelVerdicts) -> list[str]:
         (decided.useless, "would save nothing"),
     )
     left_out = ", ".join(f"{count:,} {what}" for count, what in counts if count)
-    sentences = [f"Of the model's choices these were left out: {left_out}."] if left_out else []
+    if left_out:
+        sentences = [f"Of the model's choices these were left out: {left_out}."]
+    else:
+        sentences = []
     if (
         decided.offer.unshown and answer.spent.calls
     ):  # a plan that is given back offers no more than it names

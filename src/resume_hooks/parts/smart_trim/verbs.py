@@ -66,26 +66,32 @@ def smart_trim(options: Any) -> Receipt:
     _refuse_options_of_rules(options)
     require_client(options)
     stored = _read_stored_plan(options)
-    named = stored.parent_file if options.locator is None and stored else options.locator
+    if options.locator is None and stored:
+        named = stored.parent_file
+    else:
+        named = options.locator
     session = locate_session(named, options.where, foreign=True)
     scanned = agents.scanned(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
-    decided, asked = (
-        _take_back_plan(scanned, stored, options) if stored else _ask_model(scanned, options)
-    )
+    if stored:
+        decided, asked = _take_back_plan(scanned, stored, options)
+    else:
+        decided, asked = _ask_model(scanned, options)
     shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
     asks = wanted and not options.yes and options.watched
     if asks:
         say(shown)
     agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
-    made = (
-        smart.write_smart_trim(decided, options.where)
-        if agreed
-        else carry_out(decided.trim, options.where, dry_run=True)
-    )
-    notes = [UNASKED] if wanted and not options.yes and not asks else []
+    if agreed:
+        made = smart.write_smart_trim(decided, options.where)
+    else:
+        made = carry_out(decided.trim, options.where, dry_run=True)
+    if wanted and not options.yes and not asks:
+        notes = [UNASKED]
+    else:
+        notes = []
     made = made._replace(
         warnings=(*made.warnings, *preview.warnings_on_answer(decided, asked), *notes)
     )
@@ -99,7 +105,9 @@ def smart_trim(options: Any) -> Receipt:
         done = "Nothing was written."
         if made.written:
             done = receipt_text(made, [("note", words) for words in remarks(decided.trim)])
-        return done if asks else f"{shown}\n\n{done}"
+        if asks:
+            return done
+        return f"{shown}\n\n{done}"
 
     return print_child(options, made, more, text)
 

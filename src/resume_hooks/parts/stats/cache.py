@@ -141,7 +141,10 @@ def _counts_of_transcript(
     if program != NAME:
         folder = next(map(project_key, row.counts.folders), "")
     gave_way = there and row.counts.child is not None and family.is_superseded(path)
-    counts = row.counts._replace(child=None) if gave_way else row.counts
+    if gave_way:
+        counts = row.counts._replace(child=None)
+    else:
+        counts = row.counts
     return TranscriptCounts(session_id, agent, folder, size, there, counts, program, path)
 
 
@@ -153,7 +156,10 @@ def _read_counts(where: Where) -> dict[str, _Kept]:
     """The cached counts; invalid rows are skipped, and counted anew where their transcript exists."""
     try:
         found: Any = orjson.loads(read_regular(_path_of_counts(where), MAX_KEPT))
-        rows = found["transcripts"].items() if found["version"] == VERSION else ()
+        if found["version"] == VERSION:
+            rows = found["transcripts"].items()
+        else:
+            rows = ()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}
     kept = {}

@@ -107,7 +107,10 @@ class _Seen:
         self.requests: dict[str, Request] = {}
         self._hooks: Tallies = {}
         self._stretches: Tallies = {}
-        self._stretch = encodable(parent.kind[:MAX_EVENT]) if parent else START
+        if parent:
+            self._stretch = encodable(parent.kind[:MAX_EVENT])
+        else:
+            self._stretch = START
         self._calls: list[str] = []
         """The days of the calls before the first edit."""
         self._first = 0
@@ -186,8 +189,14 @@ class _Seen:
         for request in self.requests.values():
             added = Day(0, 1, request.sent, request.cached, request.answered)
             days[request.day] = days.get(request.day, Day()).add_day(added)
-        kind = encodable(self.parent.kind[:MAX_EVENT]) if self.parent else ""
-        child = Child(kind, self._since, before, self._first) if kind else None
+        if self.parent:
+            kind = encodable(self.parent.kind[:MAX_EVENT])
+        else:
+            kind = ""
+        if kind:
+            child = Child(kind, self._since, before, self._first)
+        else:
+            child = None
         return Counts(
             tuple(self._folders), dict(sorted(days.items())), self._hooks, child, self._stretches
         )
@@ -266,8 +275,10 @@ class Counts(NamedTuple):
 def round_duration(duration: float) -> int:
     """Milliseconds rounded for the cache, so that many hooks have few different durations."""
     count = round(duration)
-    step = 10 ** max(0, len(str(count)) - 2)
-    return count if count < EXACT else round(count / step) * step
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    if count < EXACT:
+        return count
+    return round(count / step) * step
 
 
 def counts_to_row(counts: Counts) -> list[Any]:

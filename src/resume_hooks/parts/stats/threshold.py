@@ -110,14 +110,19 @@ class _Session:
         if request.day < self.since:
             return
         sent = request.sent - self.removed
-        read = (
-            self.shared
-            if is_anew
-            else max(min(request.cached, self.shared), request.cached - self.removed)
-        )
-        read = min(read, sent) if request.cached or request.written else 0
+        if is_anew:
+            read = self.shared
+        else:
+            read = max(min(request.cached, self.shared), request.cached - self.removed)
+        if request.cached or request.written:
+            read = min(read, sent)
+        else:
+            read = 0
         plain = max(0, request.sent - request.cached - request.written)
-        written = max(0, sent - read - plain) if request.cached or request.written else 0
+        if request.cached or request.written:
+            written = max(0, sent - read - plain)
+        else:
+            written = 0
         self.read += read
         self.written += written
         rest = sent - read - written

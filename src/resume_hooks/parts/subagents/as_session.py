@@ -95,11 +95,10 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
 
     AmbiguousLocator and SessionNotFound as for any locator; WriteFailed where no copy can be made.
     """
-    named = (
-        _find_named_subagent(locator, cwd, where)
-        if names_subagent(locator) or subagent_name(locator)
-        else None
-    )
+    if names_subagent(locator) or subagent_name(locator):
+        named = _find_named_subagent(locator, cwd, where)
+    else:
+        named = None
     if named is None:
         yield None
         return
@@ -123,16 +122,17 @@ def _find_named_subagent(
     try:
         found = resolve_transcript(locator, cwd, where, foreign=True)
     except SessionNotFound:
-        inline = _find_inline_subagent(locator, cwd, where) if names_subagent(locator) else None
+        if names_subagent(locator):
+            inline = _find_inline_subagent(locator, cwd, where)
+        else:
+            inline = None
         if inline is None:
             raise
         return inline[0], inline[1].name, inline[1].lines
     name = subagent_name(found.path)
-    return (
-        (found, name, None)
-        if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain
-        else None
-    )
+    if name and NAME.fullmatch(name) and HeadTail(found.path).is_sidechain:
+        return (found, name, None)
+    return None
 
 
 def _find_inline_subagent(
@@ -154,7 +154,9 @@ def _find_inline_subagent(
     if len(fitting) > 1:
         rows = (session._replace(session_id=f"{session.session_id}/{one.name}") for one in fitting)
         raise AmbiguousLocator(locator, candidates(rows, where))
-    return (session, fitting[0]) if fitting else None
+    if fitting:
+        return (session, fitting[0])
+    return None
 
 
 def _copy_subagent(
@@ -187,7 +189,10 @@ def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes
     """
     with open_transcript(path) as stream:
         for line in read_lines(stream):
-            record = parse(line.body) if lines is None or line.number in lines else None
+            if lines is None or line.number in lines:
+                record = parse(line.body)
+            else:
+                record = None
             if record is not None and record.get("isSidechain"):
                 kept = {key: value for key, value in record.items() if key not in OWN}
                 yield encode({**kept, "isSidechain": False}) + b"\n"

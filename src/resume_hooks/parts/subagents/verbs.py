@@ -60,9 +60,10 @@ def print_subagents(options: SessionsOptions) -> None:
     if options.agent not in {ALL, NAME}:
         raise UsageError(f"Sub-agents of {options.agent} can't be listed", "Leave --agent out.")
     folder = project_folder_of_option(options.project)
-    project, scope = (
-        (None, "all") if options.everywhere else (project_of_folder(folder, options.where), folder)
-    )
+    if options.everywhere:
+        project, scope = (None, "all")
+    else:
+        project, scope = (project_of_folder(folder, options.where), folder)
     sessions = listing.candidates(project, options.where)
     beside: dict[str, dict[str, list[str]]] = {}
     found: list[ListedSubagent] = []
@@ -83,7 +84,10 @@ def print_subagents(options: SessionsOptions) -> None:
         "scope": scope, "offset": options.offset, "more": more, "files": len(sessions), "helpers": 0,
         "sessions": [], "archived": [], "subagents": shown,
     }  # fmt: skip
-    rest = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all." if more else ""
+    if more:
+        rest = f"\nMore: --offset {options.offset + len(shown)}, or --limit 0 for all."
+    else:
+        rest = ""
     options.emit(data, lambda: _subagents_text(shown) + rest)
 
 

@@ -46,21 +46,28 @@ def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> lis
     with until_late(db):
         while session_id and session_id not in seen and len(rows) < MAX_DEPTH and not db.is_late():
             seen.add(session_id)
-            theirs = of_ids(db, [session_id], owner=owner) if owner else []
+            if owner:
+                theirs = of_ids(db, [session_id], owner=owner)
+            else:
+                theirs = []
             own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
             found = next(iter([*theirs, *own]), None)
             unseen = Ancestor(
                 session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0
             )
             rows.append(_row(found) if found else unseen)
-            session_id, owner = (found.parent, found.owner) if found else ("", "")
+            if found:
+                session_id, owner = (found.parent, found.owner)
+            else:
+                session_id, owner = ("", "")
     return rows[::-1]
 
 
 def _row(session: TeamSession) -> Ancestor:
-    derived = (
-        ("trimmed" if session.kind == "trim" else "continued") if session.parent else "original"
-    )
+    if session.parent:
+        derived = "trimmed" if session.kind == "trim" else "continued"
+    else:
+        derived = "original"
     return Ancestor(
         session.session_id, "", session.title, derived, session.kind or "original", None, session.parent or None,
         REMOTE, session.created, session.ended, session.raw, session.owner, session.machine,

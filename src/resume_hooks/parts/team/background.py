@@ -175,7 +175,10 @@ def main() -> None:
     Never raises, and prints nothing.
     """
     event = reply.read_stdin(MAX_INPUT)
-    session_id = reply.field(event, "session_id") if event is not None else ""
+    if event is not None:
+        session_id = reply.field(event, "session_id")
+    else:
+        session_id = ""
     if event is None or not is_session_id(session_id):
         return
     with contextlib.suppress(OSError, AttributeError):  # Windows has no such call

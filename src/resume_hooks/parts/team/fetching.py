@@ -96,7 +96,10 @@ def resume(
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
         with _unpacked(wanted, db, where) as (packed, _):
             came = import_sessions([packed], name, options._replace(whole=False), where)
-        whose = "a member's who left" if wanted.given else f"{wanted.owner}'s"
+        if wanted.given:
+            whose = "a member's who left"
+        else:
+            whose = f"{wanted.owner}'s"
         notes = [f"It is {whose}: the conversation alone came, and nobody verified what it says."]
         if came[0].hidden:
             notes.append(
@@ -198,11 +201,10 @@ def _remember(
     file, places = came.receipt.file, {}
     with contextlib.suppress(OSError):  # then all is sent
         for part in parts:
-            path = (
-                os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
-                if part.name
-                else file
-            )
+            if part.name:
+                path = os.path.join(file.removesuffix(".jsonl"), *part.name.split("/"))
+            else:
+                path = file
             places[part.name] = place_at(path, os.path.getsize(path), part.records, part.head)
         keep_cursor(came.session_id, Cursor(0, session.row, places=places), where)
 
@@ -225,7 +227,10 @@ def _unpacked(
             raise ImportFailed(
                 f"Of session {session_id} nothing was sent yet", "Push it where it lies."
             )
-        parent = (session.parent, session.kind) if session.parent else ("", "")
+        if session.parent:
+            parent = (session.parent, session.kind)
+        else:
+            parent = ("", "")
         head = Head(
             session_id, session.title, session.folder, session.created, session.ended, *parent
         )

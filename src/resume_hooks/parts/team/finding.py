@@ -100,7 +100,10 @@ class _Search:
     def __init__(self, query: Query, db: Database, among: Narrowing, most: int) -> None:
         self._db, self._among, self._most = db, among, most
         self._has_phrases = any(term.exact for term in (*query.terms, *query.excluded))
-        self._most_of_one = _READ // 2 if self._has_phrases else max(_RANKED, most)
+        if self._has_phrases:
+            self._most_of_one = _READ // 2
+        else:
+            self._most_of_one = max(_RANKED, most)
         self._reader = TurnReader(query, db)
         self._known: set[tuple[int, int]] = set()
         self._before = db.refused
@@ -219,6 +222,9 @@ def _term(term: Term, word: Callable[[str], str]) -> str:
     """A term: every word of it, each whole or by its parts."""
     tokens = []
     for whole, *parts in term.forms:
-        in_parts = f" | ({' & '.join(map(word, parts))})" if parts and not term.exact else ""
+        if parts and not term.exact:
+            in_parts = f" | ({' & '.join(map(word, parts))})"
+        else:
+            in_parts = ""
         tokens.append(f"({word(whole)}{in_parts})")
     return f"({' & '.join(tokens)})"

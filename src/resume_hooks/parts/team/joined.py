@@ -102,5 +102,8 @@ def project_of(cwd: str) -> str:
     named = _REMOTE.match(_CREDENTIALS.sub("", remote))
     if named and not remote.startswith(("/", ".", "file:")):
         return one_line(redact(plain_line(encodable(f"{named[1].lower()}/{named[2]}")))[0], 300)
-    root = os.path.dirname(git) if os.path.basename(git) == ".git" else canonical(cwd)
+    if os.path.basename(git) == ".git":
+        root = os.path.dirname(git)
+    else:
+        root = canonical(cwd)
     return one_line(plain_line(encodable(f"local/{os.path.basename(root)}")), 300)

@@ -162,7 +162,9 @@ def _without_media(body: bytes) -> bytes:
                 changed = True
             elif isinstance(inner, (dict, list)):
                 waiting.append(inner)
-    return encode(record) if changed else body
+    if changed:
+        return encode(record)
+    return body
 
 
 def _stand_in(key: object, inner: object, holder: object) -> object:
@@ -184,7 +186,9 @@ def _stand_in(key: object, inner: object, holder: object) -> object:
     encoded = key == "base64" or (
         key == "data" and isinstance(holder, dict) and holder.get("type") == "base64"
     )
-    return "" if encoded and isinstance(inner, str) and inner else None
+    if encoded and isinstance(inner, str) and inner:
+        return ""
+    return None
 
 
 class _Words:

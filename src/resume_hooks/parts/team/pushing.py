@@ -259,7 +259,10 @@ class _Push:
                 "select team.scrubbed(%s, %s)", (self._session.session_id, self._team.machine)
             )
         row = self._begin(0, drop=False)
-        places = known.places if known.row in {0, row} and not (self._rescan or known.drop) else {}
+        if known.row in {0, row} and not (self._rescan or known.drop):
+            places = known.places
+        else:
+            places = {}
         try:
             places = self._send(row, places)
         except _DivergedError:
@@ -332,7 +335,10 @@ class _Push:
                 raise _DivergedError
 
     def _append(self, row: int, name: str, head: bytes, piece: LinePiece) -> _Taken:
-        turns, times, words = zip(*piece.passages, strict=True) if piece.passages else ((), (), ())
+        if piece.passages:
+            turns, times, words = zip(*piece.passages, strict=True)
+        else:
+            turns, times, words = ((), (), ())
         told = (
             row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
             json.dumps(piece.secrets), list(turns), list(times), list(words),

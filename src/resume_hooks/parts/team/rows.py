@@ -137,7 +137,9 @@ class Database:
             "were left out."
         )
         notes = [said] if self.refused else []
-        return [*notes, _LATE] if self._was_late else notes
+        if self._was_late:
+            return [*notes, _LATE]
+        return notes
 
 
 async def rows_of(
@@ -211,7 +213,9 @@ def session_id(raw: bytes | None) -> str:
 def session_id_or_none(raw: bytes | None) -> str:
     """The id of a session; ``""`` for anything else."""
     text = _text(raw)
-    return text if is_session_id(text) else ""
+    if is_session_id(text):
+        return text
+    return ""
 
 
 def login(raw: bytes | None) -> str:
@@ -224,7 +228,9 @@ def login(raw: bytes | None) -> str:
 
 def login_or_none(raw: bytes | None) -> str:
     """The same, or ``""``."""
-    return login(raw) if raw else ""
+    if raw:
+        return login(raw)
+    return ""
 
 
 def logins(raw: bytes | None) -> tuple[str, ...]:

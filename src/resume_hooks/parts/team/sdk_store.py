@@ -133,7 +133,9 @@ class PostgresSessionStore:
             (*_main(key), key.get("subpath") or ""),
             _BYTES,
         )
-        return _entries(pieces) if pieces else None
+        if pieces:
+            return _entries(pieces)
+        return None
 
     async def list_sessions(self, project_key: str) -> list[dict[str, Any]]:
         """The main transcripts of a project, with the milliseconds of their last change."""

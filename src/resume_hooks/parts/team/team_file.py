@@ -58,7 +58,10 @@ class Failing(NamedTuple):
     def sentence(self) -> str:
         """The same for people."""
         since = datetime.fromtimestamp(self.since, timezone.utc).strftime("%Y-%m-%d %H:%M")
-        waits = "1 session waits" if self.sessions == 1 else f"{self.sessions:,} sessions wait"
+        if self.sessions == 1:
+            waits = "1 session waits"
+        else:
+            waits = f"{self.sessions:,} sessions wait"
         return f"{waits} to be pushed to the team since {since} UTC: {self.why}"
 
 
@@ -141,4 +144,6 @@ def unpushed(where: Where) -> str:
     except OSError:
         return ""
     known = failing(where)
-    return f"{known.sentence}; what to do: {in_shell('doctor')}" if known else ""
+    if known:
+        return f"{known.sentence}; what to do: {in_shell('doctor')}"
+    return ""

@@ -277,11 +277,10 @@ class _HitReader:
         if best is None or missing:
             return None
         number, snippet = best
-        agent = (
-            f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}"
-            if name.startswith("subagents/")
-            else ""
-        )
+        if name.startswith("subagents/"):
+            agent = f"/{name.removeprefix('subagents/').removesuffix('.jsonl')}"
+        else:
+            agent = ""
         names = [term.name for term in self._query.terms]
         return TeamHit(
             f"{session.owner}:{session.session_id}{agent}:{number}", session.session_id, session.owner, session.machine,

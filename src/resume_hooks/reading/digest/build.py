@@ -218,7 +218,10 @@ def digest_of(
     ends = HeadTail(session.path)
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc(), secrets_found() as texts:
-        files, before, unread = ([session], None, 0) if since else _files_to_read(session, where)
+        if since:
+            files, before, unread = ([session], None, 0)
+        else:
+            files, before, unread = _files_to_read(session, where)
         facts = LineageFacts()
         passed_over = 0
         for file in files[:-1]:

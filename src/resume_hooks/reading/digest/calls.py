@@ -63,7 +63,10 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 number -= 1
                 if room <= 0 or end - line.offset > REACH:
                     break
-                record = records.parse(line.body) if b'"tool_' in line.raw else None
+                if b'"tool_' in line.raw:
+                    record = records.parse(line.body)
+                else:
+                    record = None
                 if (
                     record is None
                     or record.get("isSidechain") is True
@@ -136,9 +139,17 @@ def _text_of_call(block: Record, answer: str) -> str:
     got = (
         written or answer
     )  # that a file was written is said by the call: what was written tells more than the answer
-    most = PRINTED if string(block, "name") == "Bash" and not got.startswith(_FAILED) else RESULT
-    shown = "" if is_placeholder(got) else _both_ends_of_output(got, most)
-    return f"{head}\n{'wrote' if written else 'got'}:\n{shown}" if shown else head
+    if string(block, "name") == "Bash" and not got.startswith(_FAILED):
+        most = PRINTED
+    else:
+        most = RESULT
+    if is_placeholder(got):
+        shown = ""
+    else:
+        shown = _both_ends_of_output(got, most)
+    if shown:
+        return f"{head}\n{'wrote' if written else 'got'}:\n{shown}"
+    return head
 
 
 def _both_ends_of_output(text: str, most: int) -> str:

@@ -95,14 +95,22 @@ def prescan_line(raw: bytes) -> Prescan | None:
         if not thinks or any(block in raw for block in _BLOCKS):
             return None
     at = raw.find(_UUID)
-    own = _OWN.match(raw, at + len(_UUID)) if at >= 0 and raw.find(_UUID, at + 1) < 0 else None
-    return _prescan_call(head, own) if own else None
+    if at >= 0 and raw.find(_UUID, at + 1) < 0:
+        own = _OWN.match(raw, at + len(_UUID))
+    else:
+        own = None
+    if own:
+        return _prescan_call(head, own)
+    return None
 
 
 def _prescan_answer(raw: bytes, head: re.Match[bytes], call: re.Match[bytes]) -> Prescan | None:
     """The prescan of an answer. After its id comes the client's copy of the result, as long as the answer itself."""
     following = _NEXT.search(raw, call.end())
-    own = _OWN.match(raw, following.end()) if following and following[0] == _UUID else None
+    if following and following[0] == _UUID:
+        own = _OWN.match(raw, following.end())
+    else:
+        own = None
     if own is None or _REFUSED in raw[:REACH] or raw.find(_UUID, 0, call.start()) >= 0:
         return None
     if _BESIDE in raw:
@@ -206,7 +214,9 @@ class Branches:
         while uuid in self._parents and uuid not in live:
             live.add(uuid)
             uuid = self._parents[uuid]
-        return live | {uuid} if uuid in self._orders else live
+        if uuid in self._orders:
+            return live | {uuid}
+        return live
 
 
 def _leaves_live_branch(
@@ -221,7 +231,9 @@ def _leaves_live_branch(
         at = parents[at]
     found = known.get(at, False) or (at in live and at != uuid)
     known.update(dict.fromkeys(way, found))
-    return found if way else known.get(uuid, False)
+    if way:
+        return found
+    return known.get(uuid, False)
 
 
 class LineageFacts:
@@ -303,7 +315,10 @@ class LineageFacts:
             if call.tool in _AGENT_TOOLS
         }
         last = next(reversed(self._open.values()), None)
-        self.cut_off = last if last is not None and last.place.order >= self.called_at else None
+        if last is not None and last.place.order >= self.called_at:
+            self.cut_off = last
+        else:
+            self.cut_off = None
         self._open.clear()
         self.is_imported = False
         self._copies = Copies()

@@ -308,7 +308,9 @@ def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
 
 
 def _reference_or_empty(text: str) -> str:
-    return text if _REFERENCE.fullmatch(text) else ""
+    if _REFERENCE.fullmatch(text):
+        return text
+    return ""
 
 
 def _lines_of_message(text: str) -> str:

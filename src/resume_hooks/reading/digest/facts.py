@@ -117,13 +117,17 @@ def words_of_command(text: str) -> str:
         or name[1].startswith("/resume-hooks:")
     ):
         return ""
-    return f"{name[1]} {words}" if _SETS_CLIENT.match(name[1]) is None else ""
+    if _SETS_CLIENT.match(name[1]) is None:
+        return f"{name[1]} {words}"
+    return ""
 
 
 def shell_command_of_user(text: str) -> str:
     """A shell command that the user ran behind ``!``, in their own form; ``""`` for any other text."""
     match = _BASH_INPUT.match(text)
-    return f"! {match[1].strip()}" if match and match[1].strip() else ""
+    if match and match[1].strip():
+        return f"! {match[1].strip()}"
+    return ""
 
 
 def shell_output_of_user(text: str) -> str:
@@ -281,7 +285,10 @@ def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[
     for row in records.objects(call.given.get("questions")):
         question = string(row, "question")
         asked = text.find(f'"{question}"', place)
-        answer = _CHOSEN.match(text, asked + len(question) + 2) if question and asked >= 0 else None
+        if question and asked >= 0:
+            answer = _CHOSEN.match(text, asked + len(question) + 2)
+        else:
+            answer = None
         if answer is not None:
             pairs.append((question, answer[1]))
             place = answer.end()
@@ -290,7 +297,9 @@ def chosen_answers(call: PendingCall, details: Record, text: str) -> list[tuple[
 
 def clarified_answers(text: str) -> list[tuple[str, str]]:
     """The questions, each with its answer, that somebody answered who then would rather talk about the rest."""
-    return _CLARIFIED.findall(text) if _CLARIFY in text else []
+    if _CLARIFY in text:
+        return _CLARIFIED.findall(text)
+    return []
 
 
 def run_of(
@@ -308,7 +317,12 @@ def run_of(
     )
     background = _is_in_background(more, text)
     match = _EXIT.match(text)
-    status = int(match[1]) if match else None if failed or background else 0
+    if match:
+        status = int(match[1])
+    elif failed or background:
+        status = None
+    else:
+        status = 0
     output = "" if is_placeholder(text) else text
     if len(output) > 2 * TELLING:
         output = f"{output[:TELLING]}\n{output[-TELLING:]}"
@@ -328,7 +342,10 @@ def task_of(record: Record, text: str) -> str:
 
 def task_ending(text: str) -> TaskEnding | None:
     """The end of a command in the background in a notification of the client's."""
-    match = _NOTIFIED.search(text[: 2 * TELLING]) if text.startswith(_NOTIFICATION) else None
+    if text.startswith(_NOTIFICATION):
+        match = _NOTIFIED.search(text[: 2 * TELLING])
+    else:
+        match = None
     if match is None:
         return None
     worked = match[2] == "completed" and int(match[3] or 0) == 0
@@ -346,13 +363,17 @@ _REPORT = late(r"<result>(.*?)</result>", re.DOTALL)
 def skill_loaded(text: str) -> str:
     """The name of the skill whose text the client loaded; ``""`` for any other text."""
     match = _SKILL.match(text)
-    return match[1].strip() if match else ""
+    if match:
+        return match[1].strip()
+    return ""
 
 
 def report_in(text: str) -> str:
     """The report of a sub-agent in the background, from the client's notification; ``""`` without one."""
     match = _REPORT.search(text)
-    return match[1].strip() if match else ""
+    if match:
+        return match[1].strip()
+    return ""
 
 
 class Todo(NamedTuple):
@@ -449,7 +470,9 @@ class Prompts:
             found = next((said for said in first if said.text == content), self._queue[0])
             self._queue.remove(found)
             handed = operation == "remove" and string(record, "reason") in _HANDED
-            return found if handed and self.take_prompt(found) else None
+            if handed and self.take_prompt(found):
+                return found
+            return None
         return None
 
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:

@@ -119,11 +119,9 @@ def _last_status(commands: Sequence[ParsedRun]) -> StatusSeen | None:
 def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:
     """The folder in which a command worked; ``""`` if unknown."""
     moved = shell.folder_after_cd(parts)
-    return (
-        posixpath.normpath(posixpath.join(run.folder, moved))
-        if run.folder and moved is not None
-        else ""
-    )
+    if run.folder and moved is not None:
+        return posixpath.normpath(posixpath.join(run.folder, moved))
+    return ""
 
 
 def removed_folders(commands: Iterable[ParsedRun]) -> Iterator[tuple[str, int]]:
@@ -146,7 +144,9 @@ def _removed_by(words: tuple[str, ...]) -> list[str]:
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
     is_recursive = words[:1] == ("rm",) and any(_RECURSIVE.match(word) for word in words[1:])
-    return operands if is_recursive else []
+    if is_recursive:
+        return operands
+    return []
 
 
 def _last_run_of(commands: Sequence[ParsedRun], verb: str) -> RecordPlace | None:

@@ -55,7 +55,10 @@ def lines_of_now(
             "plan mode is on: nothing is to be changed before the user approves a plan"
         )
     yield from _lines_to_read(facts, paths, seen.commit)
-    last_prompt = facts.prompts.said[-1].place.order if facts.prompts.said else 0
+    if facts.prompts.said:
+        last_prompt = facts.prompts.said[-1].place.order
+    else:
+        last_prompt = 0
     at_work = list(_lines_at_work(facts, session_id, last_prompt))
     yield from _state_of_request(facts, last_prompt, is_at_work=bool(at_work))
     if facts.cut_off is not None:
@@ -129,7 +132,10 @@ def _lines_to_read(
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:
     """The number of changed files and whether there was a commit after a record; ``""`` for neither."""
-    parts = [f"{plural(changed, 'file')} changed since"] if changed else []
+    if changed:
+        parts = [f"{plural(changed, 'file')} changed since"]
+    else:
+        parts = []
     if commit is not None and commit.order > place.order:
         parts.append("a commit since")
     return ", ".join(parts)
@@ -173,7 +179,10 @@ def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> It
     if status is not None and (commit is None or status.place.order > commit.order):
         since, before = status.place, "since then"
         listed = [plain_line(paths.relative_path(path, status.folder)) for path in status.paths]
-        shown = f"listed as changed: {_first_names(listed)}" if listed else "was clean"
+        if listed:
+            shown = f"listed as changed: {_first_names(listed)}"
+        else:
+            shown = "was clean"
         yield make_entry(f"the last git status {shown}", status.place)
     names = _files_changed_since(facts, paths, since.order if since else 0)
     if names:
@@ -184,7 +193,10 @@ def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> It
 
 def _first_names(names: Sequence[str]) -> str:
     """The first of some names, and the number of others."""
-    more = f" and {plural(len(names) - FILES, 'other')}" if len(names) > FILES else ""
+    if len(names) > FILES:
+        more = f" and {plural(len(names) - FILES, 'other')}"
+    else:
+        more = ""
     return f"{', '.join(names[:FILES])}{more}"
 
 
@@ -230,7 +242,10 @@ def _line_of_unanswered(facts: LineageFacts, last_prompt: int) -> str:
         for count, noun in ((ran, "command"), (changed, "changed file"))
         if count
     ]
-    reached = f"; the work on it ends after {' and '.join(done)}" if done else ""
+    if done:
+        reached = f"; the work on it ends after {' and '.join(done)}"
+    else:
+        reached = ""
     return f"the last request was not answered{reached}"
 
 

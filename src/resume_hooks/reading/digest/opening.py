@@ -81,8 +81,13 @@ class _Names(NamedTuple):
     def short_reference(self, ref: str) -> str:
         """A reference as it is shown, ``""`` for none."""
         session, colon, record = ref.rpartition(":")
-        named = "" if session == self.main else self.words.get(session, session)
-        return f"{named}:{record}" if colon else ""
+        if session == self.main:
+            named = ""
+        else:
+            named = self.words.get(session, session)
+        if colon:
+            return f"{named}:{record}"
+        return ""
 
 
 def characters(tokens: int) -> int:
@@ -111,7 +116,10 @@ def opening(
     digest = _without_repeats(digest)
     names = _names_of(digest)
     head = [_head_of_opening(names, whole, read), *_lines_about(digest)]
-    left = UNLIMITED if room is None else room - _size_of_rows(head) + 1
+    if room is None:
+        left = UNLIMITED
+    else:
+        left = room - _size_of_rows(head) + 1
     last = _last_messages(digest.talk, is_at_work=_is_at_work(digest))
     talk_size = sum(
         len(message.text) + len(INDENT) * message.text.count("\n") + 40 for message in digest.talk
@@ -130,7 +138,10 @@ def opening(
             quoted[message] = rows
             left -= _size_of_rows(rows)
     rest = [message for message in digest.talk if message not in quoted]
-    reserved = round(room * RESERVED) if calls is not None and room is not None else 0
+    if calls is not None and room is not None:
+        reserved = round(room * RESERVED)
+    else:
+        reserved = 0
     said = _talk_rows(
         rest,
         names,
@@ -284,7 +295,9 @@ def _calls_section(messages: Sequence[TalkMessage], names: _Names, room: int) ->
             break
         left -= _size_of_rows(rows)
         shown.append(rows)
-    return [heading, *(row for rows in reversed(shown) for row in rows)] if shown else []
+    if shown:
+        return [heading, *(row for rows in reversed(shown) for row in rows)]
+    return []
 
 
 @dataclass
@@ -386,7 +399,10 @@ def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int)
 def _row_of_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
     text = entry.text
     if len(text) > section.row:
-        text = f"…{text[1 - section.row :]}" if section is CHANGED else cut_line(text, section.row)
+        if section is CHANGED:
+            text = f"…{text[1 - section.row :]}"
+        else:
+            text = cut_line(text, section.row)
     note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
     return unmarked(f"{text} ({note})" if note else text)
 

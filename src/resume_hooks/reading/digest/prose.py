@@ -104,7 +104,9 @@ def sentences_of(text: str) -> Iterator[str]:
 def cut_line(text: str, most: int = LONGEST) -> str:
     """``text`` on one line, at most so many characters."""
     flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[: most - 1].rstrip() + "…"
+    if len(flat) <= most:
+        return flat
+    return flat[: most - 1].rstrip() + "…"
 
 
 def is_announcement(sentence: str) -> bool:
@@ -134,7 +136,10 @@ def goal_title(prompts: Iterable[str]) -> str:
         if _COMMAND.fullmatch(typed):
             continue
         for sentence, _ in zip(sentences_of(typed), range(_TITLE_SENTENCES), strict=False):
-            heading = _HEADING.search(typed) if sentence.endswith(":") else None
+            if sentence.endswith(":"):
+                heading = _HEADING.search(typed)
+            else:
+                heading = None
             words = _bare_request(heading[1] if heading else sentence)
             if len(words.encode()) > _TITLE_BYTES:
                 return cut_line(words)

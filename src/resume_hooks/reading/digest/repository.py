@@ -71,7 +71,10 @@ class GitQuery:
         self._runs: list[subprocess.Popen[bytes]] = []
         self._view: GitView | None = None
         is_there = os.path.isabs(folder) and os.path.isdir(folder)
-        self._root = root_above(os.path.normpath(folder)) if is_there else ""
+        if is_there:
+            self._root = root_above(os.path.normpath(folder))
+        else:
+            self._root = ""
         # git is asked twice, first for settings; a thread waits for these, so that we need not.
         self._asking = threading.Thread(
             target=self._start_questions, args=(since, where), daemon=True

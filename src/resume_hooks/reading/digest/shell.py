@@ -130,7 +130,9 @@ def command_at_home(command: str, folder: str) -> str:
     own = command[moved.end() :] if moved and home else command
     if "\n" in own.strip():
         return "eval $'" + own.strip().translate(_ESCAPES) + "'"
-    return command_of_whole_output(own) if len(own) <= LONGEST else own
+    if len(own) <= LONGEST:
+        return command_of_whole_output(own)
+    return own
 
 
 def command_of_whole_output(command: str) -> str:
@@ -180,7 +182,10 @@ def _walk_command(command: str) -> list[SimpleCommand]:
         elif ">" in token and token.strip("0123456789>&") == "":
             redirected = not token.endswith("&")  # 2>&1 leads to no file
         elif token.strip("<"):
-            text = token[1:-1] if token[0] in "'\"" else token.replace("\\", "")
+            if token[0] in "'\"":
+                text = token[1:-1]
+            else:
+                text = token.replace("\\", "")
             (targets if redirected else words).append(text)
             redirected = False
     found.append(_simple_command(words, targets))
@@ -284,13 +289,12 @@ def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
         if verb == "git":
             verb = next(git_words(words), "")
         named = _named_paths(words)
-        removed = (
-            named
-            if verb in {"rm", "unlink"} and "--cached" not in words
-            else named[:-1]
-            if verb == "mv"
-            else ()
-        )
+        if verb in {"rm", "unlink"} and "--cached" not in words:
+            removed = named
+        elif verb == "mv":
+            removed = named[:-1]
+        else:
+            removed = ()
         for path, gone in (
             *((path, False) for path in targets),
             *((path, path in removed) for path in named),
@@ -333,7 +337,10 @@ def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
             rooted.append(_unquote_path(match[1]))
         if counts and (path := _counted_path(row)):
             rooted.append(path)
-    here = _STATUS.findall(f"\n{output}") if verbs & {"status", "commit"} else []
+    if verbs & {"status", "commit"}:
+        here = _STATUS.findall(f"\n{output}")
+    else:
+        here = []
     return GitListing(
         tuple(_unquote_path(path.rpartition(" -> ")[2]) for path in here), tuple(rooted)
     )
@@ -344,7 +351,9 @@ def _folder_moved_to(base: str | None, words: tuple[str, ...]) -> str | None:
     target = next((word for word in words[1:] if word != "--"), "~")
     if target.startswith(("/", "~")) and _UNKNOWN.search(target) is None:
         return target
-    return None if base is None or _UNKNOWN.search(target) else posixpath.join(base, target)
+    if base is None or _UNKNOWN.search(target):
+        return None
+    return posixpath.join(base, target)
 
 
 def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -360,7 +369,10 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
                 f"git {verb}",
                 *(_words_without_option(source, tuple(own)) if verb == "restore" else own),
             )
-    name, rest = (words[0].rpartition("/")[2], words[1:]) if words else ("", ())
+    if words:
+        name, rest = (words[0].rpartition("/")[2], words[1:])
+    else:
+        name, rest = ("", ())
     if (valued := _VALUED.get(name)) in rest:
         rest = _words_without_option(valued, rest)
     operands = tuple(word for word in rest if not word.startswith("-"))
@@ -369,7 +381,10 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
     if name in _LAST_OPERAND:
         return operands[-1:]
     if name == "sed" and any(_IN_PLACE.match(word) for word in rest):
-        scripts = 0 if any(word in {"-e", "-f"} for word in rest) else 1
+        if any(word in {"-e", "-f"} for word in rest):
+            scripts = 0
+        else:
+            scripts = 1
         return tuple(
             word for word in filter(None, operands[scripts:]) if not _SED_SCRIPT.match(word)
         )
@@ -396,7 +411,9 @@ def _counted_path(row: str) -> str:
     path, bar, counts = row.rpartition(" | ")
     if not bar or not path.startswith(" ") or _COUNTS.fullmatch(counts.strip()) is None:
         return ""
-    return "" if "=>" in path or path.lstrip().startswith("...") else _unquote_path(path)
+    if "=>" in path or path.lstrip().startswith("..."):
+        return ""
+    return _unquote_path(path)
 
 
 def _unquote_path(path: str) -> str:

@@ -209,7 +209,10 @@ def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The open todos; of an old list with the number of prompts since its last change."""
     for text, status, place in facts.open_list.open_todos():
         since = sum(said.place.order > place.order for said in facts.prompts.said)
-        age = f", noted {plural(since, 'prompt')} before the end" if since else ""
+        if since:
+            age = f", noted {plural(since, 'prompt')} before the end"
+        else:
+            age = ""
         yield make_entry(text, place, f"{status}{age}")
 
 
@@ -277,7 +280,9 @@ def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[Di
 def turns_ago(facts: LineageFacts, count: int) -> int:
     """The order of the prompt that began the turn ``count`` turns ago; 0 if there were fewer turns."""
     prompts = facts.prompts.said
-    return prompts[-count].place.order if len(prompts) > count else 0
+    if len(prompts) > count:
+        return prompts[-count].place.order
+    return 0
 
 
 def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:

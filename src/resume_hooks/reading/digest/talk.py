@@ -102,7 +102,10 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
         asked = chosen.get(quote.place)
         return shown_prompt("\n".join(asked) if asked else quote.full)
 
-    answered = facts.last_said.place.order if facts.last_said is not None else 0
+    if facts.last_said is not None:
+        answered = facts.last_said.place.order
+    else:
+        answered = 0
 
     def report_text(quote: Quote) -> str:
         return shown_text(quote.text, REPORT if quote.place.order < answered else MESSAGE)
@@ -134,7 +137,9 @@ def _without_announcements(text: str) -> str:
         if any(sentence.strip() for sentence in sentences):
             rows.append(" ".join(sentences))
     said = "\n".join(rows)
-    return said if len(said) >= SHORTEST_NARRATION else ""
+    if len(said) >= SHORTEST_NARRATION:
+        return said
+    return ""
 
 
 class _Choice:
@@ -165,7 +170,9 @@ class _Choice:
 def _likeness_key(text: str, kind: Kind) -> str:
     """A key that is equal for messages that say the same: all words of a request, the beginning of others."""
     # A form that is filled in anew begins like the last one.
-    return text if kind is Kind.REQUEST else " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
+    if kind is Kind.REQUEST:
+        return text
+    return " ".join(text[: 2 * LIKE].lower().split())[:LIKE]
 
 
 def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
@@ -176,11 +183,10 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
         if own[old][0] != own[new][0]:
             marks.setdefault(own[old][0], []).append((own[old][1], messages[own[new][0]].ref))
     # Most talk has no correction, and of the assistant's there is the most.
-    answers = (
-        _sentences_of_kind(messages, Kind.CLOSING)
-        if any(is_change(sentence) for _, sentence in own)
-        else []
-    )
+    if any(is_change(sentence) for _, sentence in own):
+        answers = _sentences_of_kind(messages, Kind.CLOSING)
+    else:
+        answers = []
     for place, new in corrected_sentences(answers, own):
         marks.setdefault(answers[place][0], []).append(
             (answers[place][1], messages[own[new][0]].ref)
@@ -213,11 +219,9 @@ def shown_prompt(text: str) -> str:
 
 def with_short_pastes(text: str) -> str:
     """A user's message with only the two ends of long pasted texts."""
-    return (
-        _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
-        if prose.PASTE_BEGINS in text
-        else text
-    )
+    if prose.PASTE_BEGINS in text:
+        return _PASTED.sub(lambda paste: _paste_ends(paste[1]), text)
+    return text
 
 
 def _paste_ends(text: str) -> str:
@@ -241,7 +245,8 @@ def shown_text(text: str, most: int) -> str:
         redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
     )
     cleaned = cleaned.replace("\t", "    ").strip()
-    cleaned = _FENCED.sub(_cut_fence, cleaned) if "```" in cleaned or "~~~" in cleaned else cleaned
+    if "```" in cleaned or "~~~" in cleaned:
+        cleaned = _FENCED.sub(_cut_fence, cleaned)
     if "|" in cleaned:
         cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
     rows = [
@@ -250,7 +255,9 @@ def shown_text(text: str, most: int) -> str:
         if row.strip() and _DIRECTIVE.fullmatch(row) is None
     ]
     cleaned = "\n".join(rows)
-    return cleaned if len(cleaned) <= most else shorten_text(cleaned, most)
+    if len(cleaned) <= most:
+        return cleaned
+    return shorten_text(cleaned, most)
 
 
 def _cut_fence(block: re.Match[str]) -> str:
@@ -282,7 +289,9 @@ def shorten_text(text: str, most: int) -> str:
     """The two ends of a text in about ``most`` characters, whole sentences, with a mark between them."""
     head, tail = beginning_of(text, most * 2 // 3), ending_of(text, most // 3)
     left = len(text) - len(head) - len(tail)
-    return f"{head}\n[... {left:,} characters ...]\n{tail}" if left > 0 else text
+    if left > 0:
+        return f"{head}\n[... {left:,} characters ...]\n{tail}"
+    return text
 
 
 _STOP = late(r"(?<=[.!?:;。\uff01\uff1f])[\"')*_`\]]*(?:\s+|\Z)|\n+")
@@ -296,7 +305,9 @@ def beginning_of(text: str, most: int) -> str:
     if len(text) <= most:
         return text
     stops = [stop.end() for stop in _STOP.finditer(text, 0, most)]
-    return text[: stops[-1]].rstrip() if stops else f"{text[: max(1, most - 1)].rstrip()}…"
+    if stops:
+        return text[: stops[-1]].rstrip()
+    return f"{text[: max(1, most - 1)].rstrip()}…"
 
 
 def ending_of(text: str, most: int) -> str:
@@ -308,7 +319,9 @@ def ending_of(text: str, most: int) -> str:
         return text
     start = len(text) - most
     stop = _STOP.search(text, start)
-    return text[stop.end() :] if stop and stop.end() < len(text) else f"…{text[start + 1 :]}"
+    if stop and stop.end() < len(text):
+        return text[stop.end() :]
+    return f"…{text[start + 1 :]}"
 
 
 CONCLUSION = (
@@ -326,4 +339,6 @@ def conclusion_of(text: str) -> str:
     while first > 0 and length < least and length + len(rows[first - 1]) <= most:
         first -= 1
         length += len(rows[first]) + 1
-    return "\n".join(rows[first:]) if first < len(rows) else ending_of(text, most)
+    if first < len(rows):
+        return "\n".join(rows[first:])
+    return ending_of(text, most)

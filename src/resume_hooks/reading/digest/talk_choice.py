@@ -61,7 +61,10 @@ def chosen_talk(
         choice.show_message(at, messages[at].text)
     for at in (*choice.places_of_kind(Kind.NARRATION), *choice.places_of_kind(Kind.REPORT)):
         choice.show_message(at, talk.shorten_text(messages[at].text, BRIEF))
-    narration = choice.places_of_kind(Kind.NARRATION) if room >= LARGE else []
+    if room >= LARGE:
+        narration = choice.places_of_kind(Kind.NARRATION)
+    else:
+        narration = []
     for at in (*choice.places_of_kind(Kind.REPORT), *closings, *narration):
         choice.show_message(at, messages[at].text)
     return choice.texts
@@ -102,7 +105,10 @@ class _Choice:
         if self._room < LEAST:
             return False
         message = self._messages[at]
-        before = self._size(message, self.texts[at]) if at in self.texts else 0
+        if at in self.texts:
+            before = self._size(message, self.texts[at])
+        else:
+            before = 0
         more = self._size(message, text) - before
         if more > self._room:
             return False

@@ -101,7 +101,9 @@ def _folder_elsewhere(command: ShellCommand, home: str) -> str:
     folder = command.run.folder
     if not folder or not home or folder == home or _LEADING_CD.match(command.run.command):
         return ""
-    return posixpath.relpath(folder, home) if folder.startswith(f"{home}/") else folder
+    if folder.startswith(f"{home}/"):
+        return posixpath.relpath(folder, home)
+    return folder
 
 
 _LEADING_CD = late(r"\s*cd\s")
@@ -331,7 +333,9 @@ def _programs_of_command(command: ShellCommand) -> set[str]:
 def _what_failed(command: ShellCommand) -> str:
     """How a command failed, in its output's words; ``""`` if it is not known to have failed."""
     if not command.run.failed:
-        return f"exit 0, but: {cut_line(command.complaint, LINE)}" if command.complaint else ""
+        if command.complaint:
+            return f"exit 0, but: {cut_line(command.complaint, LINE)}"
+        return ""
     rows = [
         row.strip()
         for row in command.run.output.split("\n")
@@ -339,7 +343,9 @@ def _what_failed(command: ShellCommand) -> str:
     ]
     telling = list(dict.fromkeys(filter(_TELLING.search, rows)))[:TELLING_ROWS]
     said = cut_line(" / ".join(telling) or (rows[-1] if rows else "no output"), WORDS)
-    return f"exit {command.run.status}: {said}" if command.run.status else f"failed: {said}"
+    if command.run.status:
+        return f"exit {command.run.status}: {said}"
+    return f"failed: {said}"
 
 
 def _complaint_of_run(run: ShellRun) -> str:
@@ -412,7 +418,9 @@ class Paths:
     def git_root_of(self, folder: str) -> str:
         """The folder to which git's paths in ``folder`` are relative: the home folder, if no other is known."""
         known = self._git.root or self.folder
-        return known if f"{folder}/".startswith(f"{known}/") else folder
+        if f"{folder}/".startswith(f"{known}/"):
+            return known
+        return folder
 
     def is_dirty(self, path: str) -> bool:
         """Whether a relative path has uncommitted changes."""
@@ -559,8 +567,13 @@ def _end_of_path(path: str) -> str:
 
 def _quiet_commit(run: ShellRun) -> str:
     """The subject of a commit of which git printed nothing; ``""`` for any other command."""
-    match = None if run.failed or "commit" not in run.command else _SUBJECT.search(run.command)
-    return (match[1] or match[2] or match[3]).strip() if match else ""
+    if run.failed or "commit" not in run.command:
+        match = None
+    else:
+        match = _SUBJECT.search(run.command)
+    if match:
+        return (match[1] or match[2] or match[3]).strip()
+    return ""
 
 
 _SUBJECT = late(
@@ -573,7 +586,9 @@ def _logged_commit(run: ShellRun) -> str:
     if run.failed or not _COMMITS_AND_LOGS.search(run.command):
         return ""
     match = _LOGGED.search(run.output)
-    return match[0].strip() if match else ""
+    if match:
+        return match[0].strip()
+    return ""
 
 
 _COMMITS_AND_LOGS = late(

@@ -53,11 +53,10 @@ class ArchivedSessions:
         """The transcripts of a vaulted session and of its sub-agents."""
         archived = find(session_id, self._where)
         state = self.states[session_id]
-        rows = (
-            [_found(archived, part, state, self._where) for part in archived.parts]
-            if archived
-            else []
-        )
+        if archived:
+            rows = [_found(archived, part, state, self._where) for part in archived.parts]
+        else:
+            rows = []
         return [row for row in rows if row and row.size]
 
 
@@ -78,7 +77,9 @@ class TranscriptPaths:
             archived = find(session_id, self._where)
             self._folders[session_id] = _folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
-        return within(folder, path, session_id) if folder else path
+        if folder:
+            return within(folder, path, session_id)
+        return path
 
     def _copy(self, path: str) -> str:
         if path not in self._folders:
@@ -107,7 +108,9 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
 def _opened_at(folder: str | None) -> int:
     """When a folder of unpacked files was last asked for; 0 where it is not there."""
     try:
-        return os.lstat(folder).st_mtime_ns if folder else 0
+        if folder:
+            return os.lstat(folder).st_mtime_ns
+        return 0
     except OSError:
         return 0
 
@@ -154,4 +157,6 @@ def within(folder: str, path: str, session_id: str) -> str:
     if name == f"{session_id}{ENDING}":
         return os.path.join(folder, name)
     _, own, below = path.rpartition(f"{os.sep}{session_id}{os.sep}")
-    return os.path.join(folder, session_id, below) if own else os.path.join(folder, name)
+    if own:
+        return os.path.join(folder, session_id, below)
+    return os.path.join(folder, name)

@@ -221,7 +221,10 @@ class _Task:
         One that is not ``ours`` stays as it is.
         """
         work, gone = changes(index.db, self.files, self.shelf)
-        held = self._held(work) if sum(item.size for item in work) > LARGE else {}
+        if sum(item.size for item in work) > LARGE:
+            held = self._held(work)
+        else:
+            held = {}
         if ours:
             if held and isinstance(self.is_over, _Clock):
                 self.is_over.leave(LEAST)
@@ -241,7 +244,10 @@ class _Task:
             )
         if not outcome.behind:
             return index._replace(outcome=outcome)
-        late = changes(index.db, self.files, self.shelf)[0] if ours else work
+        if ours:
+            late = changes(index.db, self.files, self.shelf)[0]
+        else:
+            late = work
         unread = tuple(self._unread(late, held)) if self.sought else ()
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 

@@ -104,16 +104,17 @@ class TextExtractor:
             records.RESULT,
             records.CALL,
         }:  # the latter two of plain exports
-            texts = (
-                None
-                if script_calls.is_copy_of_error(record)
-                else self._user(script_calls.with_result(record))
-            )
+            if script_calls.is_copy_of_error(record):
+                texts = None
+            else:
+                texts = self._user(script_calls.with_result(record))
         elif kind in bookkeeping.TITLES:
             texts = self._title(string(record, bookkeeping.TITLES[kind]))
         else:
             texts = _other(record, kind)
-        return None if texts is None or texts.empty else texts
+        if texts is None or texts.empty:
+            return None
+        return texts
 
     def _assistant(self, record: Record) -> RecordTexts:
         reply: list[str] = []
@@ -128,7 +129,12 @@ class TextExtractor:
                 given.append(string(block, "thinking"))
             elif kind in {records.CALL, records.SERVER_CALL}:
                 tools.append(self._call(block, given, files))
-        role = "call" if tools else "reply" if any(reply) else "thinking"
+        if tools:
+            role = "call"
+        elif any(reply):
+            role = "reply"
+        else:
+            role = "thinking"
         return RecordTexts(
             role,
             ", ".join(dict.fromkeys(tools)),
@@ -141,7 +147,10 @@ class TextExtractor:
 
     def _call(self, block: Record, given: list[str], files: list[str]) -> str:
         name, values = string(block, "name"), records.mapping(block, "input")
-        asks = _OWN_CALL.match(string(values, "command")) if name == "Bash" else None
+        if name == "Bash":
+            asks = _OWN_CALL.match(string(values, "command"))
+        else:
+            asks = None
         helps = name in {"Agent", "Task"} and string(values, "subagent_type") in HELPERS
         own = self._sifting and (helps or asks is not None)
         self.calls[string(block, "id")] = ENGINE if own else name
@@ -212,11 +221,9 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
                 record
             )  # what is quoted in it is told by what stands around it, in another part
         text = _joined(sent)
-        return (
-            RecordTexts("prompt", prompt=text)
-            if named == QUEUED
-            else RecordTexts("note", result=text)
-        )
+        if named == QUEUED:
+            return RecordTexts("prompt", prompt=text)
+        return RecordTexts("note", result=text)
     if kind == records.PROGRESS:
         # What a sub-agent of old clients said, whose records stand inside the parent's.
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))

@@ -449,7 +449,9 @@ def _first(key: int, origins: Mapping[int, int]) -> int:
     while key in origins and key not in seen:
         seen.add(key)
         key = origins[key]
-    return min(seen) if key in seen else key
+    if key in seen:
+        return min(seen)
+    return key
 
 
 def _of(field: str, number: int) -> tantivy.Query:

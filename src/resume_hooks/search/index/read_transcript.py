@@ -120,7 +120,10 @@ def read(job: ReadJob) -> Iterator[Part | None]:
     """
     try:
         with open_regular(job.path, follow=False, buffering=SEARCHED_BYTES) as stream:
-            place = job.place if _goes_on(stream, job) else ReadPosition()
+            if _goes_on(stream, job):
+                place = job.place
+            else:
+                place = ReadPosition()
             part = None
             while part is None or part.more:
                 part = _read(stream, job, part.next if part else place)
@@ -150,14 +153,18 @@ def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
         line = None
     calls = tuple(reader.extractor.calls.items())[-MOST_CALLS:]
     copied = reader.copies.until, reader.copies.latest
-    following = (
-        ReadPosition(end, lines, reader.turn, start.part + 1, reader.time, calls, copied)
-        if full
-        else start
-    )
+    if full:
+        following = ReadPosition(
+            end, lines, reader.turn, start.part + 1, reader.time, calls, copied
+        )
+    else:
+        following = start
     check = zlib.crc32(bytes_before(stream, end))
     more = full and line is not None
-    parent = read_parent(job.path) if not (start.part or job.subagent) else None
+    if not (start.part or job.subagent):
+        parent = read_parent(job.path)
+    else:
+        parent = None
     named = reader.cwd, reader.entrypoint, parent.session_id if parent else ""
     reader.documents.end_turn()
     return Part(
@@ -240,14 +247,18 @@ class _RowReader:
 def _ids(record: Record) -> tuple[int, int]:
     """What a record and its copies have in common, and the id that a fork gave it in the place of that; 0 for none."""
     own, named = _number(string(record, "uuid")), _number(records.copied_from(record))
-    return (named, own) if named and named != own else (own, 0)
+    if named and named != own:
+        return (named, own)
+    return (own, 0)
 
 
 def _number(uuid: str) -> int:
     """A UUID as 61 bits; 0 for what is none."""
     digits = uuid.replace("-", "")
     try:
-        return int(digits, 16) % _PRIME if len(digits) == 32 else 0
+        if len(digits) == 32:
+            return int(digits, 16) % _PRIME
+        return 0
     except ValueError:
         return 0
 
@@ -384,7 +395,9 @@ def _widen(pipe: Connection) -> None:
 
 
 def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 @contextlib.contextmanager

@@ -81,7 +81,9 @@ def without_line_numbers(text: str) -> str:
 
     Any other text as it is.
     """
-    return _LINE_NUMBERS.sub("\n", f"\n{text}") if _NUMBERED.match(text) else text
+    if _NUMBERED.match(text):
+        return _LINE_NUMBERS.sub("\n", f"\n{text}")
+    return text
 
 
 def words_of(text: str, *, numbered: bool = False) -> bytes:
@@ -117,16 +119,19 @@ def folded(text: str) -> str:
 
 def _forms(token: bytes) -> list[bytes]:
     if not token.isascii():
-        return (
-            [word.encode() for word in _foreign(token.decode("utf-8", "replace"))]
-            if len(token) <= 4_096
-            else []
-        )
+        if len(token) <= 4_096:
+            return [word.encode() for word in _foreign(token.decode("utf-8", "replace"))]
+        return []
     lower = token.lower()
     low = lower.strip(b"_")
     if low.isalnum() and lower == token:
-        return [low] if len(low) <= LONGEST else []
-    parts = [part.lower() for part in _PARTS.findall(token)] if len(token) <= LONGEST_NAME else []
+        if len(low) <= LONGEST:
+            return [low]
+        return []
+    if len(token) <= LONGEST_NAME:
+        parts = [part.lower() for part in _PARTS.findall(token)]
+    else:
+        parts = []
     is_random = b"_" not in token and len(parts) > 4 and sum(map(len, parts)) < 3 * len(parts)
     if not 1 < len(parts) <= MOST_PARTS or is_random:
         parts = []

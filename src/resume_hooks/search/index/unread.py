@@ -151,9 +151,10 @@ class RawWords:
             if len(found) > _BEST:
                 lengths[needles] = heapq.nsmallest(_BEST, found)
         left = [number for number in range(len(self._needles)) if not (every | known) >> number & 1]
-        others = (
-            _in_other_letters(low, [self._needles[number] for number in left]) if left else set()
-        )
+        if left:
+            others = _in_other_letters(low, [self._needles[number] for number in left])
+        else:
+            others = set()
         return known | sum(1 << number for number in left if self._needles[number] in others)
 
     def _terms_of(self, needles: int) -> frozenset[int]:
@@ -191,7 +192,10 @@ def _whole_lines(text: bytes) -> tuple[bytes, bytes]:
 
 def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
     """The needles that stand in a text in letters beyond ASCII: accented, full width, in capitals, or escaped."""
-    begins = _LIKE_ASCII if all(needle.isascii() for needle in needles) else _ANY_LETTER
+    if all(needle.isascii() for needle in needles):
+        begins = _LIKE_ASCII
+    else:
+        begins = _ANY_LETTER
     words = b" ".join(_words_with(low, *begins)).decode("utf-8", "replace")
     text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
     # An escaped pair is one letter.

@@ -77,7 +77,9 @@ class Known(NamedTuple):
 def copies_in(where: Where) -> str:
     """The folder of copies; for a model in a sandbox, in which nothing is written to our state, one of this run."""
     own = os.path.join(where.state, COPIES)
-    return own if not asking(where) or _takes_files(own) else _of_this_run() or own
+    if not asking(where) or _takes_files(own):
+        return own
+    return _of_this_run() or own
 
 
 @functools.lru_cache(maxsize=4)
@@ -142,9 +144,10 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
     found = [agent for agent in others(where) if agent.name == name]
     if not found:
         known = OTHERS[name]
-        keeps = (
-            f"Set {known.home_variable} to where {name} keeps it." if known.home_variable else ""
-        )
+        if known.home_variable:
+            keeps = f"Set {known.home_variable} to where {name} keeps it."
+        else:
+            keeps = ""
         raise UsageError(f"{known.home_in(where)} is not there", keeps)
     return found
 
@@ -160,9 +163,10 @@ def name_at(path: str, where: Where) -> str:
     This client's for any other.
     """
     copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
-    copied = (
-        os.path.abspath(path).removeprefix(copies).partition(os.sep)[0] if copies in path else ""
-    )
+    if copies in path:
+        copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0]
+    else:
+        copied = ""
     return next(
         (
             one.name
@@ -180,7 +184,9 @@ def agent_of(session: SessionFile, where: Where) -> Agent:
 
 def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    return OTHERS[name].load(where) if name in OTHERS else Claude(where)
+    if name in OTHERS:
+        return OTHERS[name].load(where)
+    return Claude(where)
 
 
 def label_of(name: str, where: Where) -> str:
@@ -195,7 +201,9 @@ def is_foreign(path: str, where: Where) -> bool:
 
 def left_of(agent: str) -> str:
     """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    return OTHERS[agent].left if agent in OTHERS else ""
+    if agent in OTHERS:
+        return OTHERS[agent].left
+    return ""
 
 
 def require_whole(session: SessionFile) -> None:
@@ -300,7 +308,9 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
 def store_of(where: Where, name: str = ALL) -> SessionStore:
     """The sessions of the agents of a name as one store."""
     stores = [agent.store for agent in agents(where, name)]
-    return stores[0] if len(stores) == 1 else _Stores(stores)
+    if len(stores) == 1:
+        return stores[0]
+    return _Stores(stores)
 
 
 class _Stores:

@@ -59,7 +59,9 @@ def beside(place: str) -> str:
     """
     first, _, rest = place.partition("/")
     below = rest.partition("/")[2]
-    return f"{first}/{below}" if first in BY_ID else below
+    if first in BY_ID:
+        return f"{first}/{below}"
+    return below
 
 
 def is_place(place: str, session_id: str) -> bool:
@@ -89,7 +91,9 @@ def root_of(place: str, where: Where) -> str:
 def own_home(where: Where) -> str:
     """What manifests name this config home by; ``""`` where the state folder lies in it, since that serves no other."""
     home = where.config
-    return "" if where.state.startswith(os.path.join(home, "")) else home
+    if where.state.startswith(os.path.join(home, "")):
+        return ""
+    return home
 
 
 def is_foreign(home: str, where: Where) -> bool:
@@ -100,7 +104,9 @@ def is_foreign(home: str, where: Where) -> bool:
 def session_in(path: str, where: Where) -> str:
     """The session whose archived or unpacked files ``path`` is one of; ``""`` for any other path."""
     first = _steps_to(path, where)[:1]
-    return first[0] if first and is_session_id(first[0]) else ""
+    if first and is_session_id(first[0]):
+        return first[0]
+    return ""
 
 
 def below(path: str, where: Where) -> str:

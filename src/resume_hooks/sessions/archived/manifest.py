@@ -180,7 +180,9 @@ def find(session_id: str, where: Where) -> ArchivedSession | None:
 def read(folder: str, session_id: str) -> ArchivedSession | None:
     """The session whose manifest lies in a folder; None where it can't be read."""
     row = row_of(folder)
-    return _kept(row, session_id, folder) if row.get("version") == VERSION else None
+    if row.get("version") == VERSION:
+        return _kept(row, session_id, folder)
+    return None
 
 
 def unreadable(where: Where) -> list[str]:
@@ -194,7 +196,9 @@ def unreadable(where: Where) -> list[str]:
     try:
         names = os.listdir(home)
     except OSError as error:
-        return [] if isinstance(error, FileNotFoundError) else [home]
+        if isinstance(error, FileNotFoundError):
+            return []
+        return [home]
     wanting = (name for name in sorted(names) if is_session_id(name) and find(name, where) is None)
     return [path for path in (os.path.join(home, name) for name in wanting) if _holds(path)]
 
@@ -238,7 +242,9 @@ def row_of(folder: str) -> dict[str, object]:
         row = orjson.loads(read_regular(os.path.join(folder, MANIFEST), MAX_MANIFEST))
     except (OSError, ValueError):
         return {}
-    return row if isinstance(row, dict) else {}
+    if isinstance(row, dict):
+        return row
+    return {}
 
 
 def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:

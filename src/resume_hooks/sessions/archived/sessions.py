@@ -28,27 +28,25 @@ def project_folder_of(path: str, where: Where) -> str:
     Of an archived copy the one where it lay.
     """
     archived = _archived_at(path, where)
-    return (
-        os.path.join(where.projects, archived.project)
-        if archived
-        else os.path.dirname(os.path.abspath(path))
-    )
+    if archived:
+        return os.path.join(where.projects, archived.project)
+    return os.path.dirname(os.path.abspath(path))
 
 
 def own_path(path: str, where: Where) -> str:
     """Where its client has or had what lies at ``path``: of a copy the place of the original, else ``path`` itself."""
     archived = _archived_at(path, where)
-    return (
-        os.path.join(where.projects, archived.project, below(path, where))
-        if archived
-        else original(path, where)
-    )
+    if archived:
+        return os.path.join(where.projects, archived.project, below(path, where))
+    return original(path, where)
 
 
 def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session that lies in no project folder any more; None for any other."""
     archived = find(session_id, where)
-    return None if archived is None or find_session(session_id, where) else archived
+    if archived is None or find_session(session_id, where):
+        return None
+    return archived
 
 
 def opened(archived: ArchivedSession, where: Where) -> SessionFile:
@@ -91,4 +89,6 @@ def only_archived_left(session_id: str) -> OnlyKept:
 
 def _archived_at(path: str, where: Where) -> ArchivedSession | None:
     session_id = session_in(path, where)
-    return find(session_id, where) if session_id else None
+    if session_id:
+        return find(session_id, where)
+    return None

@@ -40,7 +40,10 @@ def read_pack(path: str) -> Iterator[bytes]:
         unpacker = lzma.LZMADecompressor(memlimit=128 * 1024 * 1024)
         try:
             while not unpacker.eof:
-                raw = packed.read(PIECE // 4) if unpacker.needs_input else b""
+                if unpacker.needs_input:
+                    raw = packed.read(PIECE // 4)
+                else:
+                    raw = b""
                 if unpacker.needs_input and not raw:
                     raise OSError(errno.EIO, "The pack ends too early", path)
                 if piece := unpacker.decompress(raw, PIECE):
@@ -81,7 +84,9 @@ def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
     OSError where it can't be read.
     """
     path = stored(folder, part)
-    return iter([os.fsencode(os.readlink(path))]) if part.is_link else pieces_of(path, part.size)
+    if part.is_link:
+        return iter([os.fsencode(os.readlink(path))])
+    return pieces_of(path, part.size)
 
 
 class Stream:

@@ -58,7 +58,10 @@ class RolloutEnds(HeadTail):
             if not packed and start < status.st_size:
                 stream.seek(start)
                 tail = stream.read()
-            self.small = not stream.read(1) if packed else start == len(self.head)
+            if packed:
+                self.small = not stream.read(1)
+            else:
+                self.small = start == len(self.head)
         self.mtime, self.size = status.st_mtime, status.st_size
         if self.small:
             self.head += tail
@@ -100,7 +103,9 @@ class RolloutEnds(HeadTail):
     @property
     def whole(self) -> list[Record] | None:
         """Every record, where the head holds all."""
-        return self.first_records if self.small else None
+        if self.small:
+            return self.first_records
+        return None
 
     @cached_property
     def is_sidechain(self) -> bool:
@@ -115,7 +120,9 @@ class RolloutEnds(HeadTail):
     @property
     def tag(self) -> str:
         """The only mark that Codex gives a thread: that it is archived."""
-        return "archived" if is_archived(self.path) else ""
+        if is_archived(self.path):
+            return "archived"
+        return ""
 
     @property
     def cwd(self) -> str:
@@ -125,13 +132,17 @@ class RolloutEnds(HeadTail):
     @property
     def project(self) -> str:
         """The name that a project folder of its working directory would have."""
-        return project_key(self.cwd) if self.cwd else ""
+        if self.cwd:
+            return project_key(self.cwd)
+        return ""
 
     @cached_property
     def window(self) -> int:
         """The model's context window in tokens, as the tail tells it; 0 where it doesn't."""
         told = _WINDOW.findall(self.tail)
-        return positive(int(told[-1])) if told else 0
+        if told:
+            return positive(int(told[-1]))
+        return 0
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
         """Whether some record of the newest file is ``wanted``."""
@@ -148,7 +159,9 @@ class RolloutEnds(HeadTail):
         Behind long instructions as far as a megabyte.
         """
         found = first_prompt_in(self._records(_lines(self.head, self.path)))
-        return found if found or self.small else first_prompt_in(self.early_records)
+        if found or self.small:
+            return found
+        return first_prompt_in(self.early_records)
 
     @property
     def early_records(self) -> Iterator[Record]:
@@ -158,7 +171,9 @@ class RolloutEnds(HeadTail):
         return self._records(_lines(region, self.path))
 
     def _last(self, kind: str) -> str:
-        return (self._name or string(self._first, TITLE)) if kind == CUSTOM_TITLE else ""
+        if kind == CUSTOM_TITLE:
+            return self._name or string(self._first, TITLE)
+        return ""
 
     def _converted(self, region: bytes) -> list[Record]:
         return list(self._records(_lines(region, self.path)))

@@ -71,7 +71,10 @@ def folder_of(path: str) -> str:
         with open(path, "rb") as stream:
             head = stream.read(HEAD)
         match = _FOLDER.search(head)
-        told = string(parse(b"{%s}" % match[0]) or {}, "cwd") if match else ""
+        if match:
+            told = string(parse(b"{%s}" % match[0]) or {}, "cwd")
+        else:
+            told = ""
         return told or read_meta(path).cwd
     except (OSError, SessionNotFound, NotATranscript):
         return ""
@@ -97,8 +100,6 @@ def _found(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    return (
-        Rollout(entry.path, name, status)
-        if status.st_size and stat.S_ISREG(status.st_mode)
-        else None
-    )
+    if status.st_size and stat.S_ISREG(status.st_mode):
+        return Rollout(entry.path, name, status)
+    return None

@@ -112,7 +112,9 @@ class Codex:
 
     def original(self, path: str) -> str:
         """The rollout that a copy was made of; any other path as it is."""
-        return (self._copies.original(path) or path) if self._copies.holds(path) else path
+        if self._copies.holds(path):
+            return self._copies.original(path) or path
+        return path
 
     def file_of(self, name: str) -> str | None:
         """The rollout of an id."""
@@ -187,9 +189,10 @@ class Codex:
             written = os.stat(session.original).st_mtime
         except (OSError, NotATranscript):
             return False
-        made = (
-            clock.milliseconds(string(first, "timestamp")) if "continue_metadata" in first else None
-        )
+        if "continue_metadata" in first:
+            made = clock.milliseconds(string(first, "timestamp"))
+        else:
+            made = None
         return made is not None and written - made / 1_000 < WRITING
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
@@ -246,8 +249,13 @@ class Threads(SessionStore):
 
     def find(self, session_id: str) -> SessionFile | None:
         """The thread of an id."""
-        thread = self._threads.get(session_id) if is_session_id(session_id) else None
-        return _session(thread) if thread else None
+        if is_session_id(session_id):
+            thread = self._threads.get(session_id)
+        else:
+            thread = None
+        if thread:
+            return _session(thread)
+        return None
 
     @cached_property
     def _projects(self) -> dict[str, str]:
@@ -256,7 +264,9 @@ class Threads(SessionStore):
 
 def _project(path: str) -> str:
     folder = folder_of(path)
-    return project_key(folder) if folder else ""
+    if folder:
+        return project_key(folder)
+    return ""
 
 
 def _session(rollout: Rollout) -> SessionFile:
@@ -266,7 +276,9 @@ def _session(rollout: Rollout) -> SessionFile:
 
 def _thread_id(path: str) -> str:
     named = parse_name(path)
-    return named.thread_id if named else ""
+    if named:
+        return named.thread_id
+    return ""
 
 
 def _is_locked(path: str) -> bool:

@@ -95,18 +95,22 @@ class Converter:
     def take(self, line: RolloutLine) -> list[Record]:
         """The records that are whole by now."""
         told = self._taken(line)
-        return [*told, self._goal_record(line)] if self._goal.take(line) else told
+        if self._goal.take(line):
+            return [*told, self._goal_record(line)]
+        return told
 
     def _goal_record(self, line: RolloutLine) -> Record:
         """What the goal is from here on; it hangs on nothing, since no way back changes it."""
         goal = self._goal.goal
-        told = (
-            f"The session's goal, {goal.status}: {goal.objective}"
-            if goal
-            else "The session's goal was cleared."
-        )
+        if goal:
+            told = f"The session's goal, {goal.status}: {goal.objective}"
+        else:
+            told = "The session's goal was cleared."
         said = {"type": records.SYSTEM, "subtype": records.GOAL, "content": told}
-        about = {"goal": goal.objective, "status": goal.status} if goal else {}
+        if goal:
+            about = {"goal": goal.objective, "status": goal.status}
+        else:
+            about = {}
         return {
             "parentUuid": None,
             "isSidechain": False,
@@ -118,7 +122,9 @@ class Converter:
     def _taken(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
         if line.kind == ITEM:
-            return list(self._item(line, payload)) if of_items.kind(payload) else []
+            if of_items.kind(payload):
+                return list(self._item(line, payload))
+            return []
         if line.kind == COMPACTED:
             return [*self.end(), *self._compaction(line)]
         if line.kind == EVENT:
@@ -197,11 +203,9 @@ class Converter:
         """The blocks of what a model said; none for what only its provider can read."""
         if kind == of_items.REASONING:
             thought = of_items.text(item)
-            return (
-                [{"type": records.THINKING, "thinking": thought, "signature": ""}]
-                if thought
-                else []
-            )
+            if thought:
+                return [{"type": records.THINKING, "thinking": thought, "signature": ""}]
+            return []
         if kind in of_items.HOSTED:
             called = uses(item)[0]
             own = string(item, "id") or string(item, "call_id")
@@ -209,7 +213,9 @@ class Converter:
                 {"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}
             ]
         if kind not in of_items.CALLS:
-            return message_blocks(item) if kind in {of_items.MESSAGE, "agent_message"} else []
+            if kind in {of_items.MESSAGE, "agent_message"}:
+                return message_blocks(item)
+            return []
         own, made = of_items.call_id(item), uses(item)
         if len(made) > 1:
             self._uses[own] = len(made)
@@ -263,11 +269,10 @@ class Converter:
                 self._parent = self._turns[place][0]
                 del self._turns[place:]
             return done
-        usage = (
-            _usage(mapping(mapping(payload, "info"), "last_token_usage"))
-            if kind == "token_count"
-            else {}
-        )
+        if kind == "token_count":
+            usage = _usage(mapping(mapping(payload, "info"), "last_token_usage"))
+        else:
+            usage = {}
         if not usage:
             return []
         if self.early is None:
@@ -284,7 +289,10 @@ class Converter:
     ) -> Record:
         """A message; a text alone stands as a string, as the user's do in the client's own."""
         if kind == records.ASSISTANT:
-            response = self._held[0]["message"]["id"] if self._held else f"msg_{uuid}"
+            if self._held:
+                response = self._held[0]["message"]["id"]
+            else:
+                response = f"msg_{uuid}"
             message: Record = {
                 "id": response,
                 "type": "message",
@@ -329,11 +337,15 @@ def _as_command(note: Record) -> str:
     command = (
         f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
     )
-    return f"<command-message>goal</command-message>\n{command}" if objective else command
+    if objective:
+        return f"<command-message>goal</command-message>\n{command}"
+    return command
 
 
 def _nth(call_id: str, place: int) -> str:
-    return f"{call_id}.{place + 1}" if place else call_id
+    if place:
+        return f"{call_id}.{place + 1}"
+    return call_id
 
 
 def beside(uuid: str) -> str:
@@ -380,7 +392,9 @@ def message_blocks(item: Record) -> list[Record]:
 def _block(part: Record) -> Record | None:
     if string(part, "type") != "input_image":
         text = string(part, "text")
-        return {"type": records.TEXT, "text": text} if text.strip() else None
+        if text.strip():
+            return {"type": records.TEXT, "text": text}
+        return None
     where = string(part, "image_url")
     match = _DATA.match(where)
     if len(where) > MAX_PICTURE:

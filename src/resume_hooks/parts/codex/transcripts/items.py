@@ -69,14 +69,17 @@ def kind(item: Record) -> str:
 
 def parts(item: Record) -> list[Record]:
     """What a message says, or an output holds, as parts; a plain string becomes one text part."""
-    content = item.get("output") if kind(item) in OUTPUTS else item.get("content")
+    if kind(item) in OUTPUTS:
+        content = item.get("output")
+    else:
+        content = item.get("content")
     if kind(item) == "tool_search_output" and content is None:
         content = _as_text(item.get("tools"))
     if isinstance(content, dict):  # {"content": ..., "success": ...}, of old clients
         content = content.get("content_items") or content.get("content")
-    return (
-        [{"type": "input_text", "text": content}] if isinstance(content, str) else objects(content)
-    )
+    if isinstance(content, str):
+        return [{"type": "input_text", "text": content}]
+    return objects(content)
 
 
 def text(item: Record) -> str:
@@ -124,7 +127,9 @@ def is_prompt(item: Record) -> bool:
 def request_text(item: Record) -> str:
     """What a prompt asks, without what an editor put before it."""
     said = text(item)
-    return (said.rpartition(REQUEST)[2].strip() or said) if REQUEST in said else said
+    if REQUEST in said:
+        return said.rpartition(REQUEST)[2].strip() or said
+    return said
 
 
 def call_id(item: Record) -> str:
@@ -144,7 +149,9 @@ def arguments(item: Record) -> Record:
             given = orjson.loads(given)
         except orjson.JSONDecodeError:
             return {"input": given}
-    return given if isinstance(given, dict) else {"input": _as_text(given)}
+    if isinstance(given, dict):
+        return given
+    return {"input": _as_text(given)}
 
 
 def pairs(items: list[Record]) -> dict[str, Pair]:
@@ -189,10 +196,8 @@ def dump(value: object) -> bytes:
 
 
 def _as_text(value: object) -> str:
-    return (
-        value
-        if isinstance(value, str)
-        else ""
-        if value is None
-        else dump(value).decode("utf-8", "replace")
-    )
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    return dump(value).decode("utf-8", "replace")

@@ -72,15 +72,15 @@ class RolloutLine(NamedTuple):
     def ordinal(self) -> int | None:
         """Its number in its thread, which goes on over forks and segments; None in legacy files."""
         value = self.record.get("ordinal")
-        return (
-            value
-            if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL
-            else None
-        )
+        if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL:
+            return value
+        return None
 
     def event(self) -> str:
         """The kind of event that it tells of; ``""`` for a line of another kind."""
-        return string(self.payload, "type") if self.kind == EVENT else ""
+        if self.kind == EVENT:
+            return string(self.payload, "type")
+        return ""
 
 
 def rollout_lines(path: str) -> Iterator[RolloutLine]:
@@ -117,14 +117,19 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 
 def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """A line as it lies in a file; None for one that Codex passes over."""
-    record = parse(raw) if len(raw) < MAX_LINE or raw.endswith(b"\n") else None
+    if len(raw) < MAX_LINE or raw.endswith(b"\n"):
+        record = parse(raw)
+    else:
+        record = None
     if (
         record is None
         or not string(record, "timestamp")
         or not isinstance(record.get("payload"), dict)
     ):
         return None
-    return RolloutLine(record, path, number, offset) if string(record, "type") else None
+    if string(record, "type"):
+        return RolloutLine(record, path, number, offset)
+    return None
 
 
 @contextlib.contextmanager

@@ -88,22 +88,26 @@ def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     lines = [line for line in lines if line.kind == META]
     meta = meta_of(lines[0].payload if lines else {}, path)
     copied = _id(lines[1].payload, "id") if len(lines) > 1 else ""
-    return (
-        meta._replace(forked_from=copied)
-        if copied != meta.thread_id and not meta.forked_from
-        else meta
-    )
+    if copied != meta.thread_id and not meta.forked_from:
+        return meta._replace(forked_from=copied)
+    return meta
 
 
 def meta_of(payload: Record, path: str = "") -> ThreadMeta:
     """What a ``session_meta`` says; where the name of the file has another id, that decides."""
     named = parse_name(path)
     source = payload.get("source")
-    spawn = mapping(mapping(source, "subagent"), "thread_spawn") if isinstance(source, dict) else {}
+    if isinstance(source, dict):
+        spawn = mapping(mapping(source, "subagent"), "thread_spawn")
+    else:
+        spawn = {}
     told, base = mapping(payload, "history_base"), None
     if rollout_id := _id(told, "thread_id"):
         end = told.get("end_ordinal_exclusive")
-        ordinal = end if isinstance(end, int) and end is not True and end >= 0 else None
+        if isinstance(end, int) and end is not True and end >= 0:
+            ordinal = end
+        else:
+            ordinal = None
         base = HistoryBase(rollout_id, ordinal, positive(told.get("end_byte_offset"), MAX_ORDINAL))
     return ThreadMeta(
         thread_id=named.thread_id if named else _id(payload, "id"),
@@ -126,4 +130,6 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
 
 def _id(record: Record, key: str) -> str:
     value = record.get(key)
-    return str(value) if is_session_id(value) else ""
+    if is_session_id(value):
+        return str(value)
+    return ""

@@ -43,9 +43,10 @@ def uses(item: Record) -> list[Use]:
         name = kind(item).removesuffix("_call")
     else:
         space = string(item, "namespace")
-        name = (
-            f"{space.removesuffix('__')}__{string(item, 'name')}" if space else string(item, "name")
-        )
+        if space:
+            name = f"{space.removesuffix('__')}__{string(item, 'name')}"
+        else:
+            name = string(item, "name")
     given = arguments(item)
     if name == CODE and "input" in given:
         name, given = _of_code(string(given, "input"))
@@ -90,7 +91,9 @@ def _literal(text: str) -> str:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
         return ""
-    return value if isinstance(value, str) else ""
+    if isinstance(value, str):
+        return value
+    return ""
 
 
 def _of_shell(given: Record) -> Use:
@@ -122,7 +125,10 @@ def _of_shell(given: Record) -> Use:
 def _of_patch(patch: str) -> Iterator[Use]:
     found = list(_FILE.finditer(patch))[:MAX_FILES]
     for place, match in enumerate(found):
-        end = found[place + 1].start() if place + 1 < len(found) else len(patch)
+        if place + 1 < len(found):
+            end = found[place + 1].start()
+        else:
+            end = len(patch)
         body = patch[match.end() : end].partition("\n*** End Patch")[0]
         path, lines = match[2].strip(), body.split("\n")[1:]
         if match[1] == "Add":

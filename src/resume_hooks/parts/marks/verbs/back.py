@@ -32,11 +32,10 @@ def go_back(options: BackOptions) -> None:
     if mark is None:
         way = f"Set one first: resume-hooks mark {session.session_id}"
         raise NoMark(state.NONE, f"{way}. Only a fork goes back without one.")
-    report = (
-        options.report
-        if options.report != "-"
-        else sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
-    )
+    if options.report != "-":
+        report = options.report
+    else:
+        report = sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
     decided = back.plan_back(session, mark, report, options.where, options.output_dir)
     with state.use_up_mark(mark) if not options.dry_run else contextlib.nullcontext():
         made = make_child(options, decided.child)

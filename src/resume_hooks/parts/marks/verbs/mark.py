@@ -32,7 +32,12 @@ def set_mark(options: MarkOptions) -> None:
     cleared = active is not None and options.clear and not options.dry_run
     if cleared:
         state.clear_mark(session.session_id)
-    done = "forgotten" if cleared else "would be forgotten" if options.clear else "active"
+    if cleared:
+        done = "forgotten"
+    elif options.clear:
+        done = "would be forgotten"
+    else:
+        done = "active"
     _print_mark(options, session, active, done, written=cleared)
 
 
@@ -42,7 +47,10 @@ def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOption
     placed = place_mark(session, options.goal)
     same = active is not None and active.is_at(placed.mark)
     if active is not None and not same and not options.yes:
-        goal = f", '{one_line(active.goal, 80)}'" if active.goal else ""
+        if active.goal:
+            goal = f", '{one_line(active.goal, 80)}'"
+        else:
+            goal = ""
         raise ResumeHooksError(
             f"A mark is active here{goal}, set {minute(active.started_at)}",
             "--yes replaces it; --clear forgets it.",
@@ -51,7 +59,12 @@ def _set_new_mark(session: SessionFile, active: Mark | None, options: MarkOption
     if writes:
         state.save_mark(placed.mark)
     mark = active if same else placed.mark
-    done = "set" if writes else "already set" if same else "would be set"
+    if writes:
+        done = "set"
+    elif same:
+        done = "already set"
+    else:
+        done = "would be set"
     _print_mark(options, session, mark, done, None if same else active, written=writes)
 
 

@@ -23,7 +23,10 @@ def rehome_folder(options: RehomeOptions) -> int:
     new = _absolute_folder(options.home or "")
     if not os.path.isdir(new):
         raise UsageError(f"{new} is not a folder", "Name the folder by its present path.")
-    old = _absolute_folder(options.folder) if options.folder else former_folder(new, options.where)
+    if options.folder:
+        old = _absolute_folder(options.folder)
+    else:
+        old = former_folder(new, options.where)
     if is_still_there(old, options.where):
         raise UsageError(
             f"{old} is still there", "Its sessions go on there; fork --home copies one of them."

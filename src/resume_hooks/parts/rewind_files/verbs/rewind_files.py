@@ -50,7 +50,10 @@ def rewind_files(options: RewindFilesOptions) -> int:
         f"back{f' ({gone:,} of them deleted)' if gone else ''}"
     )
     agreed = bool(decided.wanted_changes) and options.agreed(f"Put {files}?", asks=asks)
-    kept = writing.write_files(decided, options.where) if agreed else ""
+    if agreed:
+        kept = writing.write_files(decided, options.where)
+    else:
+        kept = ""
     options.emit(
         _data_of_rewind(asked, kept),
         lambda: _outcome_text(asked, kept, seen=asks),
@@ -90,12 +93,14 @@ def _require_complete(decided: FilesPlan, *, partial: bool) -> None:
     if not left or partial:
         return
     named = "; ".join(f"{plain_line(change.place.path)}: {change.why}" for change in left[:NAMED])
-    more = f"; and {len(left) - NAMED:,} more" if len(left) > NAMED else ""
-    rest = (
-        f"--partial puts the other {plural(len(decided.wanted_changes), 'file')} back."
-        if decided.wanted_changes
-        else "The others are unchanged."
-    )
+    if len(left) > NAMED:
+        more = f"; and {len(left) - NAMED:,} more"
+    else:
+        more = ""
+    if decided.wanted_changes:
+        rest = f"--partial puts the other {plural(len(decided.wanted_changes), 'file')} back."
+    else:
+        rest = "The others are unchanged."
     raise CantRestore(
         f"{plural(len(left), 'file')} can't be put back: {named}{more}",
         f"Nothing was written. {rest}",
@@ -137,8 +142,14 @@ def _data_of_rewind(asked: _Asked, kept: str) -> dict[str, Any]:
 
 def _status_of_change(change: Change, *, written: bool) -> str:
     if change.action != "none":
-        return "written" if written else "planned"
-    return "missing" if change.missing else "refused" if change.is_left else "unchanged"
+        if written:
+            return "written"
+        return "planned"
+    if change.missing:
+        return "missing"
+    if change.is_left:
+        return "refused"
+    return "unchanged"
 
 
 def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
@@ -152,11 +163,15 @@ def _outcome_text(asked: _Asked, kept: str, *, seen: bool) -> str:
                 ("take it back", undo),
             ]
         )
+    elif decided.wanted_changes:
+        done = "Nothing was written."
     else:
-        done = "Nothing was written." if decided.wanted_changes else _text_without_changes(asked)
+        done = _text_without_changes(asked)
     if seen:
         return done
-    return f"{_facts_of_plan(asked)}\n\n{done}" if kept else f"{_plan_text(asked)}\n\n{done}"
+    if kept:
+        return f"{_facts_of_plan(asked)}\n\n{done}"
+    return f"{_plan_text(asked)}\n\n{done}"
 
 
 def _text_without_changes(asked: _Asked) -> str:
@@ -179,7 +194,10 @@ def _plan_text(asked: _Asked) -> str:
 def _facts_of_plan(asked: _Asked) -> str:
     decided = asked.decided
     last = f"as before the last rewind-files of {plain_line(decided.takes_back)}"
-    back = f"as at {name_prompt(asked.aimed.prompt)}" if asked.aimed else last
+    if asked.aimed:
+        back = f"as at {name_prompt(asked.aimed.prompt)}"
+    else:
+        back = last
     head = facts_table(
         [("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)]
     )
@@ -197,18 +215,19 @@ def _line_of_change(change: Change) -> str:
     if change.is_left:
         word = "missing" if change.missing else "refused"
         return f"  {click.style(word.ljust(8), fg='yellow')} {path}: {change.why}"
-    sizes = f"  +{counts.added:,} -{counts.removed:,}" if counts.added is not None else ""
+    if counts.added is not None:
+        sizes = f"  +{counts.added:,} -{counts.removed:,}"
+    else:
+        sizes = ""
     before, after = change.before, change.after
-    modes = (
-        f"  mode {before.mode:o} -> {after.mode:o}"
-        if before and after and before.mode != after.mode
-        else ""
-    )
-    since = (
-        click.style("  changed since the session knew it", fg="yellow")
-        if change.changed_since
-        else ""
-    )
+    if before and after and before.mode != after.mode:
+        modes = f"  mode {before.mode:o} -> {after.mode:o}"
+    else:
+        modes = ""
+    if change.changed_since:
+        since = click.style("  changed since the session knew it", fg="yellow")
+    else:
+        since = ""
     return f"  {change.action.ljust(8)} {path}{sizes}{modes}{since}"
 
 

@@ -66,7 +66,10 @@ def scrub_session(options: ScrubOptions) -> int:
         return list_secrets(options)
     if not options.in_place:
         require_client(options)
-    named = literals.parse_named_secrets(_read_named_secrets()) if options.secret_stdin else {}
+    if options.secret_stdin:
+        named = literals.parse_named_secrets(_read_named_secrets())
+    else:
+        named = {}
     wanted = ScrubReach(
         options.lineage, options.everywhere, options.backups, options.documents, options.client
     )
@@ -81,7 +84,9 @@ def scrub_session(options: ScrubOptions) -> int:
     found = findings.look_everywhere(
         session, options.where, kinds=options.kind, named=named, wanted=wanted
     )
-    return _scrub_in_place(found, options) if options.in_place else _scrub_in_child(found, options)
+    if options.in_place:
+        return _scrub_in_place(found, options)
+    return _scrub_in_child(found, options)
 
 
 def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
@@ -125,7 +130,8 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
         if not options.yes:
             say(_facts_of_scrub(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
-        found = replace(found, rows=tuple(purge_secrets(found, options.where))) if done else found
+        if done:
+            found = replace(found, rows=tuple(purge_secrets(found, options.where)))
     rewritten = [row.place.session_id for row in found.rows if row.state == REMOVED]
     notes = _notes_of_parts(rewritten, options.where) if done else []
     _print_scrub(found, options, None, notes, done=done)
@@ -193,7 +199,10 @@ def _facts_of_scrub(found: ScrubFindings) -> str:
             if row.state == state and (row.kinds or row.why or state == REMOVED)
         ]
         if some:
-            more = [f"  and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []
+            if len(some) > SHOWN:
+                more = [f"  and {len(some) - SHOWN:,} more"]
+            else:
+                more = []
             parts.append("\n".join([heading, *map(_line_of_holding, some[:SHOWN]), *more]))
     return "\n\n".join(parts)
 
@@ -247,7 +256,10 @@ def list_secrets(options: ScrubOptions) -> int:
     if sum([bool(options.locator), options.all_sessions, options.project]) > 1:
         raise UsageError("SESSION, --all and --project exclude each other", "Give one of them.")
     sessions, reach = _sessions_listed(options)
-    since = clock.stamp(time_of_option(options.since)) if options.since is not None else ""
+    if options.since is not None:
+        since = clock.stamp(time_of_option(options.since))
+    else:
+        since = ""
     with work_progress("Looking", quiet=options.as_json) as advance:
         found = audit_sessions(
             options.where, sessions=sessions, kinds=options.kind, since=since, progress=advance

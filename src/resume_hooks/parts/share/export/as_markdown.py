@@ -122,7 +122,10 @@ def _input_as_markdown(call: CallPart) -> str:
     """The input of a call, for an edit the lines that it changes."""
     old, new, command = (call.given.get(key) for key in ("old_string", "new_string", "command"))
     if isinstance(old, str) and isinstance(new, str):
-        removed = [f"-{line}" for line in old.split("\n")] if old else []
+        if old:
+            removed = [f"-{line}" for line in old.split("\n")]
+        else:
+            removed = []
         added = [f"+{line}" for line in new.split("\n")] if new else []
         return fence_text("\n".join([*removed, *added]), "diff")
     if isinstance(command, str):

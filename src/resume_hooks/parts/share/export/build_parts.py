@@ -189,7 +189,10 @@ class _Conversation:
                 yield self._picture_part(block)
             elif prompt:
                 command = records.text(record).lstrip().startswith("<command-")
-                said = records.prompt_text(record) if command else block_text(block)
+                if command:
+                    said = records.prompt_text(record)
+                else:
+                    said = block_text(block)
                 yield self._text_part(USER, without_reminders(said), record)
             else:
                 yield from self._note_parts("from the client", block_text(block))
@@ -225,7 +228,10 @@ class _Conversation:
             (block for block in records.results(record) if records.call_id(block) == call), None
         )
         agent = self.agents.pop(records.agent_of(record), None)
-        part = self._builder.agent_part(agent, self._depth) if agent else None
+        if agent:
+            part = self._builder.agent_part(agent, self._depth)
+        else:
+            part = None
         return (self._result_part(block) if block else None), part
 
     def _result_part(self, block: Record) -> ResultPart:
@@ -240,7 +246,10 @@ class _Conversation:
     def _picture_part(self, block: Record) -> MediaPart:
         about = block_text({**block, "type": string(block, "type")}).partition("\n")[0][1:-1]
         held = records.mapping(block, "source")
-        text = string(held, "data") if held.get("type") == "base64" else ""
+        if held.get("type") == "base64":
+            text = string(held, "data")
+        else:
+            text = ""
         if len(text) > MAX_PICTURE:
             about, text = f"{about}, left out: {size_text(len(text))}", ""
         self._builder.pictures += bool(text)

@@ -125,7 +125,9 @@ class Document:
     @property
     def left_out(self) -> dict[str, int] | None:
         """The secrets that were taken out, by kind; None if none were looked for."""
-        return dict(self._redactor.left_out + self._hide.kinds) if self._hide else None
+        if self._hide:
+            return dict(self._redactor.left_out + self._hide.kinds)
+        return None
 
     @property
     def pictures(self) -> int:
@@ -161,11 +163,10 @@ class Document:
         for head, found in self._told:
             yield head
             yield from self._builder.parts_of_conversation(found)
-        end = (
-            carried.taken
-            if carried
-            else EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
-        )
+        if carried:
+            end = carried.taken
+        else:
+            end = EndPart(self.left_out, self.pictures if self.choice.form == HTML else 0, 0)
         yield end._replace(cut=self.cut_count)
 
 

@@ -167,7 +167,11 @@ class CallPart(NamedTuple):
     @property
     def state(self) -> str:
         """How the call ended, ``""`` for one that succeeded."""
-        return "no answer" if self.answer is None else "failed" if self.answer.failed else ""
+        if self.answer is None:
+            return "no answer"
+        if self.answer.failed:
+            return "failed"
+        return ""
 
     @property
     def tasks(self) -> list[tuple[str, str]]:
@@ -194,7 +198,10 @@ class EndPart(NamedTuple):
     @property
     def sentences(self) -> list[str]:
         """What the document leaves out, one sentence each."""
-        places = f", in {plural(self.folders, 'place')}" if self.folders else ""
+        if self.folders:
+            places = f", in {plural(self.folders, 'place')}"
+        else:
+            places = ""
         homes = f"Home folders are shown as ~{places}."
         if self.secrets is None:
             rows = ["Nothing was taken out: secrets and home folders stand as they were."]

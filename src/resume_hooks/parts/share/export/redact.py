@@ -46,7 +46,10 @@ class ExportRedactor:
         clean = self._clean_text(text[: self._limit + BEHIND], self.left_out)
         # Near a second cut half a secret may lie: nothing from there is shown, however much was
         # taken out before it.
-        end = min(self._limit, len(clean) - BEHIND) if whole > self._limit + BEHIND else self._limit
+        if whole > self._limit + BEHIND:
+            end = min(self._limit, len(clean) - BEHIND)
+        else:
+            end = self._limit
         if end >= len(clean):
             return clean
         self.cut += 1
@@ -70,12 +73,16 @@ class ExportRedactor:
             return text
         clean, secrets = self._known.redact_and_tell(text)
         left_out.update(secret.kind for secret in secrets)
-        return self._homes.hide_homes(clean)[0] if self._homes else clean
+        if self._homes:
+            return self._homes.hide_homes(clean)[0]
+        return clean
 
     def export_block(self, block: Record) -> Record:
         """A block of a message, or a whole message, with each text in it fit to leave."""
         shown = self._export_value(block, 0)
-        return shown if isinstance(shown, dict) else {}
+        if isinstance(shown, dict):
+            return shown
+        return {}
 
     def _export_value(self, value: object, depth: int) -> object:
         if isinstance(value, str):
@@ -91,11 +98,9 @@ class ExportRedactor:
                 self.export_line(key): self._export_field(key, inner, depth + 1)
                 for key, inner in value.items()
             }
-        return (
-            [self._export_value(inner, depth + 1) for inner in value]
-            if isinstance(value, list)
-            else value
-        )
+        if isinstance(value, list):
+            return [self._export_value(inner, depth + 1) for inner in value]
+        return value
 
     def _export_field(self, key: str, value: object, depth: int) -> object:
         """A value together with its key, since only the key may show that it is a secret: ``password``."""

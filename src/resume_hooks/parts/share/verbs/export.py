@@ -46,11 +46,10 @@ def export_session(options: ExportOptions) -> None:
         return
     path = output_path(options.output, document.name)
     over = require_replaceable(path, force=options.force)
-    written = (
-        measure_chunks(document.chunks())
-        if options.dry_run
-        else write_document(path, document.chunks(), over)
-    )
+    if options.dry_run:
+        written = measure_chunks(document.chunks())
+    else:
+        written = write_document(path, document.chunks(), over)
     data = export_receipt(document, path, written, done=not options.dry_run)
     options.emit(data, lambda: _export_text(data), warnings)
 
@@ -69,7 +68,12 @@ def _document_options(options: ExportOptions) -> DocumentOptions:
         raise UsageError(
             "A bundle holds whole sessions", "Leave --all, --live and --no-thinking out."
         )
-    what = EVERYTHING if options.everything else LIVE_ONLY if options.live else WHOLE
+    if options.everything:
+        what = EVERYTHING
+    elif options.live:
+        what = LIVE_ONLY
+    else:
+        what = WHOLE
     return DocumentOptions(form, options.redact, options.thinking, what, options.max_chars)
 
 
@@ -154,4 +158,6 @@ def left_out_text(secrets: dict[str, int] | None) -> str:
     if secrets is None:
         return "not looked for"
     kinds = ", ".join(f"{kind} {count:,}" for kind, count in sorted(secrets.items()))
-    return f"{sum(secrets.values()):,} taken out ({kinds})" if kinds else "none found"
+    if kinds:
+        return f"{sum(secrets.values()):,} taken out ({kinds})"
+    return "none found"

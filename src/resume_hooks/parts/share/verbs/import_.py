@@ -59,7 +59,10 @@ def import_transcript(options: ImportOptions) -> None:
                 "--whole is for bundles: leave it out.",
             )
         decided, made = _bring_transcript(taken, wish)
-    known = None if decided.existing is None or options.force else decided.existing.session_id
+    if decided.existing is None or options.force:
+        known = None
+    else:
+        known = decided.existing.session_id
     more = {"imported": With(decided, {"existing": known}), "bundle": []}
     print_child(options, made, more, lambda: _import_text(decided, made, known=bool(known)))
 
@@ -86,7 +89,10 @@ def _open_source(source: str, most: int) -> Iterator[ImportSource]:
     """Copy the file that ``source`` names to a private one, for the length of the block."""
     if is_address(source):
         raise UsageError("An address is not fetched", IMPORT_ADDRESS)
-    path = "" if source == STDIN else os.path.abspath(os.path.expanduser(source))
+    if source == STDIN:
+        path = ""
+    else:
+        path = os.path.abspath(os.path.expanduser(source))
     if path and os.path.realpath(path).startswith(os.path.realpath(Where().projects) + os.sep):
         raise UsageError(
             f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it."
@@ -121,12 +127,14 @@ def _import_text(decided: ImportPlan, made: Receipt, *, known: bool) -> str:
                 ("in a shell", made.shell),
             ]
         )
-    damaged = f", {decided.damaged:,} damaged" if decided.damaged else ""
-    hidden = (
-        f"; {decided.hidden:,} of them the model reads and the screen does not show"
-        if decided.hidden
-        else ""
-    )
+    if decided.damaged:
+        damaged = f", {decided.damaged:,} damaged"
+    else:
+        damaged = ""
+    if decided.hidden:
+        hidden = f"; {decided.hidden:,} of them the model reads and the screen does not show"
+    else:
+        hidden = ""
     return facts_table(
         [
             ("imported" if made.written else "would import", made.title),
@@ -160,18 +168,20 @@ def _bring_bundle(
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
-    said = (
-        [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."]
-        if damaged
-        else []
-    )
+    if damaged:
+        said = [f"{plural(damaged, 'damaged line')} left out: a bundle can't hold them."]
+    else:
+        said = []
     said += [f"{plural(lost, 'file')} beside the sessions did not come along."] if lost else []
     return found, said + ([BACKUPS_STAY] if wish.whole else [])
 
 
 def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bool) -> str:
     last = found[-1].receipt
-    done = "brought in" if any(came.receipt.written for came in found) else "would bring in"
+    if any(came.receipt.written for came in found):
+        done = "brought in"
+    else:
+        done = "would bring in"
     rows = [
         (
             "known" if came.existing else done,
@@ -179,11 +189,10 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
         )
         for came in found
     ]
-    what = (
-        "whole, with what lies beside them"
-        if whole
-        else "their conversations alone (--whole: a bundle of your own)"
-    )
+    if whole:
+        what = "whole, with what lies beside them"
+    else:
+        what = "their conversations alone (--whole: a bundle of your own)"
     checked = sum(len(came.receipt.checks) for came in found)
     return facts_table(
         [

@@ -52,11 +52,10 @@ def share_session(options: ShareOptions) -> None:
         if asks:
             say(facts_table(_counts_of_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
-        written = (
-            write_document(path, bundle.chunks(document), over)
-            if agreed
-            else measure_chunks(bundle.chunks(document))
-        )
+        if agreed:
+            written = write_document(path, bundle.chunks(document), over)
+        else:
+            written = measure_chunks(bundle.chunks(document))
     if agreed and (root := root_above(os.path.dirname(path))):
         warnings = [*warnings, IN_REPOSITORY.format(root=root)]
     data = export_receipt(document, path, written, done=agreed) | {

@@ -45,7 +45,10 @@ def print_stats(options: StatsOptions) -> None:
     folder = project_folder_of_option(options.project)
     with work_progress("Counting", quiet=options.as_json) as told:
         gathered = gather_counts(options.where, told)
-    project = None if options.everywhere else project_of_folder(folder, options.where)
+    if options.everywhere:
+        project = None
+    else:
+        project = project_of_folder(folder, options.where)
     wanted = [
         one
         for one in gathered.transcripts
@@ -96,22 +99,34 @@ def _prices_text(rows: Sequence[Price], heading: str) -> str:
         )
         for row in rows
     ]
-    advice = (
-        in_shell(f"config compaction {_setting_of_price(best)}") if best.line else "none, as it was"
-    )
+    if best.line:
+        advice = in_shell(f"config compaction {_setting_of_price(best)}")
+    else:
+        advice = "none, as it was"
     return "\n\n".join(
         (heading, column_table(heads, cells), f"Least, by cost alone: {advice}", ASSUMED)
     )
 
 
 def _setting_of_price(row: Price) -> str:
-    return f"{row.way}@{row.line // 1_000}k" if row.line else "none"
+    if row.line:
+        return f"{row.way}@{row.line // 1_000}k"
+    return "none"
 
 
 def _heading_of_stats(data: dict[str, Any]) -> str:
-    where = "every project" if data["scope"] == "all" else plain_line(data["scope"])
-    gone = f", {data['gone']:,} of them deleted since" if data["gone"] else ""
-    agents = f"; {plural(data['agents'], 'sub-agent')}" if data["agents"] else ""
+    if data["scope"] == "all":
+        where = "every project"
+    else:
+        where = plain_line(data["scope"])
+    if data["gone"]:
+        gone = f", {data['gone']:,} of them deleted since"
+    else:
+        gone = ""
+    if data["agents"]:
+        agents = f"; {plural(data['agents'], 'sub-agent')}"
+    else:
+        agents = ""
     since = f" since {data['since']}" if data["since"] else ""
     return (
         f"{plural(data['sessions'], 'session')} with a turn or an answer of "

@@ -80,7 +80,10 @@ def pull(options: PullOptions) -> None:
     team = joined.required(options.where)
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
-        wanted = [named(options.locator, db)] if options.locator else []
+        if options.locator:
+            wanted = [named(options.locator, db)]
+        else:
+            wanted = []
         paths = [fetching.pull(session, db, options.where) for session in wanted]
     lines = [in_shell(f"outline {path}") for path in paths] + [
         f"{session_id} is gone" for session_id in gone
@@ -173,12 +176,14 @@ def forget(options: ForgetOptions) -> None:
         agreed = options.agreed(
             f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks
         )
-        copies = sharing.forget(session.session_id, db, options.where) if agreed else 0
-    text = (
-        f"Forgotten: {session.title}, of {plural(copies, 'machine')}."
-        if agreed
-        else "Nothing was forgotten."
-    )
+        if agreed:
+            copies = sharing.forget(session.session_id, db, options.where)
+        else:
+            copies = 0
+    if agreed:
+        text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}."
+    else:
+        text = "Nothing was forgotten."
     answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
 
 
@@ -197,7 +202,10 @@ def _reach_notes(project: str, login: str, db: Database) -> list[str]:
     reach = sharing.reach_of(project, db)
     if reach is None:
         return []
-    whose = "yours" if reach.owner == login else f"{reach.owner}'s, who admits others"
+    if reach.owner == login:
+        whose = "yours"
+    else:
+        whose = f"{reach.owner}'s, who admits others"
     return [
         (
             f"With project: {project} is {whose}. It reaches "
@@ -214,7 +222,10 @@ def _on_own(
     team = joined.required(options.where)
     with connected(team.service) as db:
         session = named(options.locator, db, mine=True)
-        notes = _reach_notes(session.project, team.login, db) if done == "with project" else []
+        if done == "with project":
+            notes = _reach_notes(session.project, team.login, db)
+        else:
+            notes = []
         if not options.dry_run:
             change(db, session)
             session = next(iter(of_rows(db, [session.row])), session)

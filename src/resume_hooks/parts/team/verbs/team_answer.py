@@ -49,10 +49,14 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     refuse_unknown(options.words)
     from resume_hooks.parts.team import finding  # only who searches waits for it
 
-    since = time_of_option(options.since).isoformat() if options.since else None
-    project = (
-        joined.project_of(project_folder_of_option(options.project)) if options.project else ""
-    )
+    if options.since:
+        since = time_of_option(options.since).isoformat()
+    else:
+        since = None
+    if options.project:
+        project = joined.project_of(project_folder_of_option(options.project))
+    else:
+        project = ""
     with connected_to_read(options) as db:
         among = finding.Narrowing(since, mine, project)
         hits, searched = finding.find(options.words, db, among, most=min(options.limit, 100))
@@ -143,11 +147,11 @@ def pushed_text(done: Sequence[Pushed], *, written: bool) -> str:
         column_table(("session", "result", "records", "bytes", "stored", "secrets"), rows, 2)
         or "Nothing to push."
     )
-    return (
-        f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}"
-        if left
-        else shown
-    )
+    if left:
+        return (
+            f"{shown}\n\n{textwrap.fill(f'secrets left out: {left}', 100, break_on_hyphens=False)}"
+        )
+    return shown
 
 
 def push_notes(done: Sequence[Pushed]) -> list[str]:

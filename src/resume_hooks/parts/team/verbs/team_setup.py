@@ -46,9 +46,10 @@ def init(options: InitOptions) -> None:
             db.run(sql)
     if options.upgrade:
         with connected(service, any_form=options.sql):  # one that is too new is refused
-            done = (
-                f"The database has form {VERSION} now." if sql else "The database needs no upgrade."
-            )
+            if sql:
+                done = f"The database has form {VERSION} now."
+            else:
+                done = "The database needs no upgrade."
     elif not options.sql:
         joined.join(service, options.where)
         done = f"{service} is a team's now, and you are its first member."

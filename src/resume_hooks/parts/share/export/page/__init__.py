@@ -147,9 +147,10 @@ def _turn_list(heads: list[SessionPart]) -> Html:
                                   href=f"#{_anchor_of_turn(place, turn)}", dir="auto"), class_=turn.place)
             for turn in head.turns
         )  # fmt: skip
-        name = (
-            element("p", head.title, class_="session", dir="auto") if len(heads) > 1 else Html("")
-        )
+        if len(heads) > 1:
+            name = element("p", head.title, class_="session", dir="auto")
+        else:
+            name = Html("")
         lists.append(join_markup([name, element("ol", *rows)]))
     return element(
         "nav",
@@ -161,7 +162,9 @@ def _turn_list(heads: list[SessionPart]) -> Html:
 
 def _anchor_of_turn(place: int, turn: TurnPart) -> str:
     """The anchor of a turn: its number, from the second session of a document on with the session's before it."""
-    return f"s{place + 1}t{turn.number}" if place else f"t{turn.number}"
+    if place:
+        return f"s{place + 1}t{turn.number}"
+    return f"t{turn.number}"
 
 
 def _markup_of_document(document: Iterable[Part], *, unfolded: bool) -> Iterator[str]:
@@ -249,21 +252,26 @@ def _note_markup(head: Html, text: str) -> Html:
 
 
 def _text_markup(part: TextPart) -> Html:
-    when = (
-        element("time", minute(part.time)[11:], datetime=part.time, title=part.time)
-        if part.time
-        else Html("")
-    )
+    if part.time:
+        when = element("time", minute(part.time)[11:], datetime=part.time, title=part.time)
+    else:
+        when = Html("")
     who = element("p", element("b", SPEAKERS[part.who]), when, class_="who")
     if part.who == SUMMARY:
         return element("details", element("summary", "Summary that the model went on from"), prose_markup(part.text),
                        class_="summary unit")  # fmt: skip
-    body = prose_markup(part.text) if part.who == ASSISTANT else verbatim_markup(part.text)
+    if part.who == ASSISTANT:
+        body = prose_markup(part.text)
+    else:
+        body = verbatim_markup(part.text)
     return element("article", who, body, class_=f"said {part.who} unit")
 
 
 def _call_markup(call: CallPart) -> Iterator[str]:
-    classes = "call failed" if call.answer and call.answer.failed else "call"
+    if call.answer and call.answer.failed:
+        classes = "call failed"
+    else:
+        classes = "call"
     lines = sum(old.count("\n") + new.count("\n") for old, new in _edits_of_call(call))
     unfolded = bool(call.tasks) or (bool(_edits_of_call(call)) and lines < OPEN_LINES)
     yield start_tag("details", class_=f"{classes} unit", open=unfolded)
@@ -282,7 +290,10 @@ def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
     rows = given.get("edits")
     found = objects(rows) if isinstance(rows, list) else [given]
     pairs = [(string(row, "old_string"), string(row, "new_string")) for row in found]
-    written = string(given, "content") if call.tool == "Write" else string(given, "new_source")
+    if call.tool == "Write":
+        written = string(given, "content")
+    else:
+        written = string(given, "new_source")
     return [pair for pair in pairs if any(pair)] or ([("", written)] if written else [])
 
 
@@ -294,7 +305,10 @@ def _call_summary(call: CallPart) -> Html:
         element("span", f"\N{MINUS SIGN}{gone}", class_="minus") if gone else "",
         element("span", call.state, class_="failed") if call.state else "",
     )
-    about = string(call.given, "description") if call.tool in SHELLS else ""
+    if call.tool in SHELLS:
+        about = string(call.given, "description")
+    else:
+        about = ""
     return element(
         "summary",
         element("b", call.name), *badges, " ",

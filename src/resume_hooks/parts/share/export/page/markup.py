@@ -36,7 +36,9 @@ def visible(text: str) -> str:
 
 def escape_html(text: str) -> Html:
     """A text as markup that shows it, fit for content and for attributes in double quotes."""
-    return text if isinstance(text, Html) else Html(html.escape(visible(text), quote=True))
+    if isinstance(text, Html):
+        return text
+    return Html(html.escape(visible(text), quote=True))
 
 
 def join_markup(parts: Iterable[str]) -> Html:
@@ -61,4 +63,6 @@ def start_tag(name: str, /, **attributes: str | bool) -> Html:
 def element(name: str, /, *content: str, **attributes: str | bool) -> Html:
     """An element with its content."""
     start = start_tag(name, **attributes)
-    return start if name in _VOID else Html(f"{start}{join_markup(content)}</{name}>")
+    if name in _VOID:
+        return start
+    return Html(f"{start}{join_markup(content)}</{name}>")

@@ -231,7 +231,9 @@ def _element_of_token(token: Token) -> Html:
         return Html("\n")
     if token.nesting < 0:
         end = "</table></div>" if name == "table" else f"</{name}>"
-        return Html(f"{end}\n") if token.block else Html(end)
+        if token.block:
+            return Html(f"{end}\n")
+        return Html(end)
     start = str(token.attrGet("start") or "")
     align = str(token.attrGet("style") or "").partition(":")[2]
     made = start_tag(
@@ -239,4 +241,6 @@ def _element_of_token(token: Token) -> Html:
         start=start if start.isdecimal() and len(start) < 9 else False,
         class_=align if align in {"center", "right"} else False,
     )
-    return Html(f'<div class="wide" tabindex="0">{made}') if name == "table" else made
+    if name == "table":
+        return Html(f'<div class="wide" tabindex="0">{made}')
+    return made
