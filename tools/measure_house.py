@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import ast
+import io
 import subprocess
 import sys
+import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -118,6 +120,55 @@ def runs(path: Path) -> Iterator[tuple[str, ...]]:
     yield from (tuple(kept[at : at + RUN]) for at in range(len(kept) - RUN + 1))
 
 
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+SYMBOLS = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
+"""Nodes that stand for a sign, or for nothing that is written."""
+
+
+def density(folder: Path) -> dict[str, str]:
+    """How much a line of code says, docstrings, comments and blank lines apart."""
+    total: Counter[str] = Counter()
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        total["lines"] += len(code_lines(text, tree))
+        total["long"] += sum(len(line) >= 100 for line in text.splitlines())
+        total["all"] += text.count("\n")
+        for node in ast.walk(tree):
+            total["nodes"] += not isinstance(node, SYMBOLS)
+            total["conditional"] += isinstance(node, ast.IfExp)
+            if isinstance(node, COMPREHENSIONS):
+                total["comprehensions"] += 1
+                total["nested"] += is_nested(node)
+    thousands = total["lines"] / 1000
+    return {
+        "syntax nodes per line of code": f"{total['nodes'] / total['lines']:.2f}",
+        "conditional expressions per 1,000": f"{total['conditional'] / thousands:.1f}",
+        "comprehensions per 1,000": f"{total['comprehensions'] / thousands:.1f}",
+        "nested comprehensions per 1,000": f"{total['nested'] / thousands:.1f}",
+        "lines of 100 characters or more": f"{total['long'] / total['all']:.1%}",
+    }
+
+
+def code_lines(text: str, tree: ast.Module) -> set[int]:
+    """The numbers of the lines that hold code."""
+    skipped = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
+    found: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in skipped and token.string:
+            found.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            found.difference_update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    return found
+
+
+def is_nested(comprehension: ast.AST) -> bool:
+    """Whether a comprehension has two loops, or another one within it."""
+    inner = [node for node in ast.walk(comprehension) if isinstance(node, ast.comprehension)]
+    return len(inner) > 1
+
+
 def contracts(folder: Path) -> str:
     """What import-linter says in one line; ``none`` where a checkout has no contracts."""
     if "importlinter" not in (folder / "pyproject.toml").read_text(encoding="utf-8"):
@@ -175,6 +226,7 @@ def figures(folder: Path) -> dict[str, str]:
         "packages": str(sum(1 for path in source.iterdir() if (path / "__init__.py").exists())),
         "lines of src": f"{lines(source):,}",
         **parts_of(source, modules),
+        **density(source),
         "lines of tests": f"{lines(folder / 'tests'):,}",
         "lines of benchmarks": f"{lines(folder / 'benchmarks'):,}",
         "longest import chain": str(longest_chain(modules)),
