@@ -189,11 +189,10 @@ def _check_engine(_: str) -> Finding:
     names = list[str]()
     with contextlib.suppress(OSError):
         names = os.listdir(data)
-    states = [
-        read_object(os.path.join(data, name, "install.json"))
-        for name in names
-        if name.startswith(NAME)
-    ]
+    states = []
+    for name in names:
+        if name.startswith(NAME):
+            states.append(read_object(os.path.join(data, name, "install.json")))
     begun = [
         (at if isinstance(at := state.get("started"), (int, float)) else 0, state)
         for state in states

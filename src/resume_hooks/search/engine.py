@@ -160,8 +160,14 @@ class Searcher:
         """What a question may be asked with that nothing is close to."""
         from resume_hooks.search.suggestions import suggested  # what is found well needs none
 
-        lookups = [self._terms.look_up(term) for query in found.queries for term in query.terms]
-        known = {name for lookup in lookups for name in lookup.marks}
+        lookups = []
+        for query in found.queries:
+            for term in query.terms:
+                lookups.append(self._terms.look_up(term))
+        known = set()
+        for lookup in lookups:
+            for name in lookup.marks:
+                known.add(name)
         return suggested(found.hits, known, self._index.words)
 
     def _best(
@@ -537,10 +543,11 @@ def _left(result: SearchResult, shown: int, command: str) -> list[str]:
 def _unseen(result: SearchResult) -> list[str]:
     """What was left out, and the sessions that hold the words and are not indexed yet."""
     runs = f"{plural(result.helpers, 'headless run')} of one question left out: --helpers"
-    rows = [
-        f"  {row.session_id} · {one_line(plain_line(row.title), 60)} · has {', '.join(map(plain_line, row.words))}"
-        for row in result.provisional
-    ]
+    rows = []
+    for row in result.provisional:
+        rows.append(
+            f"  {row.session_id} · {one_line(plain_line(row.title), 60)} · has {', '.join(map(plain_line, row.words))}"
+        )
     head = (
         "Not indexed yet, provisional, by the words in their files; the same search again has more:"
     )

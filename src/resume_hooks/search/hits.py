@@ -427,11 +427,10 @@ class Hits:
             low = text.low if text else ""
             if text is None or any(phrase.place_in(low) >= 0 for phrase in wording.without):
                 continue
-            here = {
-                term: place
-                for term in missing
-                if (place := wording.phrases[term].place_in(low)) >= 0
-            }
+            here = {}
+            for term in missing:
+                if (place := wording.phrases[term].place_in(low)) >= 0:
+                    here[term] = place
             if wording.phrases and not here:
                 continue
             best = best or (record, text, min(here.values(), default=0))

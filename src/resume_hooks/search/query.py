@@ -244,9 +244,10 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     wanted, excluded = _terms(told)
     if when and not wanted:  # then it is what is asked for, not a hint
         wanted, excluded = _terms(text)
-    telling = [
-        term for term in wanted if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON
-    ]
+    telling = []
+    for term in wanted:
+        if term.exact or term.text.casefold().strip("?!.,;:'") not in COMMON:
+            telling.append(term)
     telling = (telling or wanted)[:MOST_TERMS]
     if text and not telling:
         if excluded:

@@ -125,11 +125,10 @@ class Terms:
         """
         if lookup.term.exact or [len(forms) for forms in lookup.term.forms] != [1]:
             return lookup
-        others = [
-            row
-            for row in self._containing(stem(lookup.term.forms[0][0]))
-            if row[0] not in lookup.names
-        ]
+        others = []
+        for row in self._containing(stem(lookup.term.forms[0][0])):
+            if row[0] not in lookup.names:
+                others.append(row)
         if others:
             return self._with(lookup, "part", others)
         return lookup

@@ -40,9 +40,10 @@ def policy_file(where: Where) -> str:
         more = sorted(os.listdir(os.path.join(folder, "managed-settings.d")))
     except OSError:
         more = []
-    parts = [
-        os.path.join(folder, "managed-settings.d", name) for name in more if name.endswith(".json")
-    ]
+    parts = []
+    for name in more:
+        if name.endswith(".json"):
+            parts.append(os.path.join(folder, "managed-settings.d", name))
     files = [
         os.path.join(folder, "managed-settings.json"),
         *parts,

@@ -183,11 +183,10 @@ def main_checkout(folder: str, where: Where) -> list[str]:
 
     None where it is gone, too.
     """
-    noted = [
-        one.common
-        for one in started_folders(where)
-        if one.common and canonical(one.path) == canonical(folder)
-    ]
+    noted = []
+    for one in started_folders(where):
+        if one.common and canonical(one.path) == canonical(folder):
+            noted.append(one.common)
     return [main for common in noted[:1] for main in _main_folder(common) if os.path.isdir(main)]
 
 

@@ -413,11 +413,10 @@ class Recovery:
 
     def whole(self) -> list[Node]:
         """The chain with each region's records between its own, in file order."""
-        regions = [
-            region
-            for message_id in self._answers
-            if (region := self._region(message_id)) is not None
-        ]
+        regions = []
+        for message_id in self._answers:
+            if (region := self._region(message_id)) is not None:
+                regions.append(region)
         merged: list[_Region] = []
         for region in sorted(regions, key=lambda found: found.start):
             if merged and region.start < merged[-1].end:

@@ -190,11 +190,10 @@ class HeadTail:
 
         Of the first one as far as a megabyte.
         """
-        texts = [
-            records.prompt_text(record)
-            for record in self.first_records
-            if records.is_prompt(record)
-        ]
+        texts = []
+        for record in self.first_records:
+            if records.is_prompt(record):
+                texts.append(records.prompt_text(record))
         yield from texts or [self.first_prompt]
 
     @cached_property
@@ -341,9 +340,10 @@ class HeadTail:
         """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
         links = [record for record in self._seen if records.kind(record) == PR_LINK]
         numbers = (record.get("prNumber") for record in links)
-        known = {
-            str(number) for number in numbers if isinstance(number, int) and number is not True
-        }
+        known = set()
+        for number in numbers:
+            if isinstance(number, int) and number is not True:
+                known.add(str(number))
         return frozenset(
             known | {records.string(record, "prUrl").lower() for record in links} - {""}
         )

@@ -50,10 +50,9 @@ def with_result(record: Record) -> Record:
     told = _text_of(record.get("toolUseResult"))
     if not told:
         return record
-    content = [
-        {**block, "content": told} if block is answers[0] else block
-        for block in records.blocks(record)
-    ]
+    content = []
+    for block in records.blocks(record):
+        content.append({**block, "content": told} if block is answers[0] else block)
     return records.with_content(record, content)
 
 

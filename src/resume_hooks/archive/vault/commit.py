@@ -215,9 +215,10 @@ def next_name(folder: str, archived: ArchivedSession | None) -> str:
         named = [part.where for part in archived.all_parts]
     else:
         named = []
-    numbers = [
-        int(found[1]) for name in (*_names(folder), *named) if (found := _OURS.fullmatch(name))
-    ]
+    numbers = []
+    for name in (*_names(folder), *named):
+        if found := _OURS.fullmatch(name):
+            numbers.append(int(found[1]))
     return f"pack-{max(numbers, default=0) + 1}{ENDING}"
 
 

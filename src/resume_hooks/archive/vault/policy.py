@@ -203,9 +203,10 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
     linked = {link.child_id: link.parent_id for link in read_links(where)}
     deleted = trash.all_deleted(where)
-    noted = {
-        each.session_id: each.about.parent[0] for each in (*archived, *deleted) if each.about.parent
-    }
+    noted = {}
+    for each in (*archived, *deleted):
+        if each.about.parent:
+            noted[each.session_id] = each.about.parent[0]
     parents, family, found = linked | noted, Family(where), set[str]()
     living = {session.session_id: session.path for session in all_sessions(where)}
     for session_id, path in living.items():
@@ -258,9 +259,10 @@ def _row(where: Where) -> dict[str, object]:
 def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
     before = _row(where)
-    instants: dict[str, object] = {
-        name: before[name] for name in ("announced", "shrunk") if name in before
-    }
+    instants: dict[str, object] = {}
+    for name in ("announced", "shrunk"):
+        if name in before:
+            instants[name] = before[name]
     _write_row(where, {"since": since, "went": [list(each) for each in gone[-MOST:]], **instants})
 
 

@@ -71,10 +71,9 @@ def report_findings(session_id: str, session_file: str, findings: Iterable[Defec
     by_kind: dict[Kind, list[Defect]] = {}
     for finding in findings:
         by_kind.setdefault(finding.kind, []).append(finding)
-    groups = [
-        DefectGroup(kind, tuple(sorted(found, key=_place_of_finding)))
-        for kind, found in by_kind.items()
-    ]
+    groups = []
+    for kind, found in by_kind.items():
+        groups.append(DefectGroup(kind, tuple(sorted(found, key=_place_of_finding))))
     groups.sort(
         key=lambda group: (
             SEVERITIES.index(group.kind.severity),

@@ -163,9 +163,10 @@ def defects_of_lone_thinking(chain: Sequence[Node], alone: set[int]) -> Iterator
 
 def without_thinking(record: Record) -> Record | None:
     """The record without its blocks of thinking; None if it holds nothing else."""
-    kept = [
-        block for block in records.blocks(record) if string(block, "type") not in records.THOUGHTS
-    ]
+    kept = []
+    for block in records.blocks(record):
+        if string(block, "type") not in records.THOUGHTS:
+            kept.append(block)
     if kept:
         return records.with_content(record, kept)
     return None

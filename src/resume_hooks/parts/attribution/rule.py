@@ -94,11 +94,10 @@ def find_writer(lines: Sequence[str], number: int, edits: Iterable[Edit[R]]) -> 
         alone = asked.alone and not trace.others
         if _may_have_been_there(trace, traces[:place]) or not (alone or trace.fits):
             continue
-        lost = {
-            other.edit.branch
-            for other in traces[place + 1 :]
-            if other.gone and other.edit.path == trace.edit.path
-        }
+        lost = set()
+        for other in traces[place + 1 :]:
+            if other.gone and other.edit.path == trace.edit.path:
+                lost.add(other.edit.branch)
         if trace.edit.branch in lost:
             why = GONE
         elif trace.fits or not lost:  # from another branch a merge brings the neighbours, too

@@ -164,10 +164,9 @@ def _read_note_of_history(path: str) -> tuple[int, int, int, dict[str, PromptedS
         note: Any = orjson.loads(read_regular(path, 256 * 1024 * 1024))
         if note["version"] != _VERSION:
             return 0, 0, 0, {}
-        sessions = {
-            name: PromptedSession(str(told[0]), int(told[1]), int(told[2]))
-            for name, told in note["sessions"].items()
-        }
+        sessions = {}
+        for name, told in note["sessions"].items():
+            sessions[name] = PromptedSession(str(told[0]), int(told[1]), int(told[2]))
         return int(note["inode"]), int(note["end"]), int(note["check"]), sessions
     except (OSError, ValueError, TypeError, LookupError, AttributeError):
         return 0, 0, 0, {}

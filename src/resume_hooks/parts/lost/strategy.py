@@ -179,11 +179,10 @@ class PromptsLeft(Claude):
         ]
         _drop_copies(outdated, self._root)
         kept = (session for session in there if session.path == places.get(session.session_id))
-        fresh = {
-            copy.session_id
-            for copy in kept
-            if round(copy.mtime * 1000) == lost[copy.session_id].last
-        }
+        fresh = set()
+        for copy in kept:
+            if round(copy.mtime * 1000) == lost[copy.session_id].last:
+                fresh.add(copy.session_id)
         said: dict[str, list[Entry]] = {own: [] for own in lost.keys() - fresh}
         for entry in read_entries(said, self._where) if said else ():
             if entry.is_prompt:

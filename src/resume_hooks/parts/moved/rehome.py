@@ -62,11 +62,10 @@ def former_folder(new: str, where: Where, limit: float = float("inf")) -> str:
             for ends in takewhile(lambda _: time.monotonic() < until, firsts)
         )
         gone = (home for home in homes if os.path.isabs(home) and not os.path.isdir(home))
-        found = [
-            old
-            for old in gone
-            if canonical(old) not in beside and _may_have_become(old, new, where)
-        ]
+        found = []
+        for old in gone:
+            if canonical(old) not in beside and _may_have_become(old, new, where):
+                found.append(old)
     if len(found) == 1:
         return found[0]
     if not found:

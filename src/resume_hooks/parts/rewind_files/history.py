@@ -188,9 +188,10 @@ class _Gathered:
         )
         if not message or not isinstance(tracked, dict):
             return
-        found = {
-            path: backup for path, value in tracked.items() if (backup := _backup_of_record(value))
-        }
+        found = {}
+        for path, value in tracked.items():
+            if backup := _backup_of_record(value):
+                found[path] = backup
         self._count_paths(found)
         self._snapshots[message] = number, found
 

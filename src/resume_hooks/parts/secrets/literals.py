@@ -286,10 +286,9 @@ def _prefix_pattern(texts: Iterable[str]) -> str:
 
 
 def _pattern_of_branches(tree: Mapping[str, Any]) -> str:
-    rows = [
-        re.escape(sign) + (_pattern_of_branches(below) if below else "")
-        for sign, below in tree.items()
-    ]
+    rows = []
+    for sign, below in tree.items():
+        rows.append(re.escape(sign) + (_pattern_of_branches(below) if below else ""))
     if len(rows) == 1:
         return rows[0]
     return f"(?:{'|'.join(rows)})"

@@ -137,16 +137,19 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
             "No sub-agent of these sessions has a transcript here. --all looks into every project."
         )
     now = time.time()
-    rows = [
-        (
-            one.locator,
-            clock.span(max(0, int(now - one.mtime))),
-            size_text(one.size),
-            plain_line(one.kind),
-            plain_line(one.asked),
+    rows = []
+    for one in shown:
+        rows.append(
+
+                (
+                    one.locator,
+                    clock.span(max(0, int(now - one.mtime))),
+                    size_text(one.size),
+                    plain_line(one.kind),
+                    plain_line(one.asked),
+                )
+
         )
-        for one in shown
-    ]
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
     return (
         f"{table}\nAs a session of its own: {in_shell('handoff SUB-AGENT')}, or "

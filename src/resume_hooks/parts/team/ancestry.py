@@ -22,11 +22,10 @@ def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor
     if not rows or rows[0].status != MISSING or not rows[0].session_id:
         return rows
     missing, child = rows[0].session_id, rows[1].session_id
-    owners = [
-        link.owner
-        for link in read_links(where)
-        if (link.parent_id, link.child_id) == (missing, child)
-    ]
+    owners = []
+    for link in read_links(where):
+        if (link.parent_id, link.child_id) == (missing, child):
+            owners.append(link.owner)
     owner = next((owner for owner in reversed(owners) if owner), "")
     return [*_ancestors(missing, owner, db, {row.session_id for row in rows[1:]}), *rows[1:]]
 

@@ -73,11 +73,12 @@ def behind(team: Team, where: Where) -> list[SessionFile]:
 def not_taken(team: Team, where: Where) -> list[str]:
     """Of each other agent how many sessions of those projects stay here, in a sentence."""
     known: dict[str, bool] = {}
-    counts = {
-        agent.label: sum(_is_of(session, team, where, known) for session in agent.store.sessions())
-        for agent in others(where)
-        if agent.name in RUNNING
-    }
+    counts = {}
+    for agent in others(where):
+        if agent.name in RUNNING:
+            counts[agent.label] = sum(
+                _is_of(session, team, where, known) for session in agent.store.sessions()
+            )
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
     return [
         f"{plural(count, 'session')} of {label} stayed here; {fork}"

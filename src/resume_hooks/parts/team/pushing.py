@@ -150,9 +150,10 @@ def files(session: SessionFile) -> list[tuple[str, str]]:
 
     A file whose name is no place of a session's, or holds a secret, stays.
     """
-    beside = [
-        (name, path) for name, path in files_of(session) if is_place(name) and not redact(name)[1]
-    ]
+    beside = []
+    for name, path in files_of(session):
+        if is_place(name) and not redact(name)[1]:
+            beside.append((name, path))
     return [("", session.path), *beside]
 
 

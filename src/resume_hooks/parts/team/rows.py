@@ -332,9 +332,10 @@ def bounded_memory() -> Iterator[None]:
         yield
         return
     before, hard = _own_limits()
-    limits = [
-        limit for limit in (before, hard, now + MOST_ANSWER) if limit != resource.RLIM_INFINITY
-    ]
+    limits = []
+    for limit in (before, hard, now + MOST_ANSWER):
+        if limit != resource.RLIM_INFINITY:
+            limits.append(limit)
     resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
     try:
         yield

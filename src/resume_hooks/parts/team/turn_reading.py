@@ -151,9 +151,9 @@ class TurnReader:
         Where the server was asked for exactly what is sought, a turn that is no hit counts as
         refused.
         """
-        sessions = {
-            session.row: session for session in of_rows(self._db, [row.session for row in rows])
-        }
+        sessions = {}
+        for session in of_rows(self._db, [row.session for row in rows]):
+            sessions[session.row] = session
         hits: list[TeamHit] = []
         left = [row for row in rows if row.session in sessions]
         while left and len(hits) < most:

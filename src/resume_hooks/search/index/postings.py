@@ -391,9 +391,9 @@ class Postings:
         searcher = self._searcher(RECORDS)
         with telling():
             hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
-            columns = [
-                searcher.fast_field_values(name, [place for _, place in hits]) for name in _POSTING
-            ]
+            columns = []
+            for name in _POSTING:
+                columns.append(searcher.fast_field_values(name, [place for _, place in hits]))
         rows = zip(hits, *columns, strict=True)
         return [
             Posting(address, float(score or 0), *(int(value or 0) for value in row))
@@ -421,10 +421,11 @@ class Postings:
         new = set(keys)
         while new:
             known |= new
-            same = [
-                (tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new)))
-                for name in _IDS
-            ]
+            same = []
+            for name in _IDS:
+                same.append(
+                    (tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new)))
+                )
             found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
             records |= {(row.file, row.offset): row for row in found}
             new = {number for row in found for number in (row.key, row.own)} - known

@@ -103,9 +103,12 @@ class RawWords:
 
     def __init__(self, terms: Sequence[Forms]) -> None:
         self._ways = [[_ways(token) for token in term] for term in terms]
-        every = {
-            needle for tokens in self._ways for ways in tokens for way in ways for needle in way
-        }
+        every = set()
+        for tokens in self._ways:
+            for ways in tokens:
+                for way in ways:
+                    for needle in way:
+                        every.add(needle)
         self._needles = sorted(every, key=len, reverse=True)
 
     def found(self, path: str, offset: int = 0) -> FileWords | None:

@@ -267,11 +267,10 @@ def found(session_id: str, where: Where) -> SessionFile | None:
 
 def homes_of_others(where: Where) -> list[str]:
     """The folders that sessions of other agents, and our copies of them, lie in."""
-    own = [
-        os.path.join(one.home_in(where), folder)
-        for one in OTHERS.values()
-        for folder in one.folders
-    ]
+    own = []
+    for one in OTHERS.values():
+        for folder in one.folders:
+            own.append(os.path.join(one.home_in(where), folder))
     return [*own, *(os.path.join(copies_in(where), name) for name in OTHERS)]
 
 

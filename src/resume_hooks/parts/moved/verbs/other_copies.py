@@ -39,10 +39,11 @@ def delete_other_copies(options: DeleteOptions) -> None:
     if asks:
         say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
-    entries = [
-        delete.write(one, options.where, force=options.force) if agreed else one.entry
-        for one in plans
-    ]
+    entries = []
+    for one in plans:
+        entries.append(
+            delete.write(one, options.where, force=options.force) if agreed else one.entry
+        )
     data = NOT_DELETED | {
         "session": entries[0],
         "copies": entries[1:],

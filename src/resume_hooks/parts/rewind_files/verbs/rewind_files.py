@@ -201,11 +201,10 @@ def _facts_of_plan(asked: _Asked) -> str:
     head = facts_table(
         [("session", asked.session.session_id), ("project", decided.root.folder), ("files", back)]
     )
-    named = [
-        _line_of_change(change)
-        for change in decided.changes
-        if change.action != "none" or change.is_left
-    ]
+    named = []
+    for change in decided.changes:
+        if change.action != "none" or change.is_left:
+            named.append(_line_of_change(change))
     same = len(decided.changes) - len(named)
     return "\n".join([head, "", *named, *([f"  {same:,} unchanged"] if same else [])])
 

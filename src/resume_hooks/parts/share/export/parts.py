@@ -37,10 +37,9 @@ class TurnPart(NamedTuple):
     @property
     def facts(self) -> list[str]:
         """The figures of a turn, in a few words each."""
-        tools = [
-            f"{name} {count}" if count > 1 else name
-            for name, count in list(self.tools.items())[:TOLD_TOOLS]
-        ]
+        tools = []
+        for name, count in list(self.tools.items())[:TOLD_TOOLS]:
+            tools.append(f"{name} {count}" if count > 1 else name)
         more = len(self.tools) - len(tools)
         facts = (
             minute(self.time),

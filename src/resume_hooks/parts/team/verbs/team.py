@@ -60,10 +60,9 @@ def push(options: PushOptions) -> None:
     else:
         with connected(team.service) as db:
             gone = sharing.remove_gone(db, options.where)
-            done = [
-                pushing.push(each, team, db, options.where, rescan=options.rescan)
-                for each in wanted
-            ]
+            done = []
+            for each in wanted:
+                done.append(pushing.push(each, team, db, options.where, rescan=options.rescan))
         team_file.note_pushed(options.where)
     data = {"pushed": done, "gone": gone, "written": not options.dry_run}
     notes = [
