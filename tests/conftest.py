@@ -207,7 +207,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return not (here_alone or _asks_for_parts(collection_path)) or None
     if not config.getoption("--apart") or not _is_below_parts(collection_path):
         return None
-    return not re.search(r"mark\.(e2e|slow|part)\b", collection_path.read_text(encoding="utf-8")) or None
+    return (
+        not re.search(r"mark\.(e2e|slow|part)\b", collection_path.read_text(encoding="utf-8"))
+        or None
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -140,15 +140,13 @@ def _subagents_text(shown: list[ListedSubagent]) -> str:
     rows = []
     for one in shown:
         rows.append(
-
-                (
-                    one.locator,
-                    clock.span(max(0, int(now - one.mtime))),
-                    size_text(one.size),
-                    plain_line(one.kind),
-                    plain_line(one.asked),
-                )
-
+            (
+                one.locator,
+                clock.span(max(0, int(now - one.mtime))),
+                size_text(one.size),
+                plain_line(one.kind),
+                plain_line(one.asked),
+            )
         )
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size((200, 0)).columns)
     return (
