@@ -33,11 +33,12 @@ In a venv, the one that lends it packages.
 def wanted(*, team: bool) -> list[Path]:
     """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
     sys.path.insert(0, str(ROOT / "src"))
-    from resume_hooks import seam  # of ours only what any Python >= 3.9 loads
+    from resume_hooks import questions, seam  # of ours only what any Python >= 3.9 loads
     from resume_hooks.paths import Where
 
-    needs = seam.answers("whether the driver is needed")  # each is given where things are
-    return [LOCK, TEAM_LOCK] if team or any(need(Where()) for need in needs) else [LOCK]
+    if team or any(needs_driver(Where()) for needs_driver in seam.answers(questions.needs_driver)):
+        return [LOCK, TEAM_LOCK]
+    return [LOCK]
 
 
 def digest(locks: list[Path]) -> str:

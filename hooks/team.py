@@ -19,7 +19,8 @@ if __name__ == "__main__":
                 os._exit(0)
             os.setsid()
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks import questions
     from resume_hooks.seam import answers
 
-    for push in answers("after a turn"):  # each reads the event, prints nothing and never raises
-        push()
+    for push_after_turn in answers(questions.push_after_turn):
+        push_after_turn()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import part_table, seam
+from resume_hooks import part_table, questions, seam
 from resume_hooks.cli.options import VerbOptions
 from resume_hooks.cli.verb_table import VERBS, command_of_verb
 from resume_hooks.hooks.triggers import ROWS
@@ -26,8 +26,8 @@ PACKAGES = {
 }  # fmt: skip
 
 GROUND = {
-    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "project_places", "seam",
-    "settings", "team", "version",
+    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "project_places",
+    "questions", "seam", "settings", "team", "version",
 }  # fmt: skip
 
 
@@ -109,28 +109,30 @@ def test_every_lane_has_its_module(name: str) -> None:
 )
 def test_what_a_part_answers_with_is_there(part: str, function: str) -> None:
     """The core finds it by name, so the linter does not see it."""
-    assert not seam.is_there(part) or callable(seam.function_of(part, function))
+    assert not seam.is_there(part) or callable(seam.load_value(part, function))
 
 
-def test_every_question_that_a_part_answers_is_asked() -> None:
-    """One that is worded otherwise than where it is asked would have no answer, and nobody would know."""
-    asking = [
-        path
-        for name, path in MODULES.items()
-        if name != "part_table" and path.parent.parent.name != "parts"
+def test_every_question_is_asked_and_answered() -> None:
+    """One that nobody asks, or that no part answers, would be dead code, and nobody would know."""
+    texts = [
+        path.read_text(encoding="utf-8")
+        for path in (*MODULES.values(), *(REPO / "hooks").glob("*.py"))
+        if path.parent.parent.name != "parts" or path.stem != "__init__"
     ]
-    asking += [
-        path
-        for path in MODULES.values()
-        if path.parent.parent.name == "parts" and path.stem != "__init__"
-    ]
-    said = [path.read_text(encoding="utf-8") for path in (*asking, *(REPO / "hooks").glob("*.py"))]
-    unasked = [
-        question
-        for question in part_table.ANSWERS
-        if not any(f'"{question}"' in text for text in said)
-    ]
-    assert unasked == [] or not all(seam.is_there(part) for part in NAMES)  # a part asks, too
+    asked = {name for text in texts for name in re.findall(r"\bquestions\.(\w+)", text)}
+    asked.add("answer_trigger")  # by the names of lanes
+    checked = re.findall(r"questions\.(\w+)", (REPO / "tests" / "part_functions.py").read_text())
+    there = {name for name, value in vars(questions).items() if isinstance(value, seam.Question)}
+    assert there == set(checked)
+    assert there <= asked or not all(seam.is_there(part) for part in NAMES)  # a part asks, too
+
+
+def test_the_questions_import_types_alone() -> None:
+    """lint-imports leaves them out, since nothing of what they name is loaded."""
+    for node in _tree("questions").body:
+        if isinstance(node, ast.ImportFrom):
+            assert node.module in {"__future__", "typing", "collections.abc", "resume_hooks.seam"}
+        assert not isinstance(node, ast.Import)
 
 
 def test_the_package_opens_one_door() -> None:

@@ -8,20 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import part_table, parts, seam
+from resume_hooks import part_table, parts, questions, seam
 from resume_hooks.cli.main import run
 from resume_hooks.errors import UsageError
+from resume_hooks.paths import Where
 from tests import conftest
 from tests.needs import REPO
 
 PART = '''
 """An example."""
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
     verbs=(Verb("greet", "Say hello.", before="untrim"),),
-    answers=(Answer("notes on a session", "notes:note"),),
+    answers=(Answer(questions.note_on_session, "notes:note"),),
 )
 '''
 
@@ -75,7 +77,8 @@ def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(parts, "__path__", [*parts.__path__, str(tmp_path)])
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     monkeypatch.setitem(part_table.VERBS, "greet", ("example", "Say hello.", "untrim"))
-    monkeypatch.setitem(part_table.ANSWERS, "notes on a session", [("example", "notes:note")])
+    name = questions.note_on_session.name
+    monkeypatch.setitem(part_table.ANSWERS, name, [("example", "notes:note")])
     yield part
     for name in [name for name in sys.modules if name.startswith("resume_hooks.parts.example")]:
         del sys.modules[name]
@@ -105,7 +108,9 @@ def test_a_part_by_the_recipe(example: Path, capsys: pytest.CaptureFixture[str])
     assert capsys.readouterr().out == "hello\n"
     assert run(["greet", "--loud", "--json"]) == 0
     assert '"said":"HELLO"' in capsys.readouterr().out.replace(" ", "")
-    assert [note("x", None) for note in seam.answers("notes on a session")] == ["a note on x"]
+    assert [note("x", Where()) for note in seam.answers(questions.note_on_session)] == [
+        "a note on x"
+    ]
 
 
 def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -116,7 +121,7 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         UsageError, match=f"{verb} is in the part {part}, which is not installed here"
     ):
         seam.verb_module(verb)
-    assert not list(seam.answers("notes on a session"))
+    assert not list(seam.answers(questions.note_on_session))
     assert list(seam.with_parts(["untrim"], part_table.VERBS)) == ["untrim"]
 
 
@@ -124,4 +129,4 @@ def test_a_part_that_does_not_load(example: Path) -> None:
     """It is an error, never silence."""
     (example / "notes.py").write_text("import nowhere\n")
     with pytest.raises(ModuleNotFoundError):
-        list(seam.answers("notes on a session"))
+        list(seam.answers(questions.note_on_session))

@@ -12,19 +12,19 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from resume_hooks import parts, settings
+from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ALIASES, HELD, ROWS, SLASH, TYPED
-from resume_hooks.part import Option
-from resume_hooks.seam import Trigger
+from resume_hooks.part import Answer, Option, Part
+from resume_hooks.seam import Question, Trigger
 from tools.manifests import ROOT, manifests
 
 DOCS = ROOT / "docs"
@@ -60,6 +60,7 @@ def pages() -> dict[Path, str]:
         **manifests(),
         DOCS / "cli.md": cli_page(),
         SOURCE / "part_table.py": part_table(),
+        ROOT / "tests" / "part_functions.py": part_functions(),
         ROOT / "hooks" / "commands.mjs": commands_module(),
         **{
             ROOT / "commands" / f"{each.name}.md": slash_command(each)
@@ -105,7 +106,7 @@ def part_table() -> str:
         for each in part.options:
             options.setdefault(each.verb, []).append((name, *each[1:]))
         for each in part.answers:
-            answers.setdefault(each.question, []).append((name, each.function))
+            answers.setdefault(each.question.name, []).append((name, each.function))
     text = f'''"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
 
 from typing import Dict, List, Tuple, Union
@@ -140,16 +141,87 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
 """For a question of the core each part that answers it, and its function."""
 '''
-    ruff = [
-        sys.executable,
-        "-m",
-        "ruff",
-        "format",
-        "--stdin-filename",
-        str(SOURCE / "part_table.py"),
-        "-",
-    ]
+    return _formatted(text, SOURCE / "part_table.py")
+
+
+def _formatted(text: str, path: Path) -> str:
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", str(path), "-"]
     return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True).stdout
+
+
+OPTION_QUESTIONS: dict[str, Question[Any]] = {
+    "delete": questions.delete_by_option,
+    "handoff": questions.check_handoff_option,
+    "lineage": questions.lineage_by_option,
+    "search": questions.search_by_option,
+    "sessions": questions.list_by_option,
+    "trim": questions.trim_by_option,
+}
+"""For each verb of the core that takes options of parts, the question that their functions answer."""
+
+AGENT_QUESTIONS: dict[str, Question[Any]] = {
+    "strategy": questions.agent_strategy,
+    "writer": questions.agent_writer,
+    "defects": questions.agent_defects,
+    "is_loss": questions.is_loss,
+    "model": questions.agent_model,
+}
+"""For each field of ``part.Agent`` that names a function, the question that it answers."""
+
+
+def part_functions() -> str:
+    """The module in which mypy compares each function of a part with the question that it answers."""
+    rows = set()
+    for name in parts.NAMES:
+        part = importlib.import_module(f"{parts.__name__}.{name}").PART
+        for question, function in questions_of_part(part):
+            module, _, function_name = function.partition(":")
+            rows.add((question.name, f"{parts.__name__}.{name}.{module}", function_name))
+    modules = sorted({module for _, module, _ in rows})
+    imports = "\n".join(f"    import {module}" for module in modules)
+    checks = "\n".join(
+        f"    fits(questions.{question})({module}.{function})"
+        for question, module, function in sorted(rows)
+    )
+    text = f'''"""Each function of a part beside the question that it answers, for mypy. Made by ``make docs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from resume_hooks import questions
+from resume_hooks.seam import Function, Question
+
+if TYPE_CHECKING:
+{imports}
+
+
+def fits(_: Question[Function]) -> Callable[[Function], None]:
+    """A function that takes, by its type, only what answers the question."""
+    return lambda _: None
+
+
+if TYPE_CHECKING:
+{checks}
+'''
+    return _formatted(text, ROOT / "tests" / "part_functions.py")
+
+
+def questions_of_part(part: Part) -> Iterator[tuple[Question[Any], str]]:
+    """The questions that a part answers, each with its function, ``module:name`` below the part."""
+    for answer in part.answers:
+        yield answer.question, answer.function
+    for option in part.options:
+        yield OPTION_QUESTIONS[option.verb], option.function
+    for check in part.checks:
+        yield questions.check_of_doctor, check.function
+    for trigger in part.triggers:
+        yield questions.answer_trigger, f"{trigger.lane}:answer"
+    for agent in part.agents:
+        for field, question in AGENT_QUESTIONS.items():
+            if function := getattr(agent, field):
+                yield question, function
 
 
 def with_table(page: str, name: str, table: str) -> str:
@@ -256,8 +328,12 @@ def parts_table() -> str:
 
 
 def _named(brought: tuple[Any, ...]) -> str:
-    """What a part brings, in a word: its name, of an option the verb with it."""
-    return f"`{brought[0]} {brought[1][0]}`" if isinstance(brought, Option) else f"`{brought[0]}`"
+    """What a part brings, in a word: its name, of an option the verb with it, of an answer its question."""
+    if isinstance(brought, Option):
+        return f"`{brought.verb} {brought.names[0]}`"
+    if isinstance(brought, Answer):
+        return f"`{brought.question.name}`"
+    return f"`{brought[0]}`"
 
 
 def _paragraphs(module: Path) -> list[str]:

@@ -5,9 +5,9 @@ Parts alone load it, and what makes ``part_table`` of them; the core reads the t
 
 from __future__ import annotations
 
-from typing import NamedTuple, Tuple, Union
+from typing import Any, NamedTuple, Tuple, Union
 
-from resume_hooks.seam import Trigger
+from resume_hooks.seam import Question, Trigger
 
 
 class Verb(NamedTuple):
@@ -39,8 +39,8 @@ class Way(NamedTuple):
 class Option(NamedTuple):
     """An option on a verb of the core: its names, as click takes them, and its line in the help.
 
-    Where it is given the verb calls ``function``, ``module:function`` below the part, as it says
-    where it asks.
+    Where it is given the verb calls ``function``, ``module:function`` below the part, as
+    ``questions`` says for options of that verb.
     """
 
     verb: str
@@ -81,8 +81,7 @@ class Agent(NamedTuple):
     whole name ``named`` matches. ``session_variable`` has the id of the session whose shell we run
     in, "" where nobody can go on in a session. ``left`` is what to say of its sessions where they
     are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss`` and ``model`` are functions as
-    ``sessions.agents``, ``derive.agents``, ``fsck.diagnose``, ``fsck.repair`` and
-    ``model.headless`` ask.
+    ``questions`` describes them.
     """
 
     name: str
@@ -108,9 +107,9 @@ class Host(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What answers a question of the core, of which each is documented where it is asked."""
+    """The function, ``module:function`` below the part, that answers one of ``questions``."""
 
-    question: str
+    question: Question[Any]
     function: str
 
 

@@ -12,6 +12,7 @@ import os
 from typing import (
     Any,
     Callable,
+    Generic,
     Iterable,
     Iterator,
     List,
@@ -20,6 +21,8 @@ from typing import (
     Optional,
     Sequence,
     Tuple,
+    TypeVar,
+    cast,
 )
 
 from resume_hooks import part_table
@@ -51,6 +54,28 @@ class Trigger(NamedTuple):
     asks: bool = False
     reads: bool = False
     inside: bool = False
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Question(Generic[Function]):
+    """A question to the parts: its name, and as a type the functions that answer it.
+
+    All of them are in ``questions``.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def load(self, part: str, function: str) -> Function:
+        """Load the function of a part, ``module:function`` below it. ImportError, AttributeError."""
+        return cast("Function", load_value(part, function))
+
+
+def question_of(signature: Function) -> Question[Function]:
+    """The question with the name and the type of a function, which is never called."""
+    return Question(signature.__name__)
 
 
 def is_there(part: str) -> bool:
@@ -108,20 +133,17 @@ def triggers() -> List[Trigger]:
     return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
 
 
-def answers(question: str) -> Iterator[Callable[..., Any]]:
+def answers(question: Question[Function]) -> Iterator[Function]:
     """The functions with which the installed parts answer a question.
 
     One that fails to load raises.
     """
-    for part, function in part_table.ANSWERS.get(question, ()):
+    for part, function in part_table.ANSWERS.get(question.name, ()):
         if is_there(part):
-            yield function_of(part, function)
+            yield question.load(part, function)
 
 
-def function_of(part: str, function: str) -> Any:
-    """Load a function, or a value, of a part: ``module:function`` below it.
-
-    ImportError, AttributeError.
-    """
-    module, _, name = function.partition(":")
+def load_value(part: str, value: str) -> Any:
+    """Load a value of a part, ``module:name`` below it. ImportError, AttributeError."""
+    module, _, name = value.partition(":")
     return getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)

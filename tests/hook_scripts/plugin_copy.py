@@ -9,8 +9,9 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from resume_hooks import part_table, seam
+from resume_hooks import part_table, questions, seam
 from tests.needs import REPO
 
 EVENT = """
@@ -120,6 +121,7 @@ def make_plugin(folder: Path) -> PluginCopy:
         "paths",
         "project_places",
         "part_table",
+        "questions",
         "seam",
         "storage/removal",
         "storage/state_file",
@@ -127,9 +129,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     needed += [f"system/{name}" for name in ("bug_log", "invocation", "programs", "text")]
     for name in needed:
         shutil.copy(REPO / "src" / "resume_hooks" / f"{name}.py", engine / f"{name}.py")
-    for path in _answering("whether the driver is needed", engine):
+    for path in _answering(questions.needs_driver, engine):
         shutil.copy(REPO / path.relative_to(root), path)
-    for path in _answering("after a turn", engine):
+    for path in _answering(questions.push_after_turn, engine):
         path.write_text(EVENT.replace("NAME", AFTER_A_TURN))
     (engine / "__main__.py").write_text(MAIN)
     for name, module in LANES.items():
@@ -147,9 +149,9 @@ def make_plugin(folder: Path) -> PluginCopy:
     return PluginCopy(root, data, env)
 
 
-def _answering(question: str, engine: Path) -> list[Path]:
+def _answering(question: seam.Question[Any], engine: Path) -> list[Path]:
     """Where the modules of parts that answer a question belong in an engine, their packages made."""
-    found = [row for row in part_table.ANSWERS.get(question, ()) if seam.is_there(row[0])]
+    found = [row for row in part_table.ANSWERS.get(question.name, ()) if seam.is_there(row[0])]
     for part, _ in found:
         for package in (engine / "parts", engine / "parts" / part):
             package.mkdir(exist_ok=True)

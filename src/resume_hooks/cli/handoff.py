@@ -16,6 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 
+from resume_hooks import questions
 from resume_hooks.cli.child import (
     make_child,
     print_child,
@@ -103,17 +104,16 @@ def _parent_of_options(options: HandoffOptions) -> SessionFile:
 def _require_sense(options: HandoffOptions) -> None:
     """UsageError for options that say two things at once, or nothing.
 
-    A part's option, which is for a child that is made, refuses what it has no sense with: given is
-    what was asked.
+    An option of a part is for a child that is made.
     """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
             "--new-task needs a task, and takes the place of a next step",
             'Say it: --new-task "..."',
         )
-    of_parts = options.asked_of_parts()
-    for require_sense in of_parts:
-        require_sense(options)
+    of_parts = options.asked_of_parts(questions.check_handoff_option)
+    for check_handoff_option in of_parts:
+        check_handoff_option(options)
     is_told = options.show or options.edit or of_parts or options.new_task or options.next_step
     if options.size and options.size.lower() == ALL and is_told:
         raise UsageError(

@@ -8,6 +8,7 @@ from textwrap import indent
 
 import click
 
+from resume_hooks import questions
 from resume_hooks.cli.verbs.sessions import LineageOptions
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
@@ -31,10 +32,10 @@ def lineage(options: LineageOptions) -> None:
         return
     if options.tree or options.everything:
         raise UsageError("--tree and --all belong to --derived", "Add --derived.")
-    asked = options.asked_of_parts()
     notes: list[str] = []
-    if asked:
-        rows, notes = asked[0](options, _local_lineage)
+    lineages = options.asked_of_parts(questions.lineage_by_option)
+    if lineages:
+        rows, notes = lineages[0](options, _local_lineage)
     else:
         rows = _local_lineage(options)
     if options.original:
@@ -84,7 +85,7 @@ def ancestor_line(row: Ancestor) -> str:
 
 
 def _print_derived(options: LineageOptions) -> None:
-    if options.asked_of_parts():
+    if options.asked_of_parts(questions.lineage_by_option):
         raise UsageError("What came from a session is not asked of a server", "Leave --team out.")
     session = options.locate_session(foreign=True)
     family = Family(options.where)

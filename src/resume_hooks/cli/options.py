@@ -13,17 +13,16 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import click
 
-from resume_hooks import clock, part_table
+from resume_hooks import clock, part_table, questions
 from resume_hooks.cli.output import emit, say
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
-from resume_hooks.seam import answers, function_of, is_there, with_parts
+from resume_hooks.seam import Function, Question, answers, is_there, with_parts
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import ALL, NAMES, RUNNING, require_whole
 from resume_hooks.sessions.transcript_files import subagent_name
@@ -195,14 +194,13 @@ class VerbOptions:
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
-    def asked_of_parts(self) -> list[Callable[..., Any]]:
-        """The functions of parts whose option on this verb was given."""
-        rows = _options_of_parts(self.verb)
-        return [
-            function_of(part, function)
-            for part, names, _, function, _ in rows
-            if self.has(_parameter_name(names))
-        ]
+    def asked_of_parts(self, question: Question[Function]) -> list[Function]:
+        """The functions of parts whose option on this verb was given, which answer a question."""
+        found = []
+        for part, names, _, function, _ in _options_of_parts(self.verb):
+            if self.has(_parameter_name(names)):
+                found.append(question.load(part, function))
+        return found
 
     @property
     def watched(self) -> bool:
@@ -343,16 +341,14 @@ def _tell_taken(taken: SessionFile, child: _UnusedChild | None) -> None:
 def locate_parent(locator: str | None, where: Where) -> SessionFile:
     """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
 
-    The question ``a sub-agent as a session`` is given the locator, the current folder and where
-    things are; what comes back holds its transcript in the form of a session's until the verb has
-    ended, or None where the locator names none.
+    A sub-agent is a session until the verb has ended.
     """
-    for as_session in answers("a sub-agent as a session") if locator else ():
-        holding: AbstractContextManager[SessionFile | None] = as_session(
-            locator, current_folder(), where
-        )
-        if (found := click.get_current_context().with_resource(holding)) is not None:
-            return found
+    if locator:
+        for as_session in answers(questions.subagent_as_session):
+            context = as_session(locator, current_folder(), where)
+            found = click.get_current_context().with_resource(context)
+            if found is not None:
+                return found
     return locate_session(locator, where, foreign=True)
 
 
@@ -397,5 +393,6 @@ def project_folder_of_option(given: str | None) -> str:
 
 
 def notes_of(session_id: str, where: Where) -> list[str]:
-    """What parts say of a session: each is given its id and where things are, and answers with a note or ``""``."""
-    return [note for told in answers("notes on a session") if (note := told(session_id, where))]
+    """The notes of parts on a session."""
+    notes = [note_on(session_id, where) for note_on in answers(questions.note_on_session)]
+    return [note for note in notes if note]

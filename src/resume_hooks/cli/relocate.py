@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from resume_hooks import questions
 from resume_hooks.cli.child import tell_child_made
 from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say
@@ -135,12 +136,7 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 
 
 def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask for a new home folder and make the child there. click.Abort for none.
-
-    The question ``of the others of a folder``: given the folder that the session is at home in, the
-    chosen one and where things are; what comes back is a sentence for who wants the folder's other
-    sessions there too, or ``""``.
-    """
+    """Ask for a new home folder and make the child there. click.Abort for none."""
     say(found.why)
     here = _current_home().folder
     choices = [
@@ -154,25 +150,22 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
     chosen = found.homes[ask_question(COPY, choices)]
     receipt = write(fork.plan(session, where, home=chosen.folder), where)
     tell_child_made(receipt)
-    for told in answers("of the others of a folder"):
-        if note := told(home_folder(HeadTail(session.path), where), chosen.folder, where):
+    for note_on_other_sessions in answers(questions.note_on_other_sessions):
+        former = home_folder(HeadTail(session.path), where)
+        if note := note_on_other_sessions(former, chosen.folder, where):
             say(f"note: {note}", err=True)
     return session_file(receipt.file)
 
 
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
-    """The folders that something speaks for, then the current one.
-
-    The question ``homes of a session``: given its path, its folder, which is gone, the current one
-    and where things are; what comes back are the folders, the best first.
-    """
+    """The folders that something speaks for, then the current one."""
     here = _current_home()
-    found = [
-        home
-        for homes in answers("homes of a session")
-        for home in homes(session.path, folder, here.folder, where)
-    ]
-    return (*found, *([] if here.folder in {place.folder for place in found} else [here]))
+    found = []
+    for homes_of_session in answers(questions.homes_of_session):
+        found += homes_of_session(session.path, folder, here.folder, where)
+    if here.folder not in {place.folder for place in found}:
+        found.append(here)
+    return tuple(found)
 
 
 def _current_home() -> MovedFolder:

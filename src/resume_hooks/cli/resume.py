@@ -6,7 +6,7 @@ import os
 
 import click
 
-from resume_hooks import clock
+from resume_hooks import clock, questions
 from resume_hooks.cli import question, relocate
 from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle_session
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_of
@@ -115,23 +115,20 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
 def _import_page(options: ResumeOptions) -> SessionFile | None:
     """Import a page's session once the user says yes; None for everything else.
 
-    Asks ``bring in``: given the path of a file and the home folder of the session to make of it.
-    The answer is its receipt, and what to say of it to the user; a receipt without a session id
-    names, as its parent, the session that was made of the same bytes before. ImportFailed,
-    NotATranscript, UsageError.
+    ImportFailed, NotATranscript, UsageError.
     """
     locator = options.locator or ""
     if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(
         os.path.expanduser(locator)
     ):
         return None
-    bring_in = next(answers("bring in"), None)
-    if bring_in is None:
+    import_file = next(answers(questions.import_file), None)
+    if import_file is None:
         raise UsageError(
             f"What imports {locator} is not installed here", "Install resume-hooks anew."
         )
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
-    made, remark = bring_in(locator, current_folder())
+    made, remark = import_file(locator, current_folder())
     say(
         f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True
     )

@@ -6,10 +6,11 @@ import re
 import shlex
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from resume_hooks import questions
 from resume_hooks.cli.options import (
     current_folder,
     project_folder_of_option,
@@ -38,8 +39,8 @@ PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers fr
 def search(options: SearchOptions) -> None:
     """Print the hits."""
     refuse_unknown(options.words)
-    for answer in options.asked_of_parts():  # a part whose option was given prints its own
-        answer(options)
+    for search_by_option in options.asked_of_parts(questions.search_by_option):
+        search_by_option(options)
         return
     options.refuse_together("project", "lineage", "session", "everywhere")
     limit = max(1, options.max_chars - 1) if options.max_chars else 0
@@ -63,11 +64,7 @@ def search(options: SearchOptions) -> None:
 
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
-    """The hits; of a part that is asked ``which session wrote a line``, where ``--file`` names one, its own.
-
-    A part is given the options, the scope, the current folder, and what ``find`` is told of
-    indexing; None: no line.
-    """
+    """The hits: of a part for a line that ``--file`` names, else of the index."""
     scope = replace(
         _scope_of_options(options),
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
@@ -80,11 +77,13 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         helpers=options.helpers,
         programs=frozenset({options.agent} - {ALL}),
     )
-    for answer in answers("which session wrote a line") if options.file else ():
-        if (
-            wrote := answer(options, scope, current_folder(), limit=PATIENCE, progress=progress)
-        ) is not None:
-            return cast("SearchResult", wrote)
+    if options.file:
+        for answer_line_search in answers(questions.answer_line_search):
+            found = answer_line_search(
+                options, scope, current_folder(), limit=PATIENCE, progress=progress
+            )
+            if found is not None:
+                return found
     return find(
         options.words,
         scope,

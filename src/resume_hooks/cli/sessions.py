@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import click
 
+from resume_hooks import questions
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.cli.with_fields import With
@@ -33,10 +34,8 @@ _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
 def list_sessions(options: SessionsOptions) -> None:
     """Print a page of sessions."""
     options.refuse_together("everywhere", "project")
-    for (
-        list_otherwise
-    ) in options.asked_of_parts():  # given the options, it lists what it knows, and answers
-        list_otherwise(options)
+    for list_by_option in options.asked_of_parts(questions.list_by_option):
+        list_by_option(options)
         return
     options.refuse_together("archived", "expiring")
     folder = project_folder_of_option(options.project)

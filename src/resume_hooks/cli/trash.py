@@ -8,12 +8,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from itertools import chain
 from typing import Any
 
 import click
 
-from resume_hooks import clock, seam
+from resume_hooks import clock, questions, seam
 from resume_hooks.archive.held import archive_lost
 from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
@@ -59,10 +58,8 @@ def delete_session(options: DeleteOptions) -> None:
         raise UsageError(
             "--older-than and --damaged belong to --empty-trash", "Leave them out, or SESSION."
         )
-    for (
-        delete_otherwise
-    ) in options.asked_of_parts():  # given the options, it does all of it, and answers
-        delete_otherwise(options)
+    for delete_by_option in options.asked_of_parts(questions.delete_by_option):
+        delete_by_option(options)
         return
     asks = options.asks("Deleting")
     if options.locator is None:
@@ -98,12 +95,10 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
         return f"{deletion_facts(decided, options.where)}\n\nNothing was deleted."
 
     notes = []
-    if agreed:  # a part is given the id and where things are, and answers with what to say
-        of_parts = (
-            told(entry.session_id, options.where)
-            for told in seam.answers("after a session was deleted")
-        )
-        notes = [*_archived_ids_left([entry], options.where), *chain.from_iterable(of_parts)]
+    if agreed:
+        notes += _archived_ids_left([entry], options.where)
+        for notes_after_delete in seam.answers(questions.notes_after_delete):
+            notes += notes_after_delete(entry.session_id, options.where)
     options.emit(data, text, notes)
 
 

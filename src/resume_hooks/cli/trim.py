@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.cli.child import (
     checks_text,
     make_child,
@@ -26,13 +27,9 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 
 def trim(options: TrimOptions) -> Receipt:
-    """Make the child, as a part does whose option was given; or rewrite the session in place.
-
-    The part is given the options and returns the receipt.
-    """
-    for make in options.asked_of_parts():
-        receipt: Receipt = make(options)
-        return receipt
+    """Make the child, as a part does whose option was given; or rewrite the session in place."""
+    for trim_by_option in options.asked_of_parts(questions.trim_by_option):
+        return trim_by_option(options)
     if options.force and not options.in_place:
         raise UsageError(
             "--force belongs to --in-place", "A child can be made of an open session as it is."

@@ -8,15 +8,15 @@ function ``writer`` that makes one.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
+from resume_hooks import questions
 from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.draft import Draft, draft
 from resume_hooks.derive.child.write import Body, Sizes
 from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan, plan_of_work
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
     OTHERS,
@@ -248,7 +248,8 @@ def _writer(name: str, where: Where) -> Writer | None:
     if known is None or not known.writer:
         return None
     agents(where, name)  # UsageError for one without a home
-    return cast("Writer", function_of(known.part, known.writer)(known.home_in(where), where))
+    make_writer = questions.agent_writer.load(known.part, known.writer)
+    return make_writer(known.home_in(where), where)
 
 
 def writer_of(agent: str, where: Where) -> Writer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from resume_hooks import seam
+from resume_hooks import questions, seam
 from resume_hooks.derive.child.bookkeeping import carried_lines
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
@@ -290,16 +290,10 @@ class FilesBeside(NamedTuple):
 def file_writer(
     decided: RolloverPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], FilesBeside]:
-    """A function that writes the files that a part puts beside a handoff, in the user's project.
-
-    The question ``beside a handoff`` is asked before anything is made: given are the plan of a
-    child, where things are, and what was asked of the verb, or None for a trigger. Given the
-    child's receipt, once it is made, the function writes the files; given None it says which those
-    would be. UsageError for what can't be meant; no failure after that costs the child: it is a
-    warning.
-    """
-    answer = next(seam.answers("beside a handoff"), None)
-    return answer(decided, where, options) if answer else lambda _: FilesBeside()
+    """The answer to ``questions.files_beside_handoff``; without one a function that writes nothing."""
+    for files_beside_handoff in seam.answers(questions.files_beside_handoff):
+        return files_beside_handoff(decided, where, options)
+    return lambda _: FilesBeside()
 
 
 MAX_EDITED = 200_000  # characters: about as many as a context of 50,000 tokens holds

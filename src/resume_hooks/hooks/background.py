@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks import seam
+from resume_hooks import questions, seam
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy, trash
@@ -112,14 +112,11 @@ def update_index() -> None:
 
 
 def run_parts_in_background() -> None:
-    """Have the parts do work that can wait until a start is over; nothing in a headless run.
-
-    Each function gets a ``Where``, and a function that returns whether its time is over.
-    """
+    """Have the parts do work that can wait until a start is over; nothing in a headless run."""
     if reply.is_headless():
         return
-    for work in seam.answers("in the background after a start"):
-        work(Where(), _stop_condition(INDEX_LIMIT, client_pid()))
+    for work_after_start in seam.answers(questions.work_after_start):
+        work_after_start(Where(), _stop_condition(INDEX_LIMIT, client_pid()))
 
 
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:

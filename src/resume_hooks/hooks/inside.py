@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from resume_hooks import settings
+from resume_hooks import questions, settings
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
@@ -322,14 +322,10 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing.
-
-    The question ``of a new folder``: given what the module asks; what comes back is a line, ``""``
-    for none.
-    """
+    """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing."""
     from resume_hooks.hooks import expiring_sessions  # nothing to the commands
 
-    said = [line(event) for line in answers("of a new folder")]
+    said = [line(event) for line in answers(questions.line_of_new_folder)]
     line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
     if line:
         return _text_reply(line)

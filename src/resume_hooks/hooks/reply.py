@@ -46,7 +46,7 @@ def host_of(event: Event) -> Host:
             from resume_hooks import seam  # no event of this client waits for it
 
             if seam.is_there(part):
-                return cast("Host", seam.function_of(part, host))
+                return cast("Host", seam.load_value(part, host))
     return CLAUDE
 
 

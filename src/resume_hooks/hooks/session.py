@@ -15,7 +15,7 @@ import time
 from datetime import datetime, timezone
 from typing import Any, Callable, Collection, Dict, List, Optional
 
-from resume_hooks import seam
+from resume_hooks import questions, seam
 from resume_hooks.archive.retention import pending
 from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
@@ -277,13 +277,9 @@ def _archive_line_of_engine(event: Dict[str, Any]) -> str:
 
 
 def new_folder_line(event: Dict[str, Any]) -> str:
-    """What parts say at a start in a folder that is new to us.
-
-    Each is given the event, and answers with a line.
-    """
-    return " · ".join(
-        filter(None, (line(event) for line in seam.answers("at a start in a new folder")))
-    )
+    """What parts say at a start in a folder that is new to us."""
+    lines = [line(event) for line in seam.answers(questions.line_at_start_in_new_folder)]
+    return " · ".join(filter(None, lines))
 
 
 def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
@@ -300,14 +296,10 @@ def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]
 
 
 def _lines_of_parts() -> List[str]:
-    """What parts say at a start; headless runs have nobody to read it, and leave it for a user.
-
-    Each is given where things are, and answers with a line, ``""`` for nothing. It has to load on
-    Python 3.9.
-    """
+    """What parts say at a start; headless runs have nobody to read it, and leave it for a user."""
     if reply.is_headless():
         return []
-    return [line(Where()) for line in seam.answers("at a start")]
+    return [line(Where()) for line in seam.answers(questions.line_at_start)]
 
 
 def _mark_venv() -> None:

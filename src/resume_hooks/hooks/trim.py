@@ -11,6 +11,7 @@ import difflib
 import time
 from collections.abc import Sequence
 
+from resume_hooks import questions
 from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
@@ -63,7 +64,7 @@ def answer(request: Request) -> TriggerAnswer:
         question = confirmations.find_question(request.session_id)
         asked = question is not None and question.is_open
         if word == "help":
-            by_model = request.trigger.sign == BARE and any(answers("a trim that a model decides"))
+            by_model = request.trigger.sign == BARE and any(answers(questions.answer_smart_trim))
             if by_model:
                 smart = "\n  --smart [what to keep] the session's own model chooses"
             else:
@@ -105,18 +106,14 @@ def _answer_untrim(request: Request) -> TriggerAnswer:
 
 
 def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
-    """Preview a trim; the parts come first.
-
-    The question ``a trim that a model decides``: given the request; what comes back is the answer
-    to it, which kept its question where it asks one, None for a trim by rules.
-    """
+    """Preview a trim; the parts come first."""
     if len(request.text) > MAX_OPTIONS:
         length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
         raise UsageError(length, "See >trim help.")
-    for by_model in answers("a trim that a model decides"):
-        asked: TriggerAnswer | None = by_model(request)
-        if asked is not None:
-            return asked
+    for answer_smart_trim in answers(questions.answer_smart_trim):
+        answered = answer_smart_trim(request)
+        if answered is not None:
+            return answered
     _refuse_option_in_place(request.text, request.trigger)
     with time_limit(request.command):
         decided = _plan_trim_of_request(parent, request.text, request)
@@ -194,15 +191,11 @@ def _is_anothers(question: Question, where: Where) -> bool:
 
 
 def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
-    """The plan for options.
-
-    The question ``what a model decided``: given them and the request; what comes back is the plan
-    that was shown, None for options of a trim by rules.
-    """
-    for decided in answers("what a model decided"):
-        shown: TrimPlan | None = decided(text, request)
-        if shown is not None:
-            return shown
+    """The plan for options."""
+    for plan_decided_trim in answers(questions.plan_decided_trim):
+        decided = plan_decided_trim(text, request)
+        if decided is not None:
+            return decided
     options = parse(text)
     return agents.trim(parent, request.where, options)
 

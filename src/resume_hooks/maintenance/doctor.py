@@ -11,14 +11,14 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from resume_hooks import clock, part_table, settings
+from resume_hooks import clock, part_table, questions, settings
 from resume_hooks.archive import held
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import unreadable
 from resume_hooks.archive.vault.trash import all_deleted, strays
 from resume_hooks.paths import Where, is_own, read_object
-from resume_hooks.seam import function_of, with_parts
+from resume_hooks.seam import with_parts
 from resume_hooks.search.index.connect import status_of
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.agents import registry
@@ -61,11 +61,8 @@ class Finding(NamedTuple):
 
 
 def check_installation(cwd: str) -> list[Finding]:
-    """The finding of every check, in the order in which things must work.
-
-    Checks of parts get the folder, too.
-    """
-    questions: dict[str, Callable[[str], Finding]] = {
+    """The finding of every check, in the order in which things must work."""
+    checks: dict[str, Callable[[str], Finding]] = {
         "client": _check_client,
         "hooks": _check_hooks,
         "policy": _check_policy,
@@ -85,9 +82,13 @@ def check_installation(cwd: str) -> list[Finding]:
         "clipboard": _check_clipboard,
     }
     found = []
-    for name in with_parts(questions, part_table.CHECKS):
-        question = questions.get(name) or function_of(*part_table.CHECKS[name][:2])
-        found.append((name, question(cwd)))
+    for name in with_parts(checks, part_table.CHECKS):
+        if name in checks:
+            check = checks[name]
+        else:
+            part, function, _ = part_table.CHECKS[name]
+            check = questions.check_of_doctor.load(part, function)
+        found.append((name, check(cwd)))
     return [
         each._replace(name=name, code=f"{name.replace(' ', '-')}-{each.code}")
         for name, each in found

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Collection
 from typing import NamedTuple
 
-from resume_hooks import seam
+from resume_hooks import questions, seam
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, read_regular
 from resume_hooks.sessions.agents.registry import COPIES
@@ -91,14 +91,9 @@ def files_that_stay(
 
 
 def notes_on_written_files(where: Where) -> str:
-    """Sentences on files that parts wrote into projects; ``""`` for none.
-
-    The question ``written into projects`` is given where things are; an answer is a sentence, or
-    ``""``.
-    """
-    return " ".join(
-        filter(None, (answer(where) for answer in seam.answers("written into projects")))
-    )
+    """Sentences on files that parts wrote into projects; ``""`` for none."""
+    notes = [note_on(where) for note_on in seam.answers(questions.note_on_written_files)]
+    return " ".join(filter(None, notes))
 
 
 def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:

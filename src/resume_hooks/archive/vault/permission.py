@@ -12,7 +12,7 @@ import contextlib
 import os
 import time
 
-from resume_hooks import clock, settings
+from resume_hooks import clock, questions, settings
 from resume_hooks.archive import data_rules
 from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
@@ -118,11 +118,7 @@ def is_first(where: Where) -> bool:
 
 
 def line(where: Where, cwd: str = "/") -> str:
-    """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait.
-
-    The question ``what was lost before``: given where things are; what comes back is a sentence,
-    ``""`` for nothing.
-    """
+    """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait."""
     try:
         if is_open(where) or not _leave(STAMP, where):
             return ""
@@ -135,9 +131,10 @@ def line(where: Where, cwd: str = "/") -> str:
         period = f"beyond the client's {plural(days, 'day')}"
     off = in_shell("config vault off")
     said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
-    return " · ".join(
-        filter(None, (said, *(lost(where) for lost in answers("what was lost before"))))
-    )
+    lines = [said]
+    for note_on_lost_sessions in answers(questions.note_on_lost_sessions):
+        lines.append(note_on_lost_sessions(where))
+    return " · ".join(filter(None, lines))
 
 
 def _leave(name: str, where: Where) -> bool:

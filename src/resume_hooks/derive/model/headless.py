@@ -20,12 +20,11 @@ from typing import Any
 
 import orjson
 
-from resume_hooks import settings
+from resume_hooks import questions, settings
 from resume_hooks.derive.model import port
 from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
-from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
@@ -252,7 +251,8 @@ def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessMod
     """The model of a session's client, else of its own agent; ``name`` is its own, "" for the setting's."""
     others = [known for known in registry.OTHERS.values() if known.model]
     makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
-    makers |= {each.name: function_of(each.part, each.model) for each in others}
+    for each in others:
+        makers[each.name] = questions.agent_model.load(each.part, each.model)
     found = [
         makers[agent](where, name)
         for agent in sorted(makers, key=lambda agent: agent != session.agent)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from resume_hooks import questions
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report_findings
@@ -19,7 +20,6 @@ from resume_hooks.maintenance.fsck.sidecars import (
     defects_of_sidecars,
 )
 from resume_hooks.paths import Where, session_id_of
-from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -83,7 +83,8 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
             return diagnose_session(session, where)[1]
         known = OTHERS.get(agent.name)
         if known and known.defects:
-            defects = function_of(known.part, known.defects)(path, agent.file_of)
+            find_defects = questions.agent_defects.load(known.part, known.defects)
+            defects = find_defects(path, agent.file_of)
         else:
             defects = ()
         return report_findings(session.session_id, path, defects)

@@ -7,6 +7,7 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from resume_hooks import questions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import draft
@@ -20,7 +21,6 @@ from resume_hooks.maintenance.fsck.links import LONGER, MARKS_LOST, NEWER, TWICE
 from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
-from resume_hooks.seam import function_of
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import OTHERS, agent_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -201,11 +201,7 @@ class Repair(NamedTuple):
 
 
 def plan_any_repair(session: SessionFile, where: Where, branch: str | None = None) -> Repair:
-    """Plan a repaired child of a session of any agent; errors as ``plan_repair``.
-
-    Another agent brings ``is_loss(kind)``: whether a repaired child lacks something because of that
-    defect.
-    """
+    """Plan a repaired child of a session of any agent; errors as ``plan_repair``."""
     agent = agent_of(session, where)
     if agent.name == NAME:
         decided = plan_repair(session, where, branch=branch)
@@ -213,8 +209,12 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
     found, known = examine_session(session, where), OTHERS.get(agent.name)
-    is_loss = function_of(known.part, known.is_loss) if known and known.is_loss else lambda _: False
-    lost = [one for group in found.groups if is_loss(group.kind) for one in group.findings]
+    lost: list[Defect] = []
+    if known and known.is_loss:
+        is_loss = questions.is_loss.load(known.part, known.is_loss)
+        for group in found.groups:
+            if is_loss(group.kind):
+                lost += group.findings
     return Repair(
         agents.writer_of(session.agent, where).repair(session),
         found,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Part
 
-PART = Part(answers=(Answer("which session wrote a line", "answer:answer_line_search"),))
+PART = Part(answers=(Answer(questions.answer_line_search, "answer:answer_line_search"),))

@@ -1,4 +1,4 @@
-"""The answer to ``which session wrote a line``: the record of the edit that left it, as the hit of a search.
+"""Which session wrote a line: the record of the edit that left it, as the hit of a search.
 
 The line is one of the file as it is now; where its text is not unique, its neighbours decide. The
 edits that may have written it are found by the index, and read from the transcripts.

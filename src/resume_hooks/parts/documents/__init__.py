@@ -5,6 +5,7 @@ No session reads them: they are for people, and for programs other than our own 
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Option, Part, Setting
 
 PART = Part(
@@ -34,8 +35,8 @@ PART = Part(
         ),
     ),
     answers=(
-        Answer("beside a handoff", "requested_files:files_beside_handoff"),
-        Answer("documents of a session", "places:folder_of_documents"),
-        Answer("written into projects", "places:note_on_written_files"),
+        Answer(questions.files_beside_handoff, "requested_files:files_beside_handoff"),
+        Answer(questions.folder_of_documents, "places:folder_of_documents"),
+        Answer(questions.note_on_written_files, "places:note_on_written_files"),
     ),
 )

@@ -18,7 +18,7 @@ SETTING = "handoff_dir"
 
 
 def note_on_written_files(where: Where) -> str:
-    """The answer to ``written into projects``: a sentence for a user who uninstalls, ``""`` without the setting."""
+    """A sentence for a user who uninstalls; ``""`` without the setting."""
     value = settings.load(where)[SETTING].value
     if value:
         return f"The documents that handoffs wrote into your projects stay: {SETTING} {value}."
@@ -26,7 +26,7 @@ def note_on_written_files(where: Where) -> str:
 
 
 def folder_of_documents(session: SessionFile, where: Where) -> Iterator[tuple[str, str]]:
-    """The answer to ``documents of a session``: a folder, and the ending of documents' names."""
+    """The folder of a session's documents, and the ending of their names; nothing where it has none."""
     if value := os.path.expanduser(str(settings.load(where)[SETTING].value)):
         if os.path.isabs(value):
             home = os.sep

@@ -30,7 +30,7 @@ def require_out(options: Any) -> None:
 def files_beside_handoff(
     decided: RolloverPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], FilesBeside]:
-    """The answer to ``beside a handoff``: see ``derive.fresh_child``."""
+    """See ``questions.files_beside_handoff``."""
     given = options.out if options else None
     if not (given or settings.load(where)["handoff_dir"].value):
         return lambda _: FilesBeside()

@@ -9,6 +9,7 @@ lost.
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Agent, Answer, Check, Part
 
 PART = Part(
@@ -24,5 +25,5 @@ PART = Part(
         ),
     ),
     checks=(Check("prompts", "strategy:check_lost_prompts", before="giants"),),
-    answers=(Answer("what was lost before", "strategy:note_on_earlier_losses"),),
+    answers=(Answer(questions.note_on_lost_sessions, "strategy:note_on_earlier_losses"),),
 )

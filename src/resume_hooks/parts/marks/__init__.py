@@ -6,6 +6,7 @@ report at its end.
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Former, Part, Verb
 from resume_hooks.seam import Trigger
 
@@ -18,7 +19,7 @@ PART = Part(
             before="fork",
         ),
     ),
-    answers=(Answer("after a session was deleted", "state:remove_mark_after_delete"),),
+    answers=(Answer(questions.notes_after_delete, "state:remove_mark_after_delete"),),
     former=(Former("checkpoint", "mark"), Former("rewind", "back")),
     triggers=(
         Trigger(

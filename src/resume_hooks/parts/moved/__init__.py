@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
@@ -22,10 +23,10 @@ PART = Part(
     ),
     checks=(Check("copies", "copies:check_copies", before="giants"),),
     answers=(
-        Answer("homes of a session", "find_moved_repo:homes_of_session"),
-        Answer("notes on a session", "copies:copies_note"),
-        Answer("at a start in a new folder", "rehome:line_at_start"),
-        Answer("of a new folder", "rehome:line_of_new_folder"),
-        Answer("of the others of a folder", "rehome:note_on_other_sessions"),
+        Answer(questions.homes_of_session, "find_moved_repo:homes_of_session"),
+        Answer(questions.note_on_session, "copies:copies_note"),
+        Answer(questions.line_at_start_in_new_folder, "rehome:line_at_start"),
+        Answer(questions.line_of_new_folder, "rehome:line_of_new_folder"),
+        Answer(questions.note_on_other_sessions, "rehome:note_on_other_sessions"),
     ),
 )

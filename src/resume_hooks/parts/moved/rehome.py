@@ -150,7 +150,7 @@ def copy_sessions_home(
 
 
 def note_on_other_sessions(old: str, new: str, where: Where) -> str:
-    """The answer to ``of the others of a folder``; ``""`` where it still exists, or each has a copy in ``new``."""
+    """See ``questions``: ``""`` where ``old`` still exists, or each session has a copy in ``new``."""
     there = _sessions_with_copy(new, where)
     if is_still_there(old, where):
         left = []

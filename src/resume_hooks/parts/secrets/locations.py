@@ -18,7 +18,7 @@ import stat
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import NamedTuple
 
-from resume_hooks import seam
+from resume_hooks import questions, seam
 from resume_hooks.archive.vault import trash
 from resume_hooks.archive.vault.packs import lines_of
 from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
@@ -277,13 +277,9 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
 
 
 def places_of_documents(session: SessionFile, where: Where) -> Iterator[Location]:
-    """The documents that parts wrote for people about a session, in its project or elsewhere.
-
-    The question ``documents of a session`` is given the session and where things are; its answers
-    are pairs of a folder and the ending of its documents' names.
-    """
-    for answer in seam.answers("documents of a session"):
-        for place, ending in answer(session, where):
+    """The documents that parts wrote for people about a session, in its project or elsewhere."""
+    for folder_of_documents in seam.answers(questions.folder_of_documents):
+        for place, ending in folder_of_documents(session, where):
             for path in regular_files_below(place):
                 if path.endswith(ending) or os.path.isdir(path):
                     yield Location(DOCUMENT, path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Part, Verb
 
 PART = Part(
@@ -22,5 +23,5 @@ PART = Part(
             before="fsck",
         ),
     ),
-    answers=(Answer("bring in", "verbs.import_:bring_in"),),
+    answers=(Answer(questions.import_file, "verbs.import_:bring_in"),),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Option, Part, Way
 
 PART = Part(
@@ -43,8 +44,8 @@ PART = Part(
         Option("trim", ("--yes",), "With --smart: write without asking.", "verbs:require_smart"),
     ),
     answers=(
-        Answer("a trim that a model decides", "lane:answer_smart_trim"),
-        Answer("what a model decided", "lane:find_decided_trim"),
+        Answer(questions.answer_smart_trim, "lane:answer_smart_trim"),
+        Answer(questions.plan_decided_trim, "lane:find_decided_trim"),
     ),
     ways=(
         Way(

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def answer_smart_trim(request: Request) -> TriggerAnswer | None:
-    """Answer ``/trim --smart``; None for any other trim. See ``hooks.trim``."""
+    """Answer ``/trim --smart``; None for any other trim."""
     option, instructions = _split_option(request.text)
     if option != "--smart":
         return None
@@ -20,10 +20,7 @@ def answer_smart_trim(request: Request) -> TriggerAnswer | None:
 
 
 def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
-    """The plan that a yes to ``/trim --smart`` writes; None for any other trim.
-
-    See ``hooks.trim``.
-    """
+    """The plan that a yes to ``/trim --smart`` writes; None for any other trim."""
     option, instructions = _split_option(options)
     if option != "--smart":
         return None

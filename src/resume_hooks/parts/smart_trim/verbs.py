@@ -6,7 +6,7 @@ Shows the plan before writing.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -53,7 +53,7 @@ UNASKED = (
 )
 
 
-def require_smart(_: Any) -> None:
+def require_smart(_: Any) -> NoReturn:
     """UsageError for an option of a smart trim without ``--smart``."""
     raise UsageError(
         "-p, --model, --timeout, --plan and --yes belong to --smart",

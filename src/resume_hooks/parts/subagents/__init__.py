@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Option, Part
 
 PART = Part(
@@ -13,5 +14,5 @@ PART = Part(
             "verbs:print_subagents",
         ),
     ),
-    answers=(Answer("a sub-agent as a session", "as_session:subagent_as_session"),),
+    answers=(Answer(questions.subagent_as_session, "as_session:subagent_as_session"),),
 )

@@ -11,6 +11,7 @@ a merge. Whoever may read a row is decided in the database.
 
 from __future__ import annotations
 
+from resume_hooks import questions
 from resume_hooks.part import Answer, Check, Option, Part, Verb
 
 PART = Part(
@@ -37,12 +38,12 @@ PART = Part(
     ),
     checks=(Check("team", "answers:check", before="clipboard"),),
     answers=(
-        Answer("after a session was deleted", "answers:after_delete"),
-        Answer("after a session was scrubbed", "answers:after_scrub"),
-        Answer("at a start", "team_file:unpushed"),
-        Answer("in the background after a start", "answers:after_start"),
-        Answer("after a turn", "background:main"),
-        Answer("whether the driver is needed", "team_file:found"),
-        Answer("the Agent SDK's store", "sdk_store:PostgresSessionStore"),
+        Answer(questions.notes_after_delete, "answers:after_delete"),
+        Answer(questions.notes_after_scrub, "answers:after_scrub"),
+        Answer(questions.line_at_start, "team_file:unpushed"),
+        Answer(questions.work_after_start, "answers:after_start"),
+        Answer(questions.push_after_turn, "background:main"),
+        Answer(questions.needs_driver, "team_file:found"),
+        Answer(questions.session_store, "sdk_store:PostgresSessionStore"),
     ),
 )

@@ -7,12 +7,13 @@ import functools
 import os
 import re
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
+from resume_hooks import questions
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.part_table import AGENTS
 from resume_hooks.paths import Where, is_session_id
-from resume_hooks.seam import function_of, is_there
+from resume_hooks.seam import is_there
 from resume_hooks.sessions.agents.claude import NAME, Agent, Claude
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -112,7 +113,8 @@ def _of_this_run() -> str:
 @functools.lru_cache(maxsize=4)
 def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
     """One strategy a run, which need not look at everything again for each of many sessions."""
-    return cast("Agent", function_of(part, strategy)(home, copies, where))
+    make_agent = questions.agent_strategy.load(part, strategy)
+    return make_agent(home, copies, where)
 
 
 OTHERS = {name: Known(name, *row) for name, row in AGENTS.items() if is_there(row[0])}

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import click
 
-from resume_hooks import clock, seam
+from resume_hooks import clock, questions, seam
 from resume_hooks.cli.child import make_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, time_of_option
 from resume_hooks.cli.output import facts_table, say, work_progress
@@ -140,17 +140,11 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
 
 
 def _notes_of_parts(rewritten: list[str], where: Where) -> list[str]:
-    """The notes of parts on rewritten files.
-
-    Each part is given the ids of their sessions, and ``where``.
-
-    An id may come several times, and is ``""`` for a file of no session.
-    """
-    return [
-        note
-        for told in seam.answers("after a session was scrubbed")
-        for note in told(rewritten, where)
-    ]
+    """The notes of parts on rewritten files, by the ids of their sessions."""
+    notes = []
+    for notes_after_scrub in seam.answers(questions.notes_after_scrub):
+        notes += notes_after_scrub(rewritten, where)
+    return notes
 
 
 def _print_scrub(

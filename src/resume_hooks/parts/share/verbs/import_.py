@@ -68,7 +68,7 @@ def import_transcript(options: ImportOptions) -> None:
 
 
 def bring_in(source: str, home: str) -> tuple[Receipt, str]:
-    """The answer to ``bring in``, which ``resume`` asks: the receipt, of a bundle that of its last session."""
+    """See ``questions.import_file``; the receipt of a bundle is that of its last session."""
     wish = BundleOptions(canonical(home), whole=False, force=False, dry_run=False)
     with _open_source(source, MAX_BYTES) as taken:
         if is_bundle(taken.path):

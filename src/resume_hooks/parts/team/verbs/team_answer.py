@@ -33,6 +33,7 @@ from resume_hooks.system.processes import is_below_client
 from resume_hooks.system.text import plain_line, plural
 
 if TYPE_CHECKING:
+    from resume_hooks.cli.verbs.sessions import LineageOptions
     from resume_hooks.parts.team.pushing import Pushed
     from resume_hooks.parts.team.turn_reading import TeamHit
     from resume_hooks.sessions.lineage import Ancestor
@@ -90,7 +91,7 @@ def connected_to_read(options: VerbOptions) -> Iterator[Database]:
 
 
 def lineage(
-    options: VerbOptions, here: Callable[[VerbOptions], list[Ancestor]]
+    options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
     """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's; and its notes."""
     from resume_hooks.parts.team.ancestry import of_team, with_team  # no act of ``team`` loads it

@@ -1,0 +1,87 @@
+"""Each function of a part beside the question that it answers, for mypy. Made by ``make docs``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from resume_hooks import questions
+from resume_hooks.seam import Function, Question
+
+if TYPE_CHECKING:
+    import resume_hooks.parts.attribution.answer
+    import resume_hooks.parts.codex.defects
+    import resume_hooks.parts.codex.model
+    import resume_hooks.parts.codex.sessions.strategy
+    import resume_hooks.parts.codex.writer
+    import resume_hooks.parts.documents.places
+    import resume_hooks.parts.documents.requested_files
+    import resume_hooks.parts.lost.strategy
+    import resume_hooks.parts.marks.lane
+    import resume_hooks.parts.marks.state
+    import resume_hooks.parts.moved.copies
+    import resume_hooks.parts.moved.find_moved_repo
+    import resume_hooks.parts.moved.rehome
+    import resume_hooks.parts.moved.verbs.other_copies
+    import resume_hooks.parts.share.verbs.import_
+    import resume_hooks.parts.smart_trim.lane
+    import resume_hooks.parts.smart_trim.verbs
+    import resume_hooks.parts.subagents.as_session
+    import resume_hooks.parts.subagents.verbs
+    import resume_hooks.parts.team.answers
+    import resume_hooks.parts.team.background
+    import resume_hooks.parts.team.sdk_store
+    import resume_hooks.parts.team.team_file
+    import resume_hooks.parts.team.verbs.team_answer
+
+
+def fits(_: Question[Function]) -> Callable[[Function], None]:
+    """A function that takes, by its type, only what answers the question."""
+    return lambda _: None
+
+
+if TYPE_CHECKING:
+    fits(questions.agent_defects)(resume_hooks.parts.codex.defects.defects)
+    fits(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
+    fits(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
+    fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.PromptsLeft)
+    fits(questions.agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
+    fits(questions.answer_line_search)(resume_hooks.parts.attribution.answer.answer_line_search)
+    fits(questions.answer_smart_trim)(resume_hooks.parts.smart_trim.lane.answer_smart_trim)
+    fits(questions.answer_trigger)(resume_hooks.parts.marks.lane.answer)
+    fits(questions.check_handoff_option)(resume_hooks.parts.documents.requested_files.require_name)
+    fits(questions.check_handoff_option)(resume_hooks.parts.documents.requested_files.require_out)
+    fits(questions.check_of_doctor)(resume_hooks.parts.lost.strategy.check_lost_prompts)
+    fits(questions.check_of_doctor)(resume_hooks.parts.moved.copies.check_copies)
+    fits(questions.check_of_doctor)(resume_hooks.parts.team.answers.check)
+    fits(questions.delete_by_option)(
+        resume_hooks.parts.moved.verbs.other_copies.delete_other_copies
+    )
+    fits(questions.files_beside_handoff)(
+        resume_hooks.parts.documents.requested_files.files_beside_handoff
+    )
+    fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.folder_of_documents)
+    fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.homes_of_session)
+    fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.bring_in)
+    fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_loss)
+    fits(questions.line_at_start)(resume_hooks.parts.team.team_file.unpushed)
+    fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.line_at_start)
+    fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.line_of_new_folder)
+    fits(questions.lineage_by_option)(resume_hooks.parts.team.verbs.team_answer.lineage)
+    fits(questions.list_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
+    fits(questions.needs_driver)(resume_hooks.parts.team.team_file.found)
+    fits(questions.note_on_lost_sessions)(resume_hooks.parts.lost.strategy.note_on_earlier_losses)
+    fits(questions.note_on_other_sessions)(resume_hooks.parts.moved.rehome.note_on_other_sessions)
+    fits(questions.note_on_session)(resume_hooks.parts.moved.copies.copies_note)
+    fits(questions.note_on_written_files)(resume_hooks.parts.documents.places.note_on_written_files)
+    fits(questions.notes_after_delete)(resume_hooks.parts.marks.state.remove_mark_after_delete)
+    fits(questions.notes_after_delete)(resume_hooks.parts.team.answers.after_delete)
+    fits(questions.notes_after_scrub)(resume_hooks.parts.team.answers.after_scrub)
+    fits(questions.plan_decided_trim)(resume_hooks.parts.smart_trim.lane.find_decided_trim)
+    fits(questions.push_after_turn)(resume_hooks.parts.team.background.main)
+    fits(questions.search_by_option)(resume_hooks.parts.team.verbs.team_answer.answer_search)
+    fits(questions.session_store)(resume_hooks.parts.team.sdk_store.PostgresSessionStore)
+    fits(questions.subagent_as_session)(resume_hooks.parts.subagents.as_session.subagent_as_session)
+    fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.require_smart)
+    fits(questions.trim_by_option)(resume_hooks.parts.smart_trim.verbs.smart_trim)
+    fits(questions.work_after_start)(resume_hooks.parts.team.answers.after_start)
