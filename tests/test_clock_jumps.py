@@ -15,7 +15,7 @@ import pytest
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, trash
 from resume_hooks.hooks import confirmations, hook_state, pending_handoff, prompt, session
-from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
@@ -94,12 +94,12 @@ def test_between_a_question_and_its_yes(
     config_home: ConfigHome, hands: Clock, path: str, jump: float
 ) -> None:
     """It is not taken for an answer in time, and asking again works."""
-    confirmations.store_question(Question(SESSION, "", time.time()))
+    confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
     hands.ahead = jump
     found = confirmations.find_question(SESSION)
     assert found is not None
     assert not found.is_open
-    confirmations.store_question(Question(SESSION, "", time.time()))
+    confirmations.store_question(StoredQuestion(SESSION, "", time.time()))
     again = confirmations.find_question(SESSION)
     assert again is not None
     assert again.is_open

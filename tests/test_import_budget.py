@@ -92,8 +92,8 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
     assert ours <= {
         f"resume_hooks{name}"
         for name in (
-            "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".hooks",
-            ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
+            "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".system.copy_result",
+            ".hooks", ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
             ".hooks.plain_cards", ".part_table", ".project_places", ".seam",
         )
     }  # fmt: skip

@@ -15,7 +15,7 @@ from resume_hooks import clock
 from resume_hooks.archive.vault import commit, trash
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
-from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.confirmations import StoredQuestion
 from resume_hooks.maintenance.doctor import oddities_in_state
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.connect import opened_index, status_of
@@ -81,7 +81,7 @@ def _store(home: ConfigHome) -> None:
 
 
 def _ask(home: ConfigHome) -> None:
-    confirmations.store_question(Question(SESSION, "", 2e9))
+    confirmations.store_question(StoredQuestion(SESSION, "", 2e9))
     hook_state.sweep_notes("", 0.0)
     hook_state.consume_note(f"mark-{SESSION}.json")
     hook_state.claim_note("x")

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan
     from resume_hooks.derive.model.port import HeadlessModel
+    from resume_hooks.derive.outcome import Outcome
     from resume_hooks.derive.trim.plan import TrimPlan
-    from resume_hooks.hooks.request import Request, TriggerAnswer
+    from resume_hooks.hooks.request import Request
     from resume_hooks.maintenance.doctor import Finding
     from resume_hooks.maintenance.fsck.findings import Defect, Kind
     from resume_hooks.paths import Where
@@ -82,7 +83,7 @@ def note_on_lost_sessions(where: Where, /) -> str:
 
 
 @question_of
-def answer_smart_trim(request: Request, /) -> TriggerAnswer | None:
+def answer_smart_trim(request: Request, /) -> Outcome | None:
     """The answer to a trigger that has a model decide a trim; None for a trim by rules.
 
     It keeps the question that it asks, if any.
@@ -90,7 +91,7 @@ def answer_smart_trim(request: Request, /) -> TriggerAnswer | None:
 
 
 @question_of
-def answer_trigger(request: Request, /) -> TriggerAnswer:
+def answer_trigger(request: Request, /) -> Outcome:
     """The answer to a trigger of the part, by the function ``answer`` of its lane. ResumeHooksError."""
 
 

@@ -35,7 +35,7 @@ class Trigger(NamedTuple):
     """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does.
 
     ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and
-    gives a ``TriggerAnswer``; ``row`` its row in the card of ``>help``, ``""`` where another's
+    gives a ``derive.outcome.Outcome``; ``row`` its row in the card of ``>help``, ``""`` where another's
     names it; ``bare`` its name behind ``/`` where hooks/register.mjs runs; one that is ``inside``
     is a trigger only there. One that fires only ``alone`` is not a trigger before other words; one
     that ``asks`` may be typed over itself again, with a yes; one that ``reads`` may be typed there

@@ -14,18 +14,20 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
+from resume_hooks.derive.outcome import Outcome
 from resume_hooks.hooks import plain_cards, reply
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
-from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.handoff import handoff_card
+from resume_hooks.hooks.confirmations import StoredQuestion
+from resume_hooks.hooks.handoff import opened_handoff
 from resume_hooks.hooks.lineage import lineage_card
+from resume_hooks.hooks.prompt import draw_card
 from resume_hooks.hooks.reply import MAX_START, start_reply
 from resume_hooks.hooks.resume_card import resume_card
 from resume_hooks.hooks.triggers import VERBS, Trigger, trigger_of_command
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -51,6 +53,11 @@ def receipt(**more: Any) -> Receipt:
         CHILD, files[0], "Fix it · handoff", SESSION, files[1], "handoff", True, "/home/user/my proj", 123_456, 321
     )  # fmt: skip
     return made._replace(**more)
+
+
+def card_of(outcome: Outcome, copied: Copied, *, slash: bool) -> str:
+    """The card of an outcome whose line was copied in this way."""
+    return draw_card(outcome, lambda _: copied, slash=slash)
 
 
 def shown(reason: str) -> str:
@@ -79,13 +86,15 @@ def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> N
     """
     made = receipt(warnings=("odd place",))
     if done == "handed off":
-        text = shown(handoff_card(made, copied, "fix\nthe tests", slash=slash))
+        text = shown(card_of(opened_handoff(made, "fix\nthe tests"), copied, slash=slash))
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
         text = shown(
-            trim_cards.trimmed_card(
-                made, copied, "--tools Read", ["It would compact."], slash=slash
+            card_of(
+                trim_cards.opened_trim(made, "--tools Read", ["It would compact."]),
+                copied,
+                slash=slash,
             )
         )
         own = "about 123,135 tokens are placeholders now; each names its original\n  options: --tools Read\n  It would"
@@ -109,13 +118,13 @@ def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> N
 
 def test_a_handoff_without_a_step_says_so() -> None:
     """The user sees that nothing was lost."""
-    assert "no next step given" in handoff_card(receipt(), WAYS[0], "", slash=False)
+    assert "no next step given" in card_of(opened_handoff(receipt(), ""), WAYS[0], slash=False)
 
 
 @pytest.mark.parametrize("slash", [True, False])
 def test_the_other_cards_of_trim_end_in_a_useful_line(slash: bool) -> None:
     """At most as long as a busy client shows, in the form that was used."""
-    question = Question(SESSION, "--tools Read", 0)
+    question = StoredQuestion(SESSION, "--tools Read", 0)
     trim = "/resume-hooks:trim" if slash else ">trim"
     ends = {
         trim_cards.question_card("numbers", "", "", trim): f"To make it: {trim} yes",
@@ -239,10 +248,14 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
             trigger_of_command("full", HOSTILE),
         ),
         lineage_card([row]),
-        handoff_card(receipt(folder=HOSTILE, title=HOSTILE), WAYS[2], HOSTILE, slash=True),
-        trim_cards.trimmed_card(receipt(title=HOSTILE), WAYS[2], HOSTILE, [HOSTILE], slash=True),
+        card_of(
+            opened_handoff(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True
+        ),
+        card_of(
+            trim_cards.opened_trim(receipt(title=HOSTILE), HOSTILE, [HOSTILE]), WAYS[2], slash=True
+        ),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
-        trim_cards.answered_card(Question(SESSION, HOSTILE, 0), "/trim", gone=False),
+        trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", gone=False),
     ):
         said = shown(text)
         assert "title" in said

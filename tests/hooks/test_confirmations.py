@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks import confirmations, hook_state
-from resume_hooks.hooks.confirmations import Question
+from resume_hooks.hooks.confirmations import StoredQuestion
 from tests.builders import SESSION, ConfigHome, session_id
 
 OTHER = session_id(2)
@@ -22,9 +22,9 @@ def place(home: ConfigHome, session: str = SESSION) -> Path:
     return home.config / "resume-hooks" / "pending" / f"trim-{session}.json"
 
 
-def asked(seconds: float = 0, child: str = "") -> Question:
+def asked(seconds: float = 0, child: str = "") -> StoredQuestion:
     """A question of some seconds ago."""
-    return Question(SESSION, "--tools Read", time.time() - seconds, child)
+    return StoredQuestion(SESSION, "--tools Read", time.time() - seconds, child)
 
 
 def plant(home: ConfigHome, content: bytes | dict[str, Any]) -> Path:

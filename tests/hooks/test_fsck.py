@@ -125,6 +125,6 @@ def test_failures_ask_nothing(config_home: ConfigHome, monkeypatch: pytest.Monke
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "lane_answer", broken)
+    monkeypatch.setattr(prompt, "outcome_of_lane", broken)
     assert ask(UNSIGNED) == {}
     assert "RuntimeError: boom" in ask("yes")["text"]

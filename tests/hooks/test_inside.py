@@ -345,7 +345,7 @@ def test_a_bug_is_told_and_a_switched_off_verb_says_so(
     def broken(*_: object) -> None:
         raise RuntimeError("boom")
 
-    monkeypatch.setattr(prompt, "lane_answer", broken)
+    monkeypatch.setattr(prompt, "outcome_of_lane", broken)
     assert "RuntimeError: boom" in ask("handoff", "x")["text"]
     monkeypatch.setenv("RESUME_HOOKS_TRIGGERS_OFF", "handoff")
     assert "switched off" in ask("handoff")["text"]

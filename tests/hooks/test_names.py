@@ -21,6 +21,7 @@ from resume_hooks.hooks.triggers import (
 )
 from resume_hooks.seam import Trigger as Row
 from resume_hooks.system import clipboard
+from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.hooks.test_trim import bulky
 
@@ -109,9 +110,9 @@ def test_a_bare_command_copies_nothing(row: Row, monkeypatch: pytest.MonkeyPatch
     """Nobody asked for that; the older forms copy as ever."""
     copied: list[str] = []
 
-    def copy(text: str, **_: object) -> clipboard.Copied:
+    def copy(text: str, **_: object) -> Copied:
         copied.extend([text] if text else [])
-        return clipboard.NOT_COPIED
+        return NOT_COPIED
 
     monkeypatch.setattr(clipboard, "copy", copy)
     monkeypatch.setattr(fallback, "copy", copy)

@@ -21,7 +21,7 @@ from resume_hooks.derive.compare import (
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.hooks.resume_card import headline, resume_card, table
 from resume_hooks.hooks.triggers import Trigger
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse, FirstRequest

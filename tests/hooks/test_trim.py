@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.outcome import Opened
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, request, trim
 from resume_hooks.hooks.prompt import card_of_trigger
@@ -432,7 +433,7 @@ def test_a_write_that_fails_leaves_the_question_open(
             trigger._replace(text="yes"), {"session_id": SESSION}
         )
     assert children(parent) == []
-    assert trim.answer(asked(trigger._replace(text="yes"), parent)).to_copy.startswith("/resume ")
+    assert isinstance(trim.answer(asked(trigger._replace(text="yes"), parent)), Opened)
 
 
 def test_a_session_that_would_take_too_long(
@@ -483,7 +484,8 @@ def test_a_yes_waits_for_the_child_of_another(parent: Path, config_home: ConfigH
     timer.start()
     found = trim.answer(asked(YES, parent))
     timer.join()
-    assert found.to_copy == f"/resume {child.stem}"
+    assert isinstance(found, Opened)
+    assert found.receipt.session_id == child.stem
     assert children(parent) == [child]
 
 

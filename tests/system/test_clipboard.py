@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.system import clipboard
-from resume_hooks.system.clipboard import NOT_COPIED, Copied
+from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.terminal import IN_BUFFER
 from tests.e2e.harness.processes import is_running, wait_until
 from tests.e2e.harness.xvfb import XServer

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 import pytest
 
 from resume_hooks.system import clipboard, terminal
-from resume_hooks.system.clipboard import NOT_COPIED, Copied
+from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.terminal import IN_BUFFER
 from tests.e2e.harness.processes import end, wait_until
 from tests.needs import need

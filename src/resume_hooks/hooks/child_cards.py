@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.child_titles import word_of
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 from resume_hooks.system.invocation import with_shell_commands
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail

@@ -20,7 +20,7 @@ SKEW = 5  # seconds that a clock may step back without a question counting as on
 TRIM = "trim"
 
 
-class Question(NamedTuple):
+class StoredQuestion(NamedTuple):
     """What was asked: a trim that was previewed, with its ``options`` as typed.
 
     In another ``kind`` a part's own words.
@@ -41,7 +41,7 @@ class Question(NamedTuple):
         return not self.child and -SKEW <= time.time() - self.asked <= OPEN
 
 
-def store_question(question: Question) -> None:
+def store_question(question: StoredQuestion) -> None:
     """Store a question in place of the session's last one; sweeps old ones.
 
     OSError where that can't be done.
@@ -52,14 +52,14 @@ def store_question(question: Question) -> None:
     )
 
 
-def find_question(session_id: str, kind: str = TRIM) -> Question | None:
+def find_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
     """The last question of a session, open or not; None without one that can be trusted."""
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
     )
 
 
-def wait_for_question(session_id: str, kind: str = TRIM) -> Question | None:
+def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
     """The last question of a session.
 
     If another prompt is acting on it, wait until it has its child.
@@ -77,7 +77,7 @@ def consume_question(session_id: str, kind: str = TRIM) -> bool:
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
-def claim_question(question: Question) -> bool:
+def claim_question(question: StoredQuestion) -> bool:
     """Consume a question to act on it.
 
     Of several callers one succeeds, and the others can see that.
@@ -109,10 +109,12 @@ def _question_note_name(session_id: str, kind: str) -> str:
     return f"{kind}-{session_id}.json"
 
 
-def _parse_question_note(found: dict[str, Any], session_id: str, kind: str) -> Question | None:
+def _parse_question_note(
+    found: dict[str, Any], session_id: str, kind: str
+) -> StoredQuestion | None:
     options, asked, child = found.get("options"), found.get("asked"), found.get("child")
     if found.get("session_id") != session_id or not hook_state.is_instant(asked):
         return None
     if not isinstance(options, str) or not (child == "" or is_session_id(child)):
         return None
-    return Question(session_id, options, found["asked"], str(child), kind)
+    return StoredQuestion(session_id, options, found["asked"], str(child), kind)

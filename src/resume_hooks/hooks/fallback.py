@@ -29,7 +29,8 @@ from resume_hooks.hooks.triggers import (
     trigger_of_command,
 )
 from resume_hooks.paths import is_session_id, read_object
-from resume_hooks.system.clipboard import NOT_COPIED, copy
+from resume_hooks.system.clipboard import copy
+from resume_hooks.system.copy_result import NOT_COPIED
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.write import receipt, write
+from resume_hooks.derive.outcome import Nothing, Opened, Outcome, Question, report_text
 from resume_hooks.errors import ResumeHooksError
-from resume_hooks.hooks.child_cards import child_card
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.findings import Defect
 from resume_hooks.maintenance.fsck.messages import defects_behind, findings_of_kinds
@@ -31,7 +31,7 @@ FRESH = "opens a fresh session, which holds nothing of what is refused."
 ROW = 100  # characters of what is said of one finding
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Outcome:
     """Ask about a refused request, or act on the word that was given.
 
     Raises ResumeHooksError once that was yes.
@@ -41,26 +41,26 @@ def answer(request: Request) -> TriggerAnswer:
     if request.text == "yes":
         return _answer_with_repair(request)
     if STATUS not in request.text:
-        return show(
+        return report_text(
             f"This session stays as it is. Later: {handoff}, or in a shell: "
             f"{request.command} --repair"
         )
     kinds = defects_behind(request.text)
     if not kinds:
-        return show("")
+        return Nothing()
     try:
         decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
-        return show(
+        return report_text(
             f"The API refuses this session. It could not be looked at: {error.message}. {fresh}"
         )
     found = findings_of_kinds(decided.report, kinds)
     if not found:
-        return show(
+        return report_text(
             "The API refuses this session, and in its file is nothing that a repair "
             f"would mend. {fresh}"
         )
-    return TriggerAnswer("", lambda _: "", _repair_question(decided, found))
+    return Question(_repair_question(decided, found))
 
 
 def _plan_repair_of_request(request: Request) -> RepairPlan:
@@ -85,11 +85,8 @@ def _first_of_rows(rows: Sequence[object]) -> str:
     return f"{one_line(str(rows[0]), ROW)}{more}"
 
 
-def _answer_with_repair(request: Request) -> TriggerAnswer:
+def _answer_with_repair(request: Request) -> Opened:
     decided = _plan_repair_of_request(request)
     made = write(decided, request.where)
     facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
-    return TriggerAnswer(
-        made.in_client,
-        lambda copied: child_card("repaired", made, copied, facts, slash=request.slash),
-    )
+    return Opened(made, "repaired", tuple(facts))

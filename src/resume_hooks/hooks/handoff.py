@@ -23,12 +23,13 @@ from resume_hooks.derive.fresh_child import (
     opening_of,
 )
 from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
+from resume_hooks.derive.outcome import Opened
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.child_cards import child_card, opened_child_text
+from resume_hooks.hooks.child_cards import opened_child_text
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
+from resume_hooks.hooks.request import Request, refuse_option, time_limit
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.entries import digest_at, knowledge
 from resume_hooks.reading.digest.opening import Opening, shown_entries
@@ -37,7 +38,6 @@ from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import short_opening, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid, start_of_process
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
@@ -73,7 +73,7 @@ def step_of(text: str) -> str:
     return parse_handoff_words(text).step
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Opened:
     """Hand the session off. Raises ResumeHooksError."""
     parent, where = request.session, request.where
     step, size, is_new_task = parse_handoff_words(request.text)
@@ -109,49 +109,41 @@ def answer(request: Request) -> TriggerAnswer:
     return _answer_with_handoff(receipt, request, [*_contents_lines(plan.carried), *notes])
 
 
-def _answer_with_fork(parent: SessionFile, request: Request) -> TriggerAnswer:
+def _answer_with_fork(parent: SessionFile, request: Request) -> Opened:
     """Answer with a copy of the whole conversation: a handoff that leaves nothing out, and has no next step."""
     with one_at_a_time(parent, request.where):
         with time_limit(request.command):
             plan = agents.fork(parent, request.where)
         receipt = write(plan, request.where)
-
-    def card(copied: Copied) -> str:
-        return child_card(
-            "forked", receipt, copied, ["carries the whole conversation"], slash=request.slash
-        )
-
-    return TriggerAnswer(receipt.in_client, card, remark=opened_child_text(receipt))
+    facts = ("carries the whole conversation",)
+    return Opened(receipt, "forked", facts, remark=opened_child_text(receipt))
 
 
-def _answer_with_handoff(
-    receipt: Receipt, request: Request, facts: Sequence[str] = ()
-) -> TriggerAnswer:
+def _answer_with_handoff(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> Opened:
+    shown = [*facts]
     if request.trigger.hooked and offer_clear(receipt):
-        by_clear = [BY_CLEAR]
+        shown.append(BY_CLEAR)
+    return opened_handoff(receipt, step_of(request.text), shown)
+
+
+def opened_handoff(receipt: Receipt, next_step: str, facts: Sequence[str] = ()) -> Opened:
+    """The outcome of a handoff; ``facts`` are lines on what it holds."""
+    if receipt.written:
+        done = "handed off"
     else:
-        by_clear = []
-
-    def card(copied: Copied) -> str:
-        return handoff_card(
-            receipt, copied, step_of(request.text), [*facts, *by_clear], slash=request.slash
-        )
-
-    return TriggerAnswer(receipt.in_client, card)
+        done = "already handed off"
+    shown = (*_step_lines(next_step, receipt.title), *facts)
+    return Opened(receipt, done, shown, next_step=next_step)
 
 
-def handoff_card(
-    receipt: Receipt, copied: Copied, next_step: str, facts: Sequence[str] = (), *, slash: bool
-) -> str:
-    """Show the child, what it holds (``facts``), and how to open it."""
-    done = "handed off" if receipt.written else "already handed off"
+def _step_lines(next_step: str, title: str) -> list[str]:
+    """The line on the next step; none where the child's title says a short one already."""
     said = " ".join(next_step.split())
-    # The title says a short step already.
-    if said and said in receipt.title:
-        step = []
-    else:
-        step = [f"next step: {said[:ROW]}" if said else "no next step given"]
-    return child_card(done, receipt, copied, [*step, *facts], slash=slash)
+    if said and said in title:
+        return []
+    if said:
+        return [f"next step: {said[:ROW]}"]
+    return ["no next step given"]
 
 
 def _contents_lines(digest: Opening) -> Iterator[str]:

@@ -15,15 +15,16 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, settings
+from resume_hooks.derive.outcome import Opened, Outcome, Question, Report, Waiting
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
-from resume_hooks.hooks.request import TriggerAnswer
 from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
+from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.system.clipboard import NOT_COPIED
+from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain, plain_line
@@ -182,51 +183,55 @@ def _run_trigger(
                 trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event
             )
         )
-    given = prompt.lane_answer(trigger, reply.field(event, "session_id"), event)
-    return _reply_of_answer(given, trigger, event, on_screen=on_screen)
+    outcome = prompt.outcome_of_lane(trigger, reply.field(event, "session_id"), event)
+    return _draw_instruction(outcome, trigger, event, on_screen=on_screen)
 
 
-def _reply_of_answer(
-    given: TriggerAnswer, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
+def _draw_instruction(
+    outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 ) -> dict[str, Any]:
-    """A lane's answer in the form for the module or for ``-p``."""
-    if given.wait:
-        return {"wait": given.wait, **({"fork": given.fork} if given.fork else {})}
-    if on_screen and given.question:
-        in_place = given.in_place and not compaction.why_not_asked(event)
-        return {
-            "ask": plain(given.question),
-            "choices": [
-                [label, f"{word} {trigger.text}".strip() if word == HERE else word]
-                for label, word in CHOICES[trigger.verb]
-                if word != HERE or in_place
-            ],
-        }
-    if on_screen and given.more and trigger.sign == BARE:
-        lines = _text_reply(given.card(NOT_COPIED))["text"].split("\n")[:-1]
-        return {"card": {"lines": lines, "more": given.more, **CARD}}
-    if not (on_screen and given.opens):
-        if trigger.sign == BARE:
-            shown = given.card(NOT_COPIED)
-        else:
-            shown = prompt.copied_card(given)
-        if shown:
-            return _text_reply(shown)
-        return {}
-    fill = ""
-    if trigger.verb == "handoff":
-        from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+    """The module's instruction for an outcome; where nobody sees the screen, mostly a text."""
+    match outcome:
+        case Waiting(shown, prompt=""):
+            return {"wait": shown}
+        case Waiting(shown, asked):
+            return {"wait": shown, "fork": asked}
+        case Question(short, _, in_place) if on_screen:
+            offers_in_place = in_place and not compaction.why_not_asked(event)
+            return {"ask": plain(short), "choices": _choices_of_question(trigger, offers_in_place)}
+        case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
+            lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
+            return {"card": {"lines": lines, "more": more, **CARD}}
+        case Opened(receipt, _, _, remark, next_step) if on_screen and receipt.agent == NAME:
+            card = prompt.draw_card(outcome, _copy_nothing, slash=trigger.slash)
+            may_send = bool(next_step) and event.get("by_model") is not True
+            return {
+                "open": receipt.session_id,
+                "by_hand": plain(card),
+                "fill": next_step,
+                "send": may_send and settings.is_on("handoff_sends"),
+                "remark": plain(remark),
+            }
+    copy = _copy_nothing if trigger.sign == BARE else prompt.copy_by_setting
+    card = prompt.draw_card(outcome, copy, slash=trigger.slash)
+    if card:
+        return _text_reply(card)
+    return {}
 
-        fill = step_of(trigger.text)
-    return {
-        "open": given.opens,
-        "by_hand": plain(given.card(NOT_COPIED)),
-        "fill": fill,
-        "send": bool(fill)
-        and event.get("by_model") is not True
-        and settings.is_on("handoff_sends"),
-        "remark": plain(given.remark),
-    }
+
+def _choices_of_question(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
+    """The labels of the answers to a trigger's question, each with the words that the module types for it."""
+    choices = []
+    for label, word in CHOICES[trigger.verb]:
+        if word != HERE:
+            choices.append([label, word])
+        elif offers_in_place:
+            choices.append([label, f"{word} {trigger.text}".strip()])
+    return choices
+
+
+def _copy_nothing(text: str) -> Copied:  # noqa: ARG001 - in the form of prompt.copy_by_setting
+    return NOT_COPIED
 
 
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from resume_hooks.clock import minute
+from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.hooks.plain_cards import COLUMNS
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.session_list.rows import cut_title
 from resume_hooks.sessions.lineage import KEPT, LEFT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
@@ -14,11 +15,11 @@ from resume_hooks.system.invocation import in_shell
 MOST = 4  # sessions that a card of ten rows has room for
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Report:
     """Show the ancestors. SessionNotFound without a transcript."""
     session = request.session
     with time_limit(request.command):
-        return show(lineage_card(Family(request.where).lineage(session.path)))
+        return report_text(lineage_card(Family(request.where).lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:

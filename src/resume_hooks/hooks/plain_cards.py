@@ -6,7 +6,7 @@ Standard library, Python 3.9: the fallback shows them too.
 from __future__ import annotations
 
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 
 COLUMNS = 80  # what a card is written for
 ROW = 68  # columns that a title may fill in a card

@@ -26,8 +26,8 @@ from resume_hooks.hooks.triggers import ROWS, TYPED, Trigger, recognise_trigger,
 from resume_hooks.paths import Where, is_session_id
 
 if TYPE_CHECKING:
-    from resume_hooks.hooks.request import TriggerAnswer
-    from resume_hooks.system.clipboard import Copied
+    from resume_hooks.derive.outcome import Outcome
+    from resume_hooks.system.copy_result import Copied
 
 T = TypeVar("T")
 
@@ -117,12 +117,14 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
     _require_session_id(session_id)
     if trigger.verb == "session":
         return session_card(session_id, copy_by_setting(session_id), trigger)
-    return copied_card(lane_answer(trigger, session_id, event))
+    outcome = outcome_of_lane(trigger, session_id, event)
+    return draw_card(outcome, copy_by_setting, slash=trigger.slash)
 
 
-def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> TriggerAnswer:
-    """The answer of a trigger's module that reads a transcript. Raises ResumeHooksError."""
-    from resume_hooks.hooks.request import Request, show
+def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
+    """The outcome of a trigger's module that reads a transcript. Raises ResumeHooksError."""
+    from resume_hooks.derive.outcome import report_text
+    from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import found
 
     row = ROWS[trigger.verb]
@@ -130,7 +132,7 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
         not (row.argument and row.reads) or trigger.verb == "resume"
     )
     if asks_usage and trigger.text.lower() in HELP:
-        return show(usage_card(trigger))
+        return report_text(usage_card(trigger))
     _require_session_id(session_id)
     module = importlib.import_module(row.lane)
     where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
@@ -143,8 +145,8 @@ def lane_answer(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Tri
         forked=forked if isinstance(forked, dict) else None,
         can_wait=event.get("screen") is True and event.get("waiting") is not True,
     )
-    answered: TriggerAnswer = module.answer(request)
-    return answered
+    outcome: Outcome = module.answer(request)
+    return outcome
 
 
 def _require_session_id(session_id: str) -> None:
@@ -152,9 +154,23 @@ def _require_session_id(session_id: str) -> None:
         raise SessionNotFound("Claude Code gave no session id", "Send a prompt first.")
 
 
-def copied_card(answered: TriggerAnswer) -> str:
-    """The card of an answer, after copying its text."""
-    return answered.card(copy_by_setting(answered.to_copy))
+def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -> str:
+    """The card of an outcome; ``copy`` takes what is to be pasted. ``slash`` as in ``Trigger``."""
+    from resume_hooks.derive.outcome import Nothing, Opened, Question, Report, Waiting
+
+    match outcome:
+        case Opened(receipt, done, facts):
+            from resume_hooks.hooks.child_cards import child_card  # who reads makes no child
+
+            return child_card(done, receipt, copy(receipt.in_client), facts, slash=slash)
+        case Report(text, to_copy):
+            return text(copy(to_copy))
+        case Question(_, card):
+            return card
+        case Waiting(shown):
+            return shown
+        case Nothing(why):
+            return why
 
 
 def copy_by_setting(text: str) -> Copied:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from functools import partial
 
+from resume_hooks.derive.outcome import Report
 from resume_hooks.errors import NothingToRecover
 from resume_hooks.hooks.child_cards import is_busy, paste_line
-from resume_hooks.hooks.request import Request, TriggerAnswer, time_limit
+from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.opening import characters, opening
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 TOKENS = 2_000  # of what is shown and pasted: a screen or two, which a prompt takes
@@ -27,7 +28,7 @@ _GOT = {
 }
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Report:
     """Show what a handoff would carry and offer it for pasting.
 
     NothingToRecover where that is nothing.
@@ -51,7 +52,7 @@ def answer(request: Request) -> TriggerAnswer:
         )
         return f"{head}\n\n{text}\n\n{ask}\n\n{last}"
 
-    return TriggerAnswer(f"{_GIVEN}\n{text}", card)
+    return Report(card, to_copy=f"{_GIVEN}\n{text}")
 
 
 def _paste_hint(copied: Copied, *, slash: bool, busy: bool) -> str:

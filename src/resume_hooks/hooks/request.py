@@ -21,7 +21,6 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import in_shell
 
 EVERYWHERE = "--all"  # the word before others that means every project
@@ -116,41 +115,6 @@ def refuse_option(text: str, remedy: str) -> None:
     """UsageError for words that begin with an option that there is not."""
     if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
         raise UsageError(f"{option[0]} is not an option here", remedy)
-
-
-OPENS = "/resume "  # how what is copied begins where it opens a session
-
-
-class TriggerAnswer(NamedTuple):
-    """What goes to the clipboard (``""`` for nothing), and the card once that was tried.
-
-    ``question`` are a few words that ask the same as the card, where it waits for a yes; ``remark``
-    is what has to be known of it where nobody sees the card; ``more`` is what a key shows in place
-    of the card's last line. ``wait`` is what is shown until the real answer, before which the
-    session's own model is asked ``fork``, if anything. What ``question`` asks can be had
-    ``in_place``, too.
-    """
-
-    to_copy: str
-    card: Callable[[Copied], str]
-    question: str = ""
-    remark: str = ""
-    more: tuple[str, ...] = ()
-    wait: str = ""
-    fork: str = ""
-    in_place: bool = False
-
-    @property
-    def opens(self) -> str:
-        """The id of the session that the answer leads to, ``""`` for none."""
-        if self.to_copy.startswith(OPENS):
-            return self.to_copy.removeprefix(OPENS)
-        return ""
-
-
-def show(text: str) -> TriggerAnswer:
-    """Answer with a card alone; nothing is copied."""
-    return TriggerAnswer("", lambda _: text)
 
 
 @contextlib.contextmanager

@@ -28,13 +28,14 @@ from resume_hooks.derive.compare import (
 )
 from resume_hooks.derive.dial import DialSize
 from resume_hooks.derive.opening_size import ALL
+from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.derive.trim.options import WORTH
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import LITTLE, offer_as_handoff, session_card
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.clipboard import Copied
+from resume_hooks.system.copy_result import Copied
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextUse, stated_size
@@ -50,7 +51,7 @@ NAMES = {
 }  # how a way that is recommended is called in a sentence
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Report:
     """Copy the session's id and compare the ways to go on.
 
     Without a transcript copy the id alone.
@@ -70,15 +71,16 @@ def answer(request: Request) -> TriggerAnswer:
                 unsent = f"\n\n  Your text was not sent: {asked.text}"
             else:
                 unsent = ""
-            return show(f"This session has no prompt yet. Nothing needed.{unsent}")
-        return TriggerAnswer(session_id, lambda copied: session_card(session_id, copied, asked))
+            return report_text(f"This session has no prompt yet. Nothing needed.{unsent}")
+        return Report(lambda copied: session_card(session_id, copied, asked), to_copy=session_id)
     with time_limit(request.command):
         comparison = compare(request.session, request.where, clock.now())
 
     def card(copied: Copied) -> str:
         return resume_card(comparison, copied, asked, whole=whole)
 
-    return TriggerAnswer(session_id, card, more=() if trigger.text else tuple(table(comparison)))
+    more = () if trigger.text else tuple(table(comparison))
+    return Report(card, to_copy=session_id, more=more)
 
 
 def resume_card(

@@ -22,11 +22,11 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
+from resume_hooks.derive.outcome import Opened, Waiting
 from resume_hooks.derive.summary import at_hand, fork_prompt, prompt_digest
 from resume_hooks.hooks import hook_state
-from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.handoff import offer_clear
-from resume_hooks.hooks.request import Request, TriggerAnswer, refuse_option, time_limit
+from resume_hooks.hooks.request import Request, refuse_option, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
@@ -47,11 +47,11 @@ WAIT = "asking a model for the summary: up to two minutes"  # what is to be read
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Opened | Waiting:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
-        return TriggerAnswer("", str, wait=WAIT)
+        return Waiting(WAIT)
     deadline = time.monotonic() + WHOLE
     parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
     with time_limit(request.command, PLANNING):
@@ -69,7 +69,7 @@ def answer(request: Request) -> TriggerAnswer:
     _note_rollover(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
     if cached:
         prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
-        return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=prompt)
+        return Waiting(FORKING.format(cached=cached), prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
     limit = min(LIMIT, deadline - REPLACING - time.monotonic())
@@ -170,16 +170,13 @@ def _summary_facts(
 
 def _answer_with_rollover(
     done: str, receipt: Receipt, facts: Sequence[str], request: Request
-) -> TriggerAnswer:
+) -> Opened:
     if request.trigger.hooked and offer_clear(receipt):
         by_clear = [BY_CLEAR]
     else:
         by_clear = []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
-    return TriggerAnswer(
-        receipt.in_client,
-        lambda copied: child_card(done, receipt, copied, shown, slash=request.slash),
-    )
+    return Opened(receipt, done, tuple(shown))
 
 
 def _note_rollover(
@@ -214,7 +211,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
 
 
-def _existing_rollover(parent: SessionFile, request: Request) -> TriggerAnswer | None:
+def _existing_rollover(parent: SessionFile, request: Request) -> Opened | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):

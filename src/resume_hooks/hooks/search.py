@@ -9,15 +9,14 @@ import shlex
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
+from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import COLUMNS, ROW
 from resume_hooks.hooks.request import (
     EVERYWHERE,
     Request,
-    TriggerAnswer,
     current_folder,
     parse_search_words,
-    show,
     time_limit,
 )
 from resume_hooks.hooks.session_list.rows import cut_to_columns, snippet_from_words
@@ -36,7 +35,7 @@ HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title
 LONGEST = 200  # characters of a query that a command is worth printing with
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Report:
     """Search for the words of a trigger. UsageError without words."""
     everywhere, words = parse_search_words(request.text)
     if not words:
@@ -49,7 +48,7 @@ def answer(request: Request) -> TriggerAnswer:
             scope = project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
         found = find([words], scope, where, most=HITS, limit=PATIENCE)
-    return show(search_card(found, request.typed_name, everywhere=everywhere))
+    return report_text(search_card(found, request.typed_name, everywhere=everywhere))
 
 
 def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks.clock import minute
+from resume_hooks.derive.outcome import Report, report_text
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks.plain_cards import ROW
 from resume_hooks.hooks.request import (
     EVERYWHERE,
     Request,
-    TriggerAnswer,
     current_folder,
-    show,
     time_limit,
 )
 from resume_hooks.paths import Where
@@ -30,7 +29,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 ROWS = 10
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Report:
     """List the sessions. UsageError for words that are no option."""
     if request.text not in {"", EVERYWHERE}:
         words = one_line(request.text, ROW)
@@ -45,7 +44,7 @@ def answer(request: Request) -> TriggerAnswer:
         else:
             folder = current_folder()
         rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
-    return show(sessions_card(rows, request.session_id, everywhere=everywhere))
+    return report_text(sessions_card(rows, request.session_id, everywhere=everywhere))
 
 
 def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool) -> str:

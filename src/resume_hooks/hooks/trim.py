@@ -16,15 +16,23 @@ from resume_hooks.clock import normal
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
+from resume_hooks.derive.outcome import (
+    Nothing,
+    Opened,
+    Outcome,
+    Question,
+    Report,
+    report_text,
+)
 from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.child_cards import child_card, opened_child_text
-from resume_hooks.hooks.confirmations import OPEN, Question
+from resume_hooks.hooks.child_cards import opened_child_text
+from resume_hooks.hooks.confirmations import OPEN, StoredQuestion
 from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
-from resume_hooks.hooks.request import Request, TimeLimit, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.request import Request, TimeLimit, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
@@ -32,7 +40,6 @@ from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
@@ -55,7 +62,7 @@ WRITING = 1.5
 """How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Outcome:
     """Preview a trim, act on the word that was given, or undo one. Raises ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)
@@ -69,9 +76,9 @@ def answer(request: Request) -> TriggerAnswer:
                 smart = "\n  --smart [what to keep] the session's own model chooses"
             else:
                 smart = ""
-            return show(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
+            return report_text(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
         confirmations.consume_question(request.session_id)
-        return show(cancelled_card(asked=asked))
+        return report_text(cancelled_card(asked=asked))
     if request.path is None and confirmations.find_question(request.session_id) is not None:
         raise NothingToTrim(
             "There is nothing to trim: the file of this session is gone since the question",
@@ -83,7 +90,7 @@ def answer(request: Request) -> TriggerAnswer:
     return _ask_about_trim(parent, request)
 
 
-def _answer_untrim(request: Request) -> TriggerAnswer:
+def _answer_untrim(request: Request) -> Opened:
     """Make a child in which every original that is left stands again."""
     from resume_hooks.derive.untrim import (
         read_trimmed,
@@ -95,17 +102,13 @@ def _answer_untrim(request: Request) -> TriggerAnswer:
     if decided.is_idle:
         raise reading.nothing
     receipt = write(decided, request.where)
-    facts = decided.facts
+    facts = [*decided.facts]
     if decided.after.compacts_at_once:
         facts.append("note: it would be compacted at once")
-    return TriggerAnswer(
-        receipt.in_client,
-        lambda copied: child_card("untrimmed", receipt, copied, facts, slash=request.slash),
-        remark=opened_child_text(receipt),
-    )
+    return Opened(receipt, "untrimmed", tuple(facts), remark=opened_child_text(receipt))
 
 
-def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
+def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
     """Preview a trim; the parts come first."""
     if len(request.text) > MAX_OPTIONS:
         length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
@@ -123,16 +126,17 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
         parent.session_id
     )  # a yes to this question never answers an older one
     if not decided.pays:
-        return show(no_use_card(brief(decided), request.trigger.name("handoff")))
+        return Nothing(no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
-        confirmations.store_question(Question(parent.session_id, request.text, time.time()))
+        confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
     card = question_card(brief(decided), request.text, unkept, request.typed_name)
     here = _in_place(decided, request)
-    question = "" if unkept else short_question(decided, here)
-    return TriggerAnswer("", lambda _: card, question, in_place=here is not None)
+    if unkept:
+        return report_text(card)
+    return Question(short_question(decided, here), card, in_place=here is not None)
 
 
 def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
@@ -148,7 +152,7 @@ def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
     return None
 
 
-def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
+def _confirm_trim(parent: SessionFile, request: Request) -> Opened | Report | Nothing:
     started = time.monotonic()
     question = confirmations.wait_for_question(parent.session_id)
     if question is None or not (question.is_open or _is_anothers(question, request.where)):
@@ -161,7 +165,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
         )
     if not decided.pays:
         confirmations.consume_question(parent.session_id)
-        return show(no_use_card(brief(decided), request.trigger.name("handoff")))
+        return Nothing(no_use_card(brief(decided), request.trigger.name("handoff")))
     if not confirmations.claim_question(
         question
     ):  # another hook was faster, of this client or of another one
@@ -173,10 +177,10 @@ def _confirm_trim(parent: SessionFile, request: Request) -> TriggerAnswer:
         receipt = _write_trimmed_child(decided, question, request.where)
     finally:
         confirmations.release_question(parent.session_id)
-    return _answer_with_trim(receipt, [*remarks(decided)], question, slash=request.slash)
+    return opened_trim(receipt, question.options, remarks(decided))
 
 
-def _is_anothers(question: Question, where: Where) -> bool:
+def _is_anothers(question: StoredQuestion, where: Where) -> bool:
     """Whether the same question was answered in another running client, whose child is not for this one to open."""
     asked = question._replace(child="")
     maker = next(
@@ -200,7 +204,7 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
     return agents.trim(parent, request.where, options)
 
 
-def _write_trimmed_child(decided: TrimPlan, question: Question, where: Where) -> Receipt:
+def _write_trimmed_child(decided: TrimPlan, question: StoredQuestion, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two.
 
     Its question stays, answered.
@@ -217,30 +221,34 @@ def _write_trimmed_child(decided: TrimPlan, question: Question, where: Where) ->
 
 
 def _without_question(
-    parent: SessionFile, question: Question | None, request: Request
-) -> TriggerAnswer:
+    parent: SessionFile, question: StoredQuestion | None, request: Request
+) -> Opened | Report:
     """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
         with time_limit(request.command):
             standing = standing_trim(parent, question.child, request.where)
         if standing is not None:
-            return _answer_with_trim(standing, [], question, slash=request.slash)
+            return opened_trim(standing, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
-            return show(busy_card(request.typed_name))
-        return show(unasked_card(request.typed_name))
+            return report_text(busy_card(request.typed_name))
+        return report_text(unasked_card(request.typed_name))
     gone = bool(question.child) and find_session(question.child, request.where) is None
-    return show(answered_card(question, request.typed_name, gone=gone))
+    return report_text(answered_card(question, request.typed_name, gone=gone))
 
 
-def _answer_with_trim(
-    receipt: Receipt, notes: list[str], question: Question, *, slash: bool
-) -> TriggerAnswer:
-    return TriggerAnswer(
-        receipt.in_client,
-        lambda copied: trimmed_card(receipt, copied, question.options, notes, slash=slash),
-        remark=opened_child_text(receipt),
-    )
+def opened_trim(receipt: Receipt, options: str, notes: Sequence[str] = ()) -> Opened:
+    """The outcome of a confirmed trim; ``options`` as they were typed, ``notes`` are lines on its effects."""
+    taken = receipt.tokens_before - receipt.tokens_after
+    facts = [f"about {taken:,} tokens are placeholders now; each names its original"]
+    if options:
+        facts.append(f"options: {one_line(options, ROW)}")
+    facts.extend(notes)
+    if receipt.written:
+        done = "trimmed"
+    else:
+        done = "already trimmed"
+    return Opened(receipt, done, tuple(facts), remark=opened_child_text(receipt))
 
 
 def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
@@ -363,7 +371,7 @@ def unasked_card(trim: str) -> str:
     return refusal_card(words, last=f"First: {trim}")
 
 
-def answered_card(question: Question, trim: str, *, gone: bool) -> str:
+def answered_card(question: StoredQuestion, trim: str, *, gone: bool) -> str:
     """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
     words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
@@ -380,23 +388,6 @@ def busy_card(trim: str) -> str:
     """A yes beside another one that is still at work."""
     return refusal_card(
         "another prompt is making this trim right now", last=f"In a moment: {trim} yes"
-    )
-
-
-def trimmed_card(
-    receipt: Receipt, copied: Copied, options: str, notes: Sequence[str], *, slash: bool
-) -> str:
-    """``>trim yes``: the child, what it saves, and the two ways into it."""
-    facts = [
-        (
-            f"about {receipt.tokens_before - receipt.tokens_after:,} tokens are placeholders "
-            "now; each names its original"
-        ),
-        *([f"options: {one_line(options, ROW)}"] if options else []),
-        *notes,
-    ]
-    return child_card(
-        "trimmed" if receipt.written else "already trimmed", receipt, copied, facts, slash=slash
     )
 
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+
+from resume_hooks.system.copy_result import NOT_COPIED, Copied
 
 if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
@@ -23,23 +25,7 @@ RESERVE = (
 WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
 
-class Copied(NamedTuple):
-    """What became of a text: ``how`` is copied, sent or not copied; ``via`` names the way, ``""`` for none."""
-
-    how: str
-    via: str = ""
-
-    def sentence(self, what: str) -> str:
-        """What became of ``what``; the caller shows the text itself, too."""
-        if self.how == "not copied":
-            return f"{what} not copied"
-        if self.how == "copied":
-            return f"{what} copied ({self.via})"
-        return f"{what} sent to the clipboard"
-
-
 OSC_52 = "OSC 52"
-NOT_COPIED = Copied("not copied")
 
 
 def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:

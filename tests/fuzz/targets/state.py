@@ -135,7 +135,7 @@ def pending_notes(home: ConfigHome) -> Try:
     child.write_text("{}\n")
     handoff = pending_handoff.PendingHandoff(7, "", SESSION, CHILD, str(child), 3, 2e9, "opening")
     shapes: dict[str, dict[str, Any]] = {
-        f"trim-{SESSION}.json": confirmations.Question(SESSION, "all", 2e9)._asdict(),
+        f"trim-{SESSION}.json": confirmations.StoredQuestion(SESSION, "all", 2e9)._asdict(),
         f"handoff-7-{CHILD}.json": handoff._asdict(),
         "clear-7.json": {"session_id": SESSION, "at": 2e9},
         f"notice-{SESSION}.json": {"look": 1, "told": 2},

@@ -179,9 +179,9 @@ def test_a_yes_without_a_question(say: Say, parent: Path) -> None:
     assert "no question about a mark is open" in text
     assert "No active mark." in text
     assert state.find_mark(SESSION) is None
-    confirmations.store_question(confirmations.Question(SESSION, "", time.time()))
+    confirmations.store_question(confirmations.StoredQuestion(SESSION, "", time.time()))
     confirmations.store_question(
-        confirmations.Question(session_id(2), "x", time.time(), kind=AGAIN)
+        confirmations.StoredQuestion(session_id(2), "x", time.time(), kind=AGAIN)
     )
     assert "nothing to confirm" in say(">mark yes")
     assert state.find_mark(SESSION) is None

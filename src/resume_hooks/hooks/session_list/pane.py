@@ -12,6 +12,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from resume_hooks.derive.outcome import Opened
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
@@ -384,8 +385,11 @@ def open_marked_session(
         made = write(plan, where)
         return _open_session_reply(made.session_id, row, event, opened_card(made))
     trigger = trigger_of_command("handoff", "", hooked=False)
-    given = prompt.lane_answer(trigger, row.session_id, {"transcript_path": row.path})
-    return _open_session_reply(given.opens, row, event, given.remark)
+    outcome = prompt.outcome_of_lane(trigger, row.session_id, {"transcript_path": row.path})
+    match outcome:
+        case Opened(receipt, remark=remark):
+            return _open_session_reply(receipt.session_id, row, event, remark)
+    raise TypeError(f"A handoff came to {type(outcome).__name__}")
 
 
 def _open_session_reply(

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 from resume_hooks import clock
 from resume_hooks.clock import DAY, HOUR, MINUTE
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import OPEN
 from resume_hooks.hooks.plain_cards import NOTHING, ROW, refusal_card
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.parts.marks.state import NONE, Mark, Placed
-from resume_hooks.system.clipboard import Copied
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain
 
@@ -109,20 +107,19 @@ def unasked_card(active: Mark | None, trigger: Trigger, *, expired: bool) -> str
     return refusal_card(words, described, last=f"Replace: {typed}")
 
 
-def back_card(receipt: Receipt, copied: Copied, made: BackPlan, *, slash: bool) -> str:
-    """The card of ``>back``: the child, its contents, what stays as it is, and the ways into it."""
+def facts_of_back(receipt: Receipt, made: BackPlan) -> tuple[str, ...]:
+    """Lines on the child of ``>back``: what it holds, and what stays as it is."""
     mark, goal = made.mark, f": {one_line(plain(made.mark.goal), ROW)}" if made.mark.goal else ""
     place = f"back to the mark, set {age_of_mark(mark)}{goal}"
     if mark.left:
         place = f"back to where this fork left {mark.left}; what it found is told there"
     elif made.lost:
         place = f"the report alone: not {place}"
-    facts = [
-        place,
-        *([f"report: {one_line(plain(made.report), ROW * 2)}"] if made.report else []),
-        *untouched_lines(receipt, made.left_out),
-    ]
-    return child_card("back", receipt, copied, facts, slash=slash)
+    facts = [place]
+    if made.report:
+        facts.append(f"report: {one_line(plain(made.report), ROW * 2)}")
+    facts.extend(untouched_lines(receipt, made.left_out))
+    return tuple(facts)
 
 
 def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this one") -> list[str]:
@@ -140,18 +137,16 @@ def untouched_lines(receipt: Receipt, left_out: LeftOut | None, old: str = "this
     return [f"not in the new session, still in {old}: {left_out.span}", *facts]
 
 
-def existing_child_card(receipt: Receipt, copied: Copied, trigger: Trigger, *, slash: bool) -> str:
-    """The card of a ``>back`` whose mark the last one used up: the child that it made.
+def facts_of_existing_child(trigger: Trigger) -> tuple[str, ...]:
+    """Lines on the child of the last ``>back``, which used up the mark.
 
     A slash command was typed anew, so its text is another report; a ``>`` one may be a stray Enter,
     and is still in the input box.
     """
-    if slash and trigger.text:
-        unused = [f"Your new report was not used: {trigger.text}"]
-    else:
-        unused = []
-    facts = [f"{NONE} The last {trigger.name('back')} used it.", *unused]
-    return child_card("already back", receipt, copied, facts, slash=slash)
+    facts = [f"{NONE} The last {trigger.name('back')} used it."]
+    if trigger.slash and trigger.text:
+        facts.append(f"Your new report was not used: {trigger.text}")
+    return tuple(facts)
 
 
 def no_mark_card(trigger: Trigger) -> str:

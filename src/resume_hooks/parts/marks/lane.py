@@ -9,10 +9,11 @@ import contextlib
 import time
 
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
+from resume_hooks.derive.outcome import Opened, Outcome, Report, report_text
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
-from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit, without_transcript
+from resume_hooks.hooks.confirmations import StoredQuestion
+from resume_hooks.hooks.request import Request, time_limit, without_transcript
 from resume_hooks.parts.marks import cards, state
 from resume_hooks.parts.marks.state import Placed, place_mark
 from resume_hooks.sessions.locate import SessionFile
@@ -23,13 +24,13 @@ AGAIN = "checkpoint"
 """The kind of our questions, which names their files: ``mark-`` is that of the marks themselves."""
 
 
-def answer(request: Request) -> TriggerAnswer:
+def answer(request: Request) -> Outcome:
     """Mark the place, or go back to it. Raises ResumeHooksError."""
     if request.in_subagent:
         raise InSubagent
     if request.trigger.verb == "back":
         if request.path is None:
-            return show(cards.no_mark_card(request.trigger))
+            return report_text(cards.no_mark_card(request.trigger))
         with one_at_a_time(request.session, request.where):
             return _go_back(request)
     if request.path is None:
@@ -42,28 +43,30 @@ def answer(request: Request) -> TriggerAnswer:
     return _set_mark(session, request)
 
 
-def _set_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+def _set_mark(session: SessionFile, request: Request) -> Report:
     placed = _place_mark(session, request.text, request)
     active = state.find_mark(session.session_id)
     if active is not None and not active.is_at(placed.mark):
         unkept = ""
         try:
             confirmations.store_question(
-                Question(session.session_id, placed.mark.goal, time.time(), kind=AGAIN)
+                StoredQuestion(session.session_id, placed.mark.goal, time.time(), kind=AGAIN)
             )
         except OSError as error:
             unkept = (
                 f"A yes can't be waited for ({error.strerror}). In a shell: {request.command} --yes"
             )
-        return show(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
+        return report_text(cards.question_card(active, placed.mark.goal, unkept, request.trigger))
     if active is None:
         state.save_mark(placed.mark)
     else:
         placed = placed._replace(mark=active)
-    return show(cards.set_card(placed, request.trigger, replaced=False, already=active is not None))
+    return report_text(
+        cards.set_card(placed, request.trigger, replaced=False, already=active is not None)
+    )
 
 
-def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+def _cancel_mark(session: SessionFile, request: Request) -> Report:
     """Discard the question that asked to replace the mark; without a question, forget the mark."""
     question = confirmations.find_question(session.session_id, AGAIN)
     asked = (
@@ -74,19 +77,21 @@ def _cancel_mark(session: SessionFile, request: Request) -> TriggerAnswer:
     active = state.find_mark(session.session_id)
     if not asked:
         state.clear_mark(session.session_id)
-    return show(cards.cancelled_card(active, request.trigger, asked=asked))
+    return report_text(cards.cancelled_card(active, request.trigger, asked=asked))
 
 
-def _replace_mark(session: SessionFile, request: Request) -> TriggerAnswer:
+def _replace_mark(session: SessionFile, request: Request) -> Report:
     """Act on a yes: set the mark at the present end of the session, with the goal that the question named."""
     question = confirmations.find_question(session.session_id, AGAIN)
     if question is None or not question.is_open:
         active = state.find_mark(session.session_id)
-        return show(cards.unasked_card(active, request.trigger, expired=question is not None))
+        return report_text(
+            cards.unasked_card(active, request.trigger, expired=question is not None)
+        )
     placed = _place_mark(session, question.options, request)
     state.save_mark(placed.mark)
     confirmations.consume_question(session.session_id, AGAIN)
-    return show(cards.set_card(placed, request.trigger, replaced=True, already=False))
+    return report_text(cards.set_card(placed, request.trigger, replaced=True, already=False))
 
 
 def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
@@ -94,7 +99,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
         return place_mark(session, goal)
 
 
-def _go_back(request: Request) -> TriggerAnswer:
+def _go_back(request: Request) -> Opened | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
         if (standing := _existing_child_answer(request, plain(request.text).strip())) is not None:
@@ -105,7 +110,9 @@ def _go_back(request: Request) -> TriggerAnswer:
         with time_limit(request.command):
             mark = fork_point(request.session, request.where)
         if mark is None:
-            return _existing_child_answer(request) or show(cards.no_mark_card(request.trigger))
+            return _existing_child_answer(request) or report_text(
+                cards.no_mark_card(request.trigger)
+            )
     from resume_hooks.derive.child.write import write
     from resume_hooks.parts.marks import back
 
@@ -129,22 +136,17 @@ def _go_back(request: Request) -> TriggerAnswer:
         pending_handoff.retire_handoffs_of(
             request.session_id
         )  # /clear would lead to what was just left
-    return TriggerAnswer(
-        receipt.in_client,
-        lambda copied: cards.back_card(receipt, copied, decided, slash=request.slash),
-    )
+    return Opened(receipt, "back", cards.facts_of_back(receipt, decided))
 
 
-def _existing_child_answer(request: Request, report: str = "") -> TriggerAnswer | None:
+def _existing_child_answer(request: Request, report: str = "") -> Opened | None:
     """The answer with the child that the last ``>back`` made of this report.
 
     None if it is gone or was gone on in.
     """
     standing = existing_child(request.session, "back", request.where, report=report)
-    return standing and TriggerAnswer(
-        standing.in_client,
-        lambda copied: cards.existing_child_card(
-            standing, copied, request.trigger, slash=request.slash
-        ),
-        remark=f"Nothing new was made: this is the session from your last {request.typed_name}.",
-    )
+    if standing is None:
+        return None
+    facts = cards.facts_of_existing_child(request.trigger)
+    remark = f"Nothing new was made: this is the session from your last {request.typed_name}."
+    return Opened(standing, "already back", facts, remark)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from resume_hooks.derive.outcome import Outcome
     from resume_hooks.derive.trim.plan import TrimPlan
-    from resume_hooks.hooks.request import Request, TriggerAnswer
+    from resume_hooks.hooks.request import Request
 
 
-def answer_smart_trim(request: Request) -> TriggerAnswer | None:
+def answer_smart_trim(request: Request) -> Outcome | None:
     """Answer ``/trim --smart``; None for any other trim."""
     option, instructions = _split_option(request.text)
     if option != "--smart":

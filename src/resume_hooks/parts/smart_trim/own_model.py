@@ -20,11 +20,12 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.port import LIMIT
+from resume_hooks.derive.outcome import Nothing, Outcome, Question, Waiting
 from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.confirmations import Question
-from resume_hooks.hooks.request import Request, TriggerAnswer, show, time_limit
+from resume_hooks.hooks.confirmations import StoredQuestion
+from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.trim import no_use_card
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
@@ -59,7 +60,7 @@ COLD = "This session's own model is not asked: "
 CHANGED = "The session has changed since its model was asked, so nothing was made"
 
 
-def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
+def answer_by_own_model(request: Request, instructions: str) -> Outcome:
     """Ask the session's own model, or the user about the model's choices.
 
     ResumeHooksError where it fails.
@@ -67,7 +68,7 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
     if instructions.startswith("-"):
         raise UsageError(NO_OPTIONS, _way_in_shell(request))
     if request.can_wait:
-        return TriggerAnswer("", str, wait=READING)
+        return Waiting(READING)
     session, own = request.session, ForkedModel(request.forked or {})
     if request.forked is None:
         raise UsageError(UNASKED, _way_in_shell(request))
@@ -94,7 +95,7 @@ def answer_by_own_model(request: Request, instructions: str) -> TriggerAnswer:
     confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep_question(request, _note_of_verdicts(offered, ()), KIND)
     asked = forked.prompt(f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
-    return TriggerAnswer("", str, wait=FORKING.format(cached=cached), fork=asked)
+    return Waiting(FORKING.format(cached=cached), asked)
 
 
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
@@ -120,7 +121,7 @@ def _make_one_part_offer(request: Request, instructions: str) -> Offer:
     return replace(whole, candidates=whole.candidates[:count], unshown=whole.unshown + left)
 
 
-def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> TriggerAnswer:
+def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Question | Nothing:
     """Show the model's choices, and ask whether to write the trim."""
     took = [f"it took {own.words}"] if own.words else []
     _kept_verdicts(request, offered)
@@ -132,20 +133,22 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Trigger
         offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where
     )
     if not planned.trim.pays:
-        return show(
+        return Nothing(
             no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff"))
         )
     _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)
     _keep_question(request, request.text, confirmations.TRIM)
     notes = [*took, *preview.warnings_on_answer(planned, chosen), *remarks(planned.trim)[-1:]]
     rows = [*totals(planned.trim), *preview.largest_choices(planned, own.name), *notes]
-    return TriggerAnswer("", str, "\n".join(rows))
+    return Question("\n".join(rows))
 
 
 def _keep_question(request: Request, words: str, kind: str) -> None:
     """Save a question to the user. HeadlessFailed where that fails."""
     try:
-        confirmations.store_question(Question(request.session_id, words, time.time(), kind=kind))
+        confirmations.store_question(
+            StoredQuestion(request.session_id, words, time.time(), kind=kind)
+        )
     except OSError as error:
         message = f"The answer can't be waited for ({error.strerror})"
         raise HeadlessFailed(message, _way_in_shell(request)) from error
