@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     fits(questions.line_at_start)(resume_hooks.parts.team.team_file.unpushed)
     fits(questions.line_at_start_in_new_folder)(resume_hooks.parts.moved.rehome.line_at_start)
     fits(questions.line_of_new_folder)(resume_hooks.parts.moved.rehome.line_of_new_folder)
+    fits(questions.line_of_trim_help)(resume_hooks.parts.smart_trim.lane.line_of_trim_help)
     fits(questions.lineage_by_option)(resume_hooks.parts.team.verbs.team_answer.lineage)
     fits(questions.list_by_option)(resume_hooks.parts.subagents.verbs.print_subagents)
     fits(questions.needs_driver)(resume_hooks.parts.team.team_file.found)

@@ -261,6 +261,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "answer_smart_trim": [("smart_trim", "lane:answer_smart_trim")],
     "plan_decided_trim": [("smart_trim", "lane:find_decided_trim")],
+    "line_of_trim_help": [("smart_trim", "lane:line_of_trim_help")],
     "notes_after_delete": [
         ("marks", "state:remove_mark_after_delete"),
         ("team", "answers:after_delete"),

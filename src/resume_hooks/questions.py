@@ -96,6 +96,11 @@ def answer_trigger(request: Request, /) -> Outcome:
 
 
 @question_of
+def line_of_trim_help() -> str:
+    """A line behind the options of a trim by rules, in the help of ``/trim``."""
+
+
+@question_of
 def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
     """The plan of a model that was shown for these options of a trigger; None for a trim by rules."""
 

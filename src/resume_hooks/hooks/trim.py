@@ -71,12 +71,10 @@ def answer(request: Request) -> Outcome:
         question = confirmations.find_question(request.session_id)
         asked = question is not None and question.is_open
         if word == "help":
-            by_model = request.trigger.sign == BARE and any(answers(questions.answer_smart_trim))
-            if by_model:
-                smart = "\n  --smart [what to keep] the session's own model chooses"
-            else:
-                smart = ""
-            return report_text(help_card(f"{HELP}{smart}", request.trigger, asked=asked))
+            lines = [HELP]
+            if request.trigger.sign == BARE:
+                lines += [line() for line in answers(questions.line_of_trim_help)]
+            return report_text(help_card("\n".join(lines), request.trigger, asked=asked))
         confirmations.consume_question(request.session_id)
         return report_text(cancelled_card(asked=asked))
     if request.path is None and confirmations.find_question(request.session_id) is not None:

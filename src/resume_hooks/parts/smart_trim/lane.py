@@ -30,6 +30,11 @@ def find_decided_trim(options: str, request: Request) -> TrimPlan | None:
     return own_model.plan_decided_trim(request, instructions)
 
 
+def line_of_trim_help() -> str:
+    """The line of ``--smart`` in the help of ``/trim``."""
+    return "  --smart [what to keep] the session's own model chooses"
+
+
 def _split_option(text: str) -> tuple[str, str]:
     option, *rest = text.split(maxsplit=1) or [""]
     return option, "".join(rest)
