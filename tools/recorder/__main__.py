@@ -1,0 +1,68 @@
+"""Record what a tree does, or compare two records: ``python -m tools.recorder TREE OUT.jsonl``.
+
+``python -m tools.recorder --compare A.jsonl B.jsonl`` prints the differences and ends with 1 where there are any.
+TREE is a checkout with a ``.venv`` of its own. The files that steps wrote lie in the folder OUT, for the comparison.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+from pathlib import Path
+
+from tools.recorder import matrix, sessions
+from tools.recorder.compare import compare
+from tools.recorder.home import Home, enter_private_mounts
+from tools.recorder.run import Runner, many_sessions
+
+SHARED = Path(__file__).resolve().parents[2].parent / "shared"
+
+
+def main() -> int:
+    """Returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tools.recorder", description=__doc__)
+    parser.add_argument("first", type=Path, metavar="TREE|A.jsonl")
+    parser.add_argument("second", type=Path, metavar="OUT.jsonl|B.jsonl")
+    parser.add_argument("--compare", action="store_true", help="compare two records")
+    parser.add_argument("--corpus", type=Path, default=SHARED / "corpus", help="sessions of Claude Code")
+    parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="sessions of Codex")
+    parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
+    parser.add_argument("--varied", type=int, default=20, help="sessions of an agent on which every step is recorded")
+    parser.add_argument("--only", default="", help="sessions whose agent and name hold this")
+    given = parser.parse_args()
+    if given.compare:
+        return int(compare(given.first, given.second) > 0)
+    enter_private_mounts()
+    record_tree(given)
+    return 0
+
+
+def record_tree(given: argparse.Namespace) -> None:
+    """Record every session of the corpora, the damaged ones, and one home that holds many."""
+    tree, out, began = given.first.resolve(), given.second.resolve(), time.monotonic()
+    if not (tree / ".venv" / "bin" / "python").exists():
+        raise SystemExit(f"{tree} has no .venv/bin/python")
+    store = out.with_suffix("")
+    shutil.rmtree(store, ignore_errors=True)
+    store.mkdir(parents=True)
+    agents = [sessions.claude_sessions(given.corpus), sessions.codex_sessions(given.codex)]
+    with out.open("w", encoding="utf-8") as record:
+        runner = Runner(tree, Home(tree, store), record)
+        for found in agents:
+            every = {session.name for session in sessions.varied(found, given.varied)}
+            for session in sessions.named(found, given.only):
+                runner.record_session(session, matrix.scenarios_of(session, every=session.name in every))
+        damaged = sessions.mutants([*agents[0], *agents[1]], given.mutants)
+        for session in sessions.named(damaged, given.only):
+            runner.record_session(session, matrix.DAMAGED)
+        if not given.only:
+            some = [*sessions.varied(agents[0], 20), *sessions.varied(agents[1], 8)]
+            runner.record_home("home", many_sessions(some), matrix.WHOLE_HOME)
+        runner.close()
+    sys.stderr.write(f"{runner.count:,} steps in {time.monotonic() - began:.0f} s\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

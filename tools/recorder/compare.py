@@ -1,0 +1,217 @@
+"""Prints how two records differ: differences of one kind are one entry, with a count and an example."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+WIDEST = 160
+"""Characters of a line in an example; a longer one is shown around its first difference."""
+
+MOST_LINES = 14
+MOST_COMPARED = 4_000
+"""Lines of a text that are aligned; of a longer one only as many, from the first difference on."""
+
+Row = dict[str, Any]
+
+
+class Difference(NamedTuple):
+    """One difference: where, which part of the record, what kind it is of, and the lines of an example."""
+
+    case: str
+    part: str
+    kind: str
+    example: list[str]
+
+
+def read_record(path: Path) -> dict[str, Row]:
+    """The rows of a record by case."""
+    rows = {}
+    with path.open(encoding="utf-8") as stream:
+        for line in stream:
+            row = json.loads(line)
+            rows[row["case"]] = row
+    return rows
+
+
+def compare(before: Path, after: Path) -> int:
+    """Print every kind of difference, the most frequent first. Returns how many differences there are."""
+    kinds: dict[tuple[str, str], list[Difference]] = defaultdict(list)
+    total = 0
+    for difference in differences(before, after):
+        kinds[difference.part, difference.kind].append(difference)
+        total += 1
+    for (part, kind), found in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
+        cases = sorted({step_of_case(each.case) for each in found})
+        print(f"\n{len(found)} x {part}: {kind}")
+        print(f"  in {len(cases)} kinds of step: {', '.join(cases[:6])}{', ...' if len(cases) > 6 else ''}")
+        print(f"  example: {found[0].case}")
+        for line in found[0].example:
+            print(f"    {line}")
+    print(f"\n{total} differences of {len(kinds)} kinds." if total else "No difference.")
+    return total
+
+
+def step_of_case(case: str) -> str:
+    """The step of a case without its session."""
+    return case.partition(" ")[2]
+
+
+def differences(before: Path, after: Path) -> Iterator[Difference]:
+    """Every difference of two records, in the order of the first."""
+    old, new = read_record(before), read_record(after)
+    stores = before.with_suffix(""), after.with_suffix("")
+    for case, row in old.items():
+        if case not in new:
+            yield Difference(case, "case", "it is gone", [])
+        else:
+            yield from _of_case(case, row, new[case], stores)
+    for case in new:
+        if case not in old:
+            yield Difference(case, "case", "it is new", [])
+
+
+def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterator[Difference]:
+    if old["exit"] != new["exit"]:
+        kind = f"{old['exit']} is {new['exit']}"
+        yield Difference(case, "exit", kind, new["stderr"].splitlines()[-3:])
+    for part in ("stdout", "stderr"):
+        if old[part] != new[part]:
+            yield Difference(case, part, *kind_of_texts(old[part], new[part]))
+    old_files, new_files = ({row["path"]: row for row in rows["files"]} for rows in (old, new))
+    for path in sorted({*old_files, *new_files}):
+        was, now = old_files.get(path), new_files.get(path)
+        name = f"file {general(path)}"
+        if was is None or now is None:
+            yield Difference(case, name, "is not written any more" if was else "is written, too", [path])
+            continue
+        if was.get("mode") != now.get("mode"):
+            yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
+        if was["sha256"] != now["sha256"]:
+            texts = (_stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1]))
+            kind, example = kind_of_texts(*texts)
+            yield Difference(case, name, kind, [path, *example])
+
+
+def _stored(name: str, store: Path) -> str:
+    path = store / name[:2] / f"{name}.z"
+    if not path.exists():
+        return f"({name})"
+    return zlib.decompress(path.read_bytes()).decode("utf-8", "backslashreplace")
+
+
+def general(text: str) -> str:
+    """A text in which every id and number is the same."""
+    text = re.sub(r"\bid-\d{5}(?:-uuid)?|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", "ID", text)
+    text = re.sub(r"\b[0-9a-f]{8,}\b", "HEX", text)
+    return re.sub(r"\d[\d,.]*", "N", text)
+
+
+def kind_of_texts(old: str, new: str) -> tuple[str, list[str]]:
+    """What kind of difference two texts have, and a short diff."""
+    old_lines, new_lines = _without_common_ends(old.split("\n"), new.split("\n"))
+    kinds: dict[str, None] = {}
+    example: list[str] = []
+    matcher = difflib.SequenceMatcher(None, old_lines, new_lines, autojunk=False)
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if tag == "equal":
+            continue
+        gone, come = old_lines[start:end], new_lines[new_start:new_end]
+        for number in range(max(len(gone), len(come))):
+            pair = [lines[number] if number < len(lines) else None for lines in (gone, come)]
+            kinds[_kind_of_lines(*pair)] = None
+            example += _shown_lines(*pair)
+    told = list(kinds)
+    more = f"; and {len(told) - 3} more" if len(told) > 3 else ""
+    return "; ".join(told[:3]) + more, example[:MOST_LINES]
+
+
+def _without_common_ends(old: list[str], new: list[str]) -> tuple[list[str], list[str]]:
+    start, most = 0, min(len(old), len(new))
+    while start < most and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < most - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    old, new = old[start : len(old) - end], new[start : len(new) - end]
+    return old[:MOST_COMPARED], new[:MOST_COMPARED]
+
+
+def _kind_of_lines(old: str | None, new: str | None) -> str:
+    if old is None:
+        return f"+ {_summary(new or '')}"
+    if new is None:
+        return f"- {_summary(old)}"
+    try:
+        values = json.loads(old), json.loads(new)
+    except ValueError:
+        return _changed_words(old, new)
+    paths = sorted(set(_paths(*values, "")))
+    return f"JSON {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}"
+
+
+def _summary(line: str) -> str:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return general(line.strip())[:60]
+    if isinstance(record, dict):
+        return f"a record of type {record.get('type')}"
+    return "a line of JSON"
+
+
+def _changed_words(old: str, new: str) -> str:
+    words = [re.findall(r"\s+|\w+|[^\w\s]", line[:5_000]) for line in (old, new)]
+    matcher = difflib.SequenceMatcher(None, *words, autojunk=False)
+    changes = []
+    for tag, start, end, new_start, new_end in matcher.get_opcodes():
+        if tag != "equal":
+            gone, come = "".join(words[0][start:end]), "".join(words[1][new_start:new_end])
+            changes.append(f"{general(gone)[:50]!r} is {general(come)[:50]!r}")
+    return ", ".join(dict.fromkeys(changes[:3])) or "the end of a long line"
+
+
+def _paths(old: Any, new: Any, path: str) -> Iterator[str]:
+    """The places at which two values of JSON differ; each place of a list is the same."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        yield from _paths_of_objects(old, new, path)
+    elif isinstance(old, list) and isinstance(new, list):
+        if len(old) != len(new):
+            yield f"{path}[] of another length"
+        for pair in zip(old, new, strict=False):
+            yield from _paths(*pair, f"{path}[]")
+    elif isinstance(old, str) and isinstance(new, str) and old != new:
+        yield f"{path} ({_changed_words(old, new)})"
+    elif old != new:
+        yield path
+
+
+def _paths_of_objects(old: Row, new: Row, path: str) -> Iterator[str]:
+    for key in {*old, *new}:
+        place = f"{path}.{general(str(key))}"
+        if key not in old or key not in new:
+            yield f"{place} is {'new' if key in new else 'gone'}"
+        elif old[key] != new[key]:
+            yield from _paths(old[key], new[key], place)
+    if old == new and list(old) != list(new):
+        yield f"{path} in another order"
+
+
+def _shown_lines(old: str | None, new: str | None) -> list[str]:
+    start = 0
+    if old is not None and new is not None:
+        while start < min(len(old), len(new)) and old[start] == new[start]:
+            start += 1
+        start = max(0, start - WIDEST // 3)
+    shown = []
+    for sign, line in (("-", old), ("+", new)):
+        if line is not None:
+            before, after = "... " if start else "", " ..." if len(line) > start + WIDEST else ""
+            shown.append(f"{sign} {before}{line[start : start + WIDEST]}{after}")
+    return shown

@@ -1,0 +1,151 @@
+"""Runs a tree's own entrances with frozen clock and ids: a process that has loaded the engine is forked once a step.
+
+``TREE/.venv/bin/python -I driver.py TREE``: a request is a line of JSON on stdin, its answer an exit code on stdout.
+Standard library alone: it runs on the Python of whatever tree is recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import datetime as dt
+import gc
+import importlib
+import io
+import json
+import os
+import pkgutil
+import runpy
+import signal
+import sys
+import time
+import traceback
+import uuid
+from typing import Any, NoReturn
+
+NOW = 1_811_851_200.0
+"""What the clock says, always: 2027-06-01, noon in UTC; later than any session that is recorded."""
+
+SLOWER = 20
+"""How much slower a time limit passes than in truth: a busy machine must not change what is recorded."""
+
+LIBRARIES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
+"""What the engine loads at the time of use, beside its own modules."""
+
+MODULE = "resume_hooks"
+
+
+def freeze_clock() -> None:
+    """Stop every clock that tells a date; that of time limits goes on, slowly."""
+    local, universal, monotonic = time.localtime, time.gmtime, time.monotonic
+    setitimer, alarm = signal.setitimer, signal.alarm
+    time.time = lambda: NOW
+    time.time_ns = lambda: int(NOW) * 1_000_000_000
+    time.localtime = lambda seconds=NOW: local(seconds)
+    time.gmtime = lambda seconds=NOW: universal(seconds)
+    time.monotonic = lambda: monotonic() / SLOWER
+    time.perf_counter = lambda: 0.0
+    time.process_time = lambda: 0.0
+    signal.setitimer = lambda which, seconds, interval=0.0: setitimer(which, seconds * SLOWER, interval * SLOWER)
+    signal.alarm = lambda seconds: alarm(seconds * SLOWER)
+    # A subclass would not do: serialisers take the very type alone. The type's own table is behind a read-only view.
+    methods = gc.get_referents(dt.datetime.__dict__)[0]
+    methods["now"] = classmethod(frozen_now)
+    methods["utcnow"] = classmethod(frozen_now)
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(dt.datetime))
+    if dt.datetime.now(dt.UTC).timestamp() != NOW:
+        raise SystemExit("The clock of this Python can't be frozen.")
+
+
+def frozen_now(cls: Any, zone: dt.tzinfo | None = None) -> dt.datetime:
+    """What ``datetime.now`` says."""
+    return cls.fromtimestamp(NOW, zone)
+
+
+def freeze_ids(first: int) -> None:
+    """Count ids from ``first`` on: ``home.py`` numbers them again in the order in which they are seen."""
+    drawn = {"ids": first, "bytes": 0}
+
+    def count_id() -> uuid.UUID:
+        drawn["ids"] += 1
+        return uuid.UUID("f0f{0:05x}-0000-4000-8000-{0:012x}".format(drawn["ids"]))
+
+    def count_bytes(size: int) -> bytes:
+        drawn["bytes"] += 1
+        return drawn["bytes"].to_bytes(max(size, 4), "big")[-size:] if size else b""
+
+    uuid.uuid4 = count_id
+    os.urandom = count_bytes
+
+
+def load_engine(source: str) -> None:
+    """Load every module of the engine, so that a fork has nothing to load; one that fails to load fails its step."""
+    sys.path.insert(0, source)
+    package = importlib.import_module(MODULE)
+    found = [module.name for module in pkgutil.walk_packages(package.__path__, f"{MODULE}.")]
+    for name in (*LIBRARIES, *found):
+        if name.endswith("__main__"):
+            continue
+        with contextlib.suppress(Exception):
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
+
+def serve() -> None:
+    """Fork a process for each request; print its exit code."""
+    for line in sys.stdin:
+        child = os.fork()
+        if not child:
+            run_step(json.loads(line))
+        _, status = os.waitpid(child, 0)
+        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        sys.stdout.flush()
+
+
+def run_step(request: dict[str, Any]) -> NoReturn:
+    """The process of one step: its folder, environment and streams, then the entrance."""
+    code = 1
+    try:
+        redirect_streams(request)
+        os.environ.clear()
+        os.environ.update(request["environ"])
+        os.chdir(request["cwd"])
+        freeze_ids(request["first_id"])
+        script = request["script"]
+        sys.argv = [script or "resume-hooks", *request["words"]]
+        if script:
+            runpy.run_path(script, run_name="__main__")
+        else:
+            runpy.run_module(MODULE, run_name="__main__", alter_sys=False)
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else int(end.code is not None)
+        if isinstance(end.code, str):
+            sys.stderr.write(f"{end.code}\n")
+    except BaseException:  # noqa: BLE001 - a process that fails prints its trace and ends with 1
+        traceback.print_exc()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def redirect_streams(request: dict[str, Any]) -> None:
+    """Let the three streams be the files that a request names."""
+    given = os.open(request["stdin"], os.O_RDONLY)
+    output = os.open(request["stdout"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    errors = os.open(request["stderr"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for number, descriptor in enumerate((given, output, errors)):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+    sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(0)), "utf-8", "surrogateescape")
+    sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(1, "w")), "utf-8")
+    sys.stderr = io.TextIOWrapper(io.BufferedWriter(io.FileIO(2, "w")), "utf-8", "backslashreplace")
+
+
+if __name__ == "__main__":
+    freeze_clock()
+    load_engine(os.path.join(sys.argv[1], "src"))
+    serve()

@@ -1,0 +1,225 @@
+"""Owns the home that a step runs in: at the same path in every run, with one session, and what a step changed in it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tools.recorder.driver import NOW
+from tools.recorder.sessions import UUID, Session
+
+HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
+"""Where homes lie: a path of one length for all runs, for tables are laid out, and sizes counted, with it."""
+
+PRIVATE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
+"""The variable that says that HOMES is this process's own."""
+
+BEFORE = NOW - 7_200
+"""When the files that a step finds were written."""
+
+NOT_RECORDED = re.compile(r"/resume-hooks/(?:index/|index\.db)")
+"""The index of search, whose files have drawn names: it is recorded by what is found."""
+
+NOT_COMPARED = re.compile(r"/(?:[^/]*\.lock|lock|making|one-maker)$")
+"""Files whose bytes say who holds them."""
+
+ANSWER = """{"type": "result", "subtype": "success", "is_error": false, "result": "", "total_cost_usd": 0.0125,
+ "usage": {"input_tokens": 1000, "cache_read_input_tokens": 200, "output_tokens": 50},
+ "modelUsage": {"haiku-of-the-day": {"outputTokens": 50}},
+ "structured_output": {"goal": "Mend the parser.", "state": "Half of it is done.", "next": "Run the tests.",
+  "decisions": ["Keep the old names."], "files": ["src/parser.py"]}}
+"""
+CLAUDE = """#!/bin/sh
+case $1 in --version) echo '2.1.330 (Claude Code)'; exit ;; esac
+cat >/dev/null
+cat "{answer}"
+"""
+_DRAWN = re.compile(rb"f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12})?")
+_PROCESS = re.compile(rb'("(?:pid|client_pid|writer)": ?)\d+')
+_INODE = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
+_STARTED = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
+
+
+class Home:
+    """One home, at one path: what is hashed holds that path."""
+
+    def __init__(self, tree: Path, store: Path) -> None:
+        self.root, self._lock = HOMES / "1", _lock_homes()
+        self.tree, self._store = tree, store
+        self.work, self.streams = self.root / "work", self.root / "streams"
+        self.key = re.sub("[^A-Za-z0-9]", "-", str(self.work))
+        self.driver_pid = 0
+        self._known: dict[str, tuple[int, ...]] = {}
+        self._numbers: dict[bytes, int] = {}
+
+    def clear(self) -> None:
+        """Make it empty but for the programs on PATH."""
+        shutil.rmtree(self.root, ignore_errors=True)
+        for name in ("home/.claude/projects", "home/.codex/sessions", "work", "bin", "tmp", "streams"):
+            (self.root / name).mkdir(parents=True, mode=0o700)
+        (self.root / "tree").symlink_to(self.tree)
+        answer = self.root / "bin" / "answer.json"
+        answer.write_text(ANSWER, encoding="utf-8")
+        self._write_program("claude", CLAUDE.format(answer=answer))
+        self._write_program("resume-hooks", "#!/bin/sh\nexit 1\n")
+        self._numbers = {}
+
+    def _write_program(self, name: str, text: str) -> None:
+        program = self.root / "bin" / name
+        program.write_text(text, encoding="utf-8")
+        program.chmod(0o700)
+
+    def add(self, session: Session) -> str:
+        """Write a session with what lies beside it; return its path."""
+        for place, source in session.companions.items():
+            self._write(place, source.read_bytes())
+        return self._write(session.place, session.content)
+
+    def _write(self, place: str, content: bytes) -> str:
+        path = self.root / "home" / place.format(key=self.key)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        return str(path)
+
+    def list_client(self) -> None:
+        """Let the driver be a client of this home, so that the module's door answers it."""
+        stat_line = Path(f"/proc/{self.driver_pid}/stat").read_bytes()
+        started = stat_line.rpartition(b")")[2].split()[19].decode()
+        entry = f'{{"pid": {self.driver_pid}, "procStart": "{started}"}}'
+        self._write(f".claude/sessions/{self.driver_pid}.json", entry.encode())
+
+    def environ(self) -> dict[str, str]:
+        """The whole environment of a step."""
+        return {
+            "PATH": f"{self.root}/bin:/usr/bin:/bin",
+            "HOME": f"{self.root}/home",
+            "TMPDIR": str(self.root / "tmp"),
+            "LANG": "C.UTF-8",
+            "TZ": "UTC",
+            "COLUMNS": "100",
+            "RESUME_HOOKS_CLIPBOARD": "none",
+            "CLAUDE_PLUGIN_ROOT": f"{self.root}/tree",
+            "CLAUDE_PID": str(self.driver_pid),
+            "GIT_CONFIG_NOSYSTEM": "1",
+        }
+
+    def settle(self) -> None:
+        """Take what lies there now as known; every file was written long ago."""
+        self._known = {}
+        for path in self._files():
+            self._date(path, BEFORE)
+
+    def _date(self, path: str, at: float) -> None:
+        os.utime(path, (at, at), follow_symlinks=False)
+        self._known[path] = _signature(path)
+
+    def _files(self) -> Iterator[str]:
+        for name in ("home", "work", "tmp"):
+            for folder, folders, files in os.walk(self.root / name):
+                links = [each for each in folders if os.path.islink(os.path.join(folder, each))]
+                for each in (*files, *links):
+                    path = os.path.join(folder, each)
+                    if not NOT_RECORDED.search(path):
+                        yield path
+
+    def take_changes(self, step: int) -> list[str]:
+        """The paths that a step wrote, changed or removed, sorted; from now on they are known."""
+        present = {path: _signature(path) for path in self._files()}
+        changed = [path for path, signature in present.items() if self._known.get(path) != signature]
+        gone = [path for path in self._known if path not in present]
+        for path in changed:
+            self._date(path, NOW - 1_000 + step)
+        for path in gone:
+            del self._known[path]
+        return sorted([*changed, *gone])
+
+    def describe(self, path: str) -> dict[str, Any]:
+        """A changed file as it is recorded; its normalised bytes are stored under their SHA-256."""
+        place = re.sub(rf"(?<!\d){self.driver_pid}(?!\d)", "PID", path)
+        row: dict[str, Any] = {"path": self.normal(os.fsencode(place)).decode("utf-8", "replace")}
+        if not os.path.lexists(path):
+            return {**row, "sha256": "gone"}
+        status = os.lstat(path)
+        row["mode"] = f"{stat.S_IMODE(status.st_mode):o}"
+        if stat.S_ISLNK(status.st_mode):
+            content = os.fsencode(os.readlink(path))
+        elif NOT_COMPARED.search(path):
+            return {**row, "sha256": "not compared"}
+        else:
+            content = Path(path).read_bytes()
+            if f"{self.root}/home/.claude/resume-hooks/" in path:
+                content = _INODE.sub(rb"\1INODE", content)
+        return {**row, "sha256": self._keep(self.normal(content))}
+
+    def _keep(self, content: bytes) -> str:
+        name = hashlib.sha256(content).hexdigest()
+        place = self._store / name[:2] / f"{name}.z"
+        if not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(zlib.compress(content, 1))
+        return name
+
+    def normal(self, content: bytes) -> bytes:
+        """Bytes without what differs between two runs: paths, processes, and the numbers of the ids that were drawn."""
+        for path in (f"{self.root}/tree", str(self.tree)):
+            content = content.replace(path.encode(), b"<TREE>")
+        content = content.replace(str(self.root).encode(), b"<ROOT>")
+        content = content.replace(self.key.removesuffix("-work").encode(), b"<KEY>")
+        if b'pid":' in content or b'"writer"' in content:
+            content = _STARTED.sub(rb'\1"START"', _PROCESS.sub(rb"\1PID", content))
+        return _DRAWN.sub(self._number, content) if b"f0f" in content else content
+
+    def _number(self, found: re.Match[bytes]) -> bytes:
+        drawn = found[0][:8]
+        number = self._numbers.setdefault(drawn, len(self._numbers) + 1)
+        return b"id-%05d" % number if found[0] == drawn else b"id-%05d-uuid" % number
+
+
+def new_session(paths: list[str]) -> str:
+    """The file of the session that a step made, "" if it made none: the one among the changed files with a drawn id."""
+    for path in paths:
+        if child_id(path).startswith("f0f") and path.endswith(".jsonl") and os.path.exists(path):
+            return path
+    return ""
+
+
+def child_id(path: str) -> str:
+    """The session id in the name of a file, "" without one."""
+    found = UUID.findall(os.path.basename(path))
+    return str(found[-1]) if found else ""
+
+
+def _signature(path: str) -> tuple[int, ...]:
+    status = os.lstat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_mode
+
+
+def enter_private_mounts() -> None:
+    """Start this program again where HOMES is its own, so that several can run at once. Returns in that one.
+
+    Without ``unshare`` it returns at once; then runs wait for each other.
+    """
+    HOMES.mkdir(mode=0o700, exist_ok=True)
+    unshare = shutil.which("unshare")
+    if os.environ.get(PRIVATE):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "recorder", HOMES], check=True)  # noqa: S607
+    elif unshare:
+        own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        again = [sys.executable, "-m", "tools.recorder", *sys.argv[1:]]
+        os.execve(unshare, ["unshare", "--mount", *own_user, *again], {**os.environ, PRIVATE: "1"})  # noqa: S606
+
+
+def _lock_homes() -> int:
+    lock = os.open(HOMES / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock

@@ -1,0 +1,174 @@
+"""Runs every scenario on a tree and writes a line of JSON a step, with the files that the step wrote beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from tools.recorder import matrix
+from tools.recorder.home import Home, child_id, new_session
+from tools.recorder.matrix import Scenario, Step
+from tools.recorder.sessions import CODEX, Session
+
+NO_DOOR = -1
+"""The exit code where the tree has no such door."""
+
+IDS_OF_A_STEP = 0x1000
+"""How many ids a step may draw before they meet those of the next one."""
+
+LAUNCHED = {
+    matrix.PROMPT: ("--hook", "prompt"),
+    matrix.MODULE: ("--module",),
+    matrix.SESSION: ("--hook", "session"),
+    matrix.NOTICE: ("--hook", "notice"),
+    matrix.CODEX_EVENT: ("--hook", "codex", "compact"),
+}
+"""What the tree's own launcher is told at each of the client's doors."""
+
+
+def scripts_of(tree: Path) -> dict[str, str]:
+    """The script behind each door, relative to the tree: the launcher is given a Python that names it."""
+    found = {matrix.CLI: ""}
+    with tempfile.TemporaryDirectory() as folder:
+        python = Path(folder, "python")
+        python.write_text('#!/bin/sh\n[ "$2" = -c ] || printf %s "$2"\n', encoding="utf-8")
+        python.chmod(0o700)
+        environ = {"PATH": "/usr/bin:/bin", "HOME": folder, "RESUME_HOOKS_PYTHON": str(python)}
+        for door, words in LAUNCHED.items():
+            command = ["/bin/sh", str(tree / "hooks" / "engine"), *words]
+            ran = subprocess.run(command, env=environ, input=b"{}", capture_output=True, check=False, timeout=60)
+            script = ran.stdout.decode()
+            found[door] = os.path.relpath(script, tree) if script.endswith(".py") else ""
+    return found
+
+
+class Runner:
+    """The driver of a tree, and the record that it fills."""
+
+    def __init__(self, tree: Path, home: Home, record: TextIO) -> None:
+        self._home, self._record = home, record
+        self._scripts = scripts_of(tree)
+        home.clear()
+        program = Path(__file__).with_name("driver.py")
+        command = [str(tree / ".venv" / "bin" / "python"), "-I", str(program), f"{home.root}/tree"]
+        pipe = subprocess.PIPE
+        self._driver = subprocess.Popen(command, env=home.environ(), cwd="/", stdin=pipe, stdout=pipe, text=True)
+        home.driver_pid = self._driver.pid
+        self.count = 0
+
+    def close(self) -> None:
+        """End the driver."""
+        self._driver.communicate(timeout=60)
+
+    def record_session(self, session: Session, scenarios: Iterable[Scenario]) -> None:
+        """Run each scenario in a fresh home that holds the session."""
+        for number, scenario in enumerate(scenarios):
+            self._home.clear()
+            path = self._home.add(session)
+            if any(step.door == matrix.MODULE for step in scenario):
+                self._home.list_client()
+            if any("{work}/given.jsonl" in step.words for step in scenario):
+                (self._home.work / "given.jsonl").write_bytes(session.content)
+            self._home.settle()
+            self._run_scenario(f"{session.agent}/{session.name}/{number:02d}", scenario, session, path)
+
+    def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
+        """Run a scenario in a home that holds all the sessions."""
+        self._home.clear()
+        for session in sessions:
+            last, path = session, self._home.add(session)
+        self._home.settle()
+        self._run_scenario(name, scenario, last, path)
+
+    def _run_scenario(self, name: str, scenario: Scenario, session: Session, path: str) -> None:
+        work, child = str(self._home.work), ""
+        for number, step in enumerate(scenario):
+            if not child and (step.in_child or "{child}" in step.words):
+                continue  # the step before had nothing to write
+            asked_in = (child_id(child), child) if step.in_child else (session.session_id, path)
+            event = {"session_id": asked_in[0], "transcript_path": asked_in[1], "cwd": work, **step.fields}
+            if session.agent == CODEX:
+                event |= {"turn_id": "1", "model": "gpt-5"}
+            if event.get(matrix.MESSAGES):
+                event[matrix.MESSAGES] = messages_of(session)
+            given = "" if step.door == matrix.CLI else json.dumps(event)
+            names = {"{id}": session.session_id, "{work}": work, "{child}": child_id(child)}
+            exit_code = self._ask_driver(step, [_filled(word, names) for word in step.words], given, number)
+            changed = self._home.take_changes(number)
+            child = new_session(changed) or child
+            self._write_row(f"{name}.{number} {step.name}", exit_code, changed)
+
+    def _ask_driver(self, step: Step, words: list[str], given: str, number: int) -> int:
+        streams = self._home.streams
+        (streams / "stdin").write_text(given, encoding="utf-8")
+        script = self._scripts[step.door]
+        if step.door != matrix.CLI and not script:
+            return NO_DOOR
+        request = {
+            "script": f"{self._home.root}/tree/{script}" if script else "",
+            "words": words,
+            "environ": {**self._home.environ(), **step.environ},
+            "cwd": str(self._home.work),
+            "first_id": number * IDS_OF_A_STEP,
+            **{name: str(streams / name) for name in ("stdin", "stdout", "stderr")},
+        }
+        stdin, stdout = self._driver.stdin, self._driver.stdout
+        if stdin is None or stdout is None:
+            raise SystemExit("The driver has no pipes.")
+        stdin.write(json.dumps(request) + "\n")
+        stdin.flush()
+        answer = stdout.readline()
+        if not answer:
+            raise SystemExit(f"The driver ended with {self._driver.wait()}.")
+        return int(answer)
+
+    def _write_row(self, case: str, exit_code: int, changed: list[str]) -> None:
+        row: dict[str, Any] = {"case": case, "exit": exit_code}
+        for name in ("stdout", "stderr"):
+            path = self._home.streams / name
+            content = path.read_bytes() if path.exists() else b""
+            path.unlink(missing_ok=True)
+            row[name] = self._home.normal(content).decode("utf-8", "backslashreplace")
+        row["files"] = [self._home.describe(path) for path in changed]
+        self._record.write(json.dumps(row, ensure_ascii=False) + "\n")
+        self.count += 1
+
+
+def _filled(word: str, names: dict[str, str]) -> str:
+    for name, value in names.items():
+        word = word.replace(name, value)
+    return word
+
+
+def messages_of(session: Session) -> list[dict[str, Any]]:
+    """The messages that a client would show of a session: every record of a user or of the model, in their order."""
+    messages = []
+    for line in session.content.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if not isinstance(record, dict) or record.get("type") not in {"user", "assistant"}:
+            continue
+        message = record.get("message")
+        content = message.get("content") if isinstance(message, dict) else None
+        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+        calls = [block["id"] for block in blocks if block.get("type") == "tool_use" and "id" in block]
+        results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
+        row = {"handle": record.get("uuid"), "role": record["type"], "calls": calls, "results": results}
+        messages.append(row)
+    return messages
+
+
+def many_sessions(sessions: list[Session]) -> Iterator[Session]:
+    """Those that one home can hold together: one of each path."""
+    seen: set[str] = set()
+    for session in sessions:
+        if session.place not in seen:
+            seen.add(session.place)
+            yield session

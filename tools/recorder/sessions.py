@@ -1,0 +1,259 @@
+"""The sessions that are recorded: those of the two corpora, and damaged copies of them, drawn from a seed."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+CLAUDE, CODEX = "claude", "codex"
+
+LARGEST_OF_MANY_STEPS = 700_000
+"""Bytes of a session on which every step is recorded; larger ones take the main steps alone."""
+
+LARGEST_TO_DAMAGE = 300_000
+SEED = 51
+
+
+class Session(NamedTuple):
+    """A session: its lines, its id, and the files beside it by their paths from the home's root.
+
+    ``name`` is greppable in the record; ``place`` is its own path from the home's root, with ``{key}`` for the name of
+    the project folder.
+    """
+
+    agent: str
+    name: str
+    session_id: str
+    place: str
+    content: bytes
+    companions: dict[str, Path]
+
+
+def claude_sessions(corpus: Path) -> list[Session]:
+    """Every conversation of the corpus, sorted by name; sub-agents come with their session."""
+    found = []
+    for path in sorted(corpus.rglob("*.jsonl")):
+        inside = path.relative_to(corpus).parts[:-1]
+        is_companion = path.name.startswith("agent-") or any(UUID.fullmatch(part) for part in inside)
+        if path.stat().st_size and not is_companion:
+            found.append(_claude_session(path, corpus, len(found)))
+    return found
+
+
+def _claude_session(path: Path, corpus: Path, number: int) -> Session:
+    named = UUID.fullmatch(path.stem) is not None
+    session_id = path.stem if named else f"c0c0{number:04x}-0000-4000-8000-{number:012x}"
+    folder = ".claude/projects/{key}"
+    companions = {}
+    for beside in sorted(path.with_suffix("").rglob("*")):
+        if beside.is_file():
+            companions[f"{folder}/{beside.relative_to(path.parent)}"] = beside
+    for beside in sorted(path.parent.glob("agent-*.jsonl")):
+        if named and session_id.encode() in beside.read_bytes()[:4_096]:
+            companions[f"{folder}/{beside.name}"] = beside
+    name = f"{path.relative_to(corpus).parts[0]}/{path.stem[:13]}"
+    if path.parent.parent.name.count(".") == 2:
+        name = f"{path.parent.parent.name}/{path.stem[:13]}"
+    return Session(CLAUDE, name, session_id, f"{folder}/{session_id}.jsonl", path.read_bytes(), companions)
+
+
+def codex_sessions(corpus: Path) -> list[Session]:
+    """Every rollout, sorted by name; those that a client wrote come with the rest of their home."""
+    found = []
+    for path in sorted(corpus.rglob("rollout-*.jsonl")):
+        session_id = UUID.findall(path.name)[-1]
+        companions = {}
+        if "_cli_generated" in path.parts:
+            home = next(parent for parent in path.parents if parent.parent.name == "_cli_generated")
+            place = f".codex/{path.relative_to(home)}"
+            for beside in sorted(home.rglob("*")):
+                if beside.is_file() and beside != path:
+                    companions[f".codex/{beside.relative_to(home)}"] = beside
+            name = f"{home.name}/{session_id[:13]}"
+        else:
+            year, month, day = re.findall(r"\d+", path.name)[:3]
+            place = f".codex/sessions/{year}/{month}/{day}/{path.name}"
+            name = f"{path.parent.name}/{session_id[:13]}"
+        found.append(Session(CODEX, name, session_id, place, path.read_bytes(), companions))
+    return found
+
+
+def varied(sessions: list[Session], count: int) -> list[Session]:
+    """Some of the sessions of every size, without the largest."""
+    by_size = sorted(sessions, key=lambda session: (len(session.content), session.name))
+    small = [session for session in by_size if len(session.content) <= LARGEST_OF_MANY_STEPS]
+    if len(small) <= count:
+        return small
+    step = (len(small) - 1) / (count - 1)
+    return [small[round(step * number)] for number in range(count)]
+
+
+def mutants(sessions: list[Session], count: int) -> list[Session]:
+    """Damaged copies: each kind of damage in turn, at a place and in a session that the seed draws."""
+    draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
+    candidates = [session for session in sessions if 2_000 < len(session.content) <= LARGEST_TO_DAMAGE]
+    kinds = list(DAMAGES.items())
+    made = []
+    for number in range(count if candidates else 0):
+        kind, damage = kinds[number % len(kinds)]
+        session = draw.choice(candidates)
+        lines = session.content.split(b"\n")
+        content = damage(lines, draw)
+        made.append(session._replace(name=f"mutant-{number:03d}-{kind}/{session.name}", content=content))
+    return made
+
+
+Damage = Callable[[list[bytes], random.Random], bytes]
+
+
+def _place(lines: list[bytes], draw: random.Random) -> int:
+    return draw.randrange(max(1, len(lines) - 1))
+
+
+def _truncated(lines: list[bytes], draw: random.Random) -> bytes:
+    whole = b"\n".join(lines)
+    return whole[: draw.randrange(len(whole) // 2, len(whole))]
+
+
+def _cut_line(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    lines[at] = lines[at][: len(lines[at]) // 2]
+    return b"\n".join(lines)
+
+
+def _missing_line(lines: list[bytes], draw: random.Random) -> bytes:
+    del lines[_place(lines, draw)]
+    return b"\n".join(lines)
+
+
+def _doubled_line(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    lines.insert(_place(lines, draw), lines[at])
+    return b"\n".join(lines)
+
+
+def _not_json(lines: list[bytes], draw: random.Random) -> bytes:
+    lines.insert(_place(lines, draw), b'{"type": "user", "uuid": nope]')
+    return b"\n".join(lines)
+
+
+def _not_utf8(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    lines[at] = lines[at].replace(b"e", b"\xff\xfe", 3)
+    return b"\n".join(lines)
+
+
+def _nul_bytes(lines: list[bytes], draw: random.Random) -> bytes:
+    lines.insert(_place(lines, draw), b"\0" * 4_096)
+    return b"\n".join(lines)
+
+
+def _unknown_type(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    lines[at] = re.sub(rb'"type": ?"[a-z_-]+"', b'"type":"never-heard-of"', lines[at])
+    return b"\n".join(lines)
+
+
+def _huge_line(lines: list[bytes], draw: random.Random) -> bytes:
+    record = {"type": "system", "uuid": "huge", "content": "x" * 2_000_000}
+    lines.insert(_place(lines, draw), json.dumps(record).encode())
+    return b"\n".join(lines)
+
+
+def _shuffled(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    some = lines[at : at + 12]
+    draw.shuffle(some)
+    lines[at : at + 12] = some
+    return b"\n".join(lines)
+
+
+def _lost_parents(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    lost = b'"parentUuid":"00000000-dead-4000-8000-000000000000"'
+    lines[at] = re.sub(rb'"parentUuid": ?(?:null|"[^"]*")', lost, lines[at])
+    return b"\n".join(lines)
+
+
+def _own_parent(lines: list[bytes], draw: random.Random) -> bytes:
+    for at in range(_place(lines, draw), len(lines)):
+        own = re.search(rb'"uuid": ?"([^"]+)"', lines[at])
+        if own and b'"parentUuid"' in lines[at]:
+            loop = b'"parentUuid":"' + own[1] + b'"'
+            lines[at] = re.sub(rb'"parentUuid": ?(?:null|"[^"]*")', loop, lines[at])
+            break
+    return b"\n".join(lines)
+
+
+def _wrong_types(lines: list[bytes], draw: random.Random) -> bytes:
+    at = _place(lines, draw)
+    changed = re.sub(rb'"content": ?"', b'"content":7,"was":"', lines[at], count=1)
+    lines[at] = re.sub(rb'"timestamp": ?"[^"]*"', b'"timestamp":[]', changed)
+    return b"\n".join(lines)
+
+
+def _unanswered_calls(lines: list[bytes], draw: random.Random) -> bytes:
+    results = []
+    for at, line in enumerate(lines):
+        if b'"tool_result"' in line or b"_call_output" in line:
+            results.append(at)
+    if results:
+        del lines[draw.choice(results)]
+    return b"\n".join(lines)
+
+
+def _windows_ends(lines: list[bytes], _: random.Random) -> bytes:
+    return b"\r\n".join(lines)
+
+
+def _empty(_: list[bytes], __: random.Random) -> bytes:
+    return b""
+
+
+def _blank(_: list[bytes], __: random.Random) -> bytes:
+    return b"\n\n\n"
+
+
+def _deep(lines: list[bytes], draw: random.Random) -> bytes:
+    lines.insert(_place(lines, draw), b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}")
+    return b"\n".join(lines)
+
+
+def _wrong_roots(lines: list[bytes], draw: random.Random) -> bytes:
+    for value in (b"null", b"[]", b'"text"', b"17"):
+        lines.insert(_place(lines, draw), value)
+    return b"\n".join(lines)
+
+
+DAMAGES: dict[str, Damage] = {
+    "truncated": _truncated,
+    "cut-line": _cut_line,
+    "missing-line": _missing_line,
+    "doubled-line": _doubled_line,
+    "not-json": _not_json,
+    "not-utf8": _not_utf8,
+    "nul-bytes": _nul_bytes,
+    "unknown-type": _unknown_type,
+    "huge-line": _huge_line,
+    "shuffled": _shuffled,
+    "lost-parents": _lost_parents,
+    "own-parent": _own_parent,
+    "wrong-types": _wrong_types,
+    "unanswered-calls": _unanswered_calls,
+    "windows-ends": _windows_ends,
+    "empty": _empty,
+    "blank": _blank,
+    "deep": _deep,
+    "wrong-roots": _wrong_roots,
+}
+"""Each kind of damage by its name: given the lines and the seed's draw it gives the bytes of the file."""
+
+
+def named(sessions: Iterable[Session], part: str) -> list[Session]:
+    """The sessions whose agent and name hold ``part``; all for an empty one."""
+    return [session for session in sessions if part in f"{session.agent}/{session.name}"]
