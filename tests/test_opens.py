@@ -1,0 +1,102 @@
+"""How often a verb opens the session that it is about: each time is another reading of what may be a large file."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.builders import SESSION, ConfigHome, write_session
+from tests.hooks.test_rollover import GOOD
+from tests.hooks.test_trim import bulky
+from tests.needs import REPO
+from tests.stand_in import stand_in
+
+SHELL = "from resume_hooks.cli.main import run; run(sys.argv[2:])"
+PROMPT = "from resume_hooks.hooks.prompt import main; main()"
+
+COUNTED = """
+import os, sys
+sys.path.insert(0, {source!r})
+opened = 0
+
+def count(event, arguments):
+    global opened
+    if event == "open" and isinstance(arguments[0], (str, bytes)):
+        opened += os.path.basename(os.fsdecode(arguments[0])) == sys.argv[1]
+
+sys.addaudithook(count)
+try:
+    {work}
+finally:
+    sys.stdout.flush()
+    print(opened, file=sys.stderr)
+"""
+
+MOST = {
+    ">handoff fix the tests": 22,
+    ">resume": 27,
+    ">trim": 11,
+    ">trim yes": 18,
+    "handoff": 21,
+    "trim": 17,
+    "untrim": 28,
+    "fork": 17,
+    "rollover": 53,
+    "rollover --quick": 15,
+}
+"""How often each may open it; ``untrim`` the trimmed session, the others the one that they make a child of."""
+
+
+class Opens:
+    """A home with one session that is worth trimming, in which a verb's opens are counted."""
+
+    def __init__(self, home: ConfigHome) -> None:
+        self._home = home
+        self._path = stand_in(home.root, GOOD).path
+        write_session(home.project(), SESSION, bulky())
+
+    def of(self, verb: str, session_id: str = SESSION) -> int:
+        """How often a verb, or a prompt, opens the file of a session that it is asked for."""
+        is_prompt = verb.startswith(">")
+        event = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": verb, "cwd": "/"}
+        words = [] if is_prompt else [*verb.split(), session_id]
+        script = COUNTED.format(source=str(REPO / "src"), work=PROMPT if is_prompt else SHELL)
+        done = subprocess.run(
+            [sys.executable, "-I", "-c", script, f"{session_id}.jsonl", *words],
+            input=json.dumps(event).encode() if is_prompt else b"",
+            env={**self._home.environ, "PATH": self._path, "RESUME_HOOKS_CLIPBOARD": "none"},
+            cwd=self._home.root,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+        assert done.stdout
+        return int(done.stderr.split()[-1])
+
+    def child(self) -> str:
+        """The id of the one session that was made."""
+        (child,) = [path.stem for path in self._home.project().iterdir() if path.stem != SESSION]
+        return child
+
+
+@pytest.fixture
+def opens(config_home: ConfigHome) -> Opens:
+    """Counts a verb's opens."""
+    return Opens(config_home)
+
+
+@pytest.mark.parametrize("verb", MOST)
+def test_a_verb_opens_its_session_no_more_often_than_today(opens: Opens, verb: str) -> None:
+    """Every open is counted: by the engine, by what it loads, by name or in a folder that is open."""
+    session_id = SESSION
+    if verb == ">trim yes":
+        opens.of(">trim")
+    if verb == "untrim":
+        opens.of("trim")
+        session_id = opens.child()
+    count = opens.of("untrim --all" if verb == "untrim" else verb, session_id)
+    print(f"{verb}: {count} opens")
+    assert 1 <= count <= MOST[verb]
