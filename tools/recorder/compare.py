@@ -167,12 +167,12 @@ def _summary(line: str) -> str:
 
 
 def _changed_words(old: str, new: str) -> str:
-    words = [re.findall(r"\s+|\w+|[^\w\s]", line[:5_000]) for line in (old, new)]
-    matcher = difflib.SequenceMatcher(None, *words, autojunk=False)
+    old_words, new_words = (re.findall(r"\s+|\w+|[^\w\s]", line[:5_000]) for line in (old, new))
+    matcher = difflib.SequenceMatcher(None, old_words, new_words, autojunk=False)
     changes = []
     for tag, start, end, new_start, new_end in matcher.get_opcodes():
         if tag != "equal":
-            gone, come = "".join(words[0][start:end]), "".join(words[1][new_start:new_end])
+            gone, come = "".join(old_words[start:end]), "".join(new_words[new_start:new_end])
             changes.append(f"{general(gone)[:50]!r} is {general(come)[:50]!r}")
     return ", ".join(dict.fromkeys(changes[:3])) or "the end of a long line"
 

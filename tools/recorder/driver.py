@@ -27,7 +27,10 @@ NOW = 1_811_851_200.0
 """What the clock says, always: 2027-06-01, noon in UTC; later than any session that is recorded."""
 
 SLOWER = 20
-"""How much slower a time limit passes than in truth: a busy machine must not change what is recorded."""
+"""How much slower a time limit passes than in truth: a busy machine must not change what is recorded.
+
+A sleep passes its time at once, so that nothing waits longer than in truth.
+"""
 
 LIBRARIES = ("rich.console", "rich.table", "rich.tree", "sqlite3")
 """What the engine loads at the time of use, beside its own modules."""
@@ -38,12 +41,19 @@ MODULE = "resume_hooks"
 def freeze_clock() -> None:
     """Stop every clock that tells a date; that of time limits goes on, slowly."""
     local, universal, monotonic = time.localtime, time.gmtime, time.monotonic
-    setitimer, alarm = signal.setitimer, signal.alarm
+    setitimer, alarm, sleep = signal.setitimer, signal.alarm, time.sleep
+    slept = [0.0]
+
+    def pass_time(seconds: float) -> None:
+        slept[0] += seconds
+        sleep(seconds / SLOWER)
+
     time.time = lambda: NOW
     time.time_ns = lambda: int(NOW) * 1_000_000_000
     time.localtime = lambda seconds=NOW: local(seconds)
     time.gmtime = lambda seconds=NOW: universal(seconds)
-    time.monotonic = lambda: monotonic() / SLOWER
+    time.sleep = pass_time
+    time.monotonic = lambda: monotonic() / SLOWER + slept[0]
     time.perf_counter = lambda: 0.0
     time.process_time = lambda: 0.0
     signal.setitimer = lambda which, seconds, interval=0.0: setitimer(which, seconds * SLOWER, interval * SLOWER)

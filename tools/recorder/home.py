@@ -21,6 +21,7 @@ from tools.recorder.sessions import UUID, Session
 HOMES = Path("/dev/shm/resume-hooks-recorder")  # noqa: S108 - locked, and nobody else's to read
 """Where homes lie: a path of one length for all runs, for tables are laid out, and sizes counted, with it."""
 
+MOUNT = ("mount", "-t", "tmpfs", "-o", "mode=700", "recorder")
 PRIVATE = "RESUME_HOOKS_RECORDER_IS_PRIVATE"
 """The variable that says that HOMES is this process's own."""
 
@@ -207,16 +208,21 @@ def _signature(path: str) -> tuple[int, ...]:
 def enter_private_mounts() -> None:
     """Start this program again where HOMES is its own, so that several can run at once. Returns in that one.
 
-    Without ``unshare`` it returns at once; then runs wait for each other.
+    Where the system does not allow it, it returns at once; runs then wait for each other.
     """
     HOMES.mkdir(mode=0o700, exist_ok=True)
-    unshare = shutil.which("unshare")
     if os.environ.get(PRIVATE):
-        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=700", "recorder", HOMES], check=True)  # noqa: S607
-    elif unshare:
-        own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        subprocess.run([*MOUNT, str(HOMES)], check=True)
+        return
+    own_user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    unshare = ["unshare", "--mount", *own_user]
+    try:
+        tried = subprocess.run([*unshare, *MOUNT, str(HOMES)], capture_output=True, check=False)
+    except FileNotFoundError:
+        return
+    if tried.returncode == 0:
         again = [sys.executable, "-m", "tools.recorder", *sys.argv[1:]]
-        os.execve(unshare, ["unshare", "--mount", *own_user, *again], {**os.environ, PRIVATE: "1"})  # noqa: S606
+        os.execvpe(unshare[0], [*unshare, *again], {**os.environ, PRIVATE: "1"})  # noqa: S606
 
 
 def _lock_homes() -> int:

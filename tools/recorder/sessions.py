@@ -36,7 +36,7 @@ class Session(NamedTuple):
 
 def claude_sessions(corpus: Path) -> list[Session]:
     """Every conversation of the corpus, sorted by name; sub-agents come with their session."""
-    found = []
+    found: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
         inside = path.relative_to(corpus).parts[:-1]
         is_companion = path.name.startswith("agent-") or any(UUID.fullmatch(part) for part in inside)

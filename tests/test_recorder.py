@@ -1,0 +1,87 @@
+"""The recorder of ``tools``: the same bytes from the same tree, and each difference of two records named once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.builders import SESSION, Record, session_bytes
+from tests.hooks.test_trim import bulky
+from tests.needs import REPO
+from tools.recorder.compare import compare, kind_of_texts
+from tools.recorder.sessions import CLAUDE, DAMAGES, Session, mutants, varied
+
+
+def session(number: int, content: bytes = b"") -> Session:
+    """A session whose name tells its number."""
+    return Session(CLAUDE, f"repository/{number}", SESSION, f"{number}.jsonl", content, {})
+
+
+def record(path: Path, *rows: Record) -> Path:
+    """A record with these rows."""
+    whole = [{"exit": 0, "stdout": "", "stderr": "", "files": [], **row} for row in rows]
+    path.write_text("".join(json.dumps(row) + "\n" for row in whole), encoding="utf-8")
+    return path
+
+
+def test_the_same_mutants_are_drawn_every_time() -> None:
+    """Of each kind of damage as many, and none is its session as it was unless there was nothing to damage."""
+    parents = [session(number, session_bytes(bulky(turns=3 + number))) for number in range(3)]
+    first = mutants(parents, 2 * len(DAMAGES))
+    assert first == mutants(parents, 2 * len(DAMAGES))
+    assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGES)
+    assert sum(mutant.content in {parent.content for parent in parents} for mutant in first) < len(DAMAGES) / 2
+
+
+def test_sessions_of_every_size_are_chosen() -> None:
+    """The smallest and the largest of those that are not too large are among them."""
+    sessions = [session(number, b"x" * 1_000 * number) for number in range(1, 51)]
+    sizes = [len(each.content) for each in varied(sessions, 5)]
+    assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
+
+
+def test_differences_of_one_kind_are_one_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With a count and an example; another part, another word and a missing step are other kinds."""
+    before = [{"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"} for number in range(9)]
+    after = [{**row, "stdout": row["stdout"].replace("left", "over")} for row in before]
+    forks = [{"case": "claude/9/00.0 cli fork", "exit": status} for status in (0, 1)]
+    before.append({"case": "claude/9/00.0 cli trim"})
+    paths = record(tmp_path / "a.jsonl", *before, forks[0]), record(tmp_path / "b.jsonl", *after, forks[1])
+    assert compare(*paths) == 11
+    printed = capsys.readouterr().out
+    assert "9 x stdout: 'left' is 'over'" in printed
+    assert "    - 0 tokens left\n    + 0 tokens over\n" in printed
+    assert "1 x exit: 0 is 1" in printed
+    assert "1 x case: it is gone" in printed
+    assert "11 differences of 3 kinds." in printed
+    assert compare(paths[0], paths[0]) == 0
+
+
+def test_json_is_compared_by_its_places() -> None:
+    """Whatever the values are, the kind names the field; so does another order of the same fields."""
+    assert kind_of_texts('{"a": [{"b": 1}]}', '{"a": [{"b": 2}]}')[0] == "JSON .a[].b"
+    assert kind_of_texts('{"a": 1}', '{"a": 1, "b": 2}')[0] == "JSON .b is new"
+    assert kind_of_texts('{"a": 1, "b": 2}', '{"b": 2, "a": 1}')[0] == "JSON  in another order"
+
+
+def test_two_runs_on_one_tree_are_the_same(tmp_path: Path) -> None:
+    """Byte for byte, whatever the clock says by then; every step of a session ends, and its children are recorded."""
+    corpus = tmp_path / "corpus" / "repository"
+    corpus.mkdir(parents=True)
+    (corpus / f"{SESSION}.jsonl").write_bytes(session_bytes(bulky()))
+    records = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    for path in records:
+        folders = ["--corpus", str(corpus.parent), "--codex", str(tmp_path / "none")]
+        command = [sys.executable, "-m", "tools.recorder", str(REPO), str(path), *folders]
+        counts = ["--mutants", "2", "--varied", "0", "--only", "repository"]
+        subprocess.run([*command, *counts], cwd=REPO, check=True, capture_output=True, timeout=300)
+    assert records[0].read_bytes() == records[1].read_bytes()
+    rows = [json.loads(line) for line in records[0].read_text(encoding="utf-8").splitlines()]
+    whole = [row for row in rows if "mutant" not in row["case"]]
+    handed_off = next(row for row in whole if "cli handoff" in row["case"])
+    assert any(file["path"].endswith("/id-00001-uuid.jsonl") for file in handed_off["files"])
+    assert {row["exit"] for row in whole} == {0}
