@@ -94,16 +94,19 @@ def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterat
         if was.get("mode") != now.get("mode"):
             yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
         if was["sha256"] != now["sha256"]:
-            texts = (_stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1]))
-            kind, example = kind_of_texts(*texts)
+            kind, example = _kind_of_files(_stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1]))
             yield Difference(case, name, kind, [path, *example])
 
 
-def _stored(name: str, store: Path) -> str:
+def _stored(name: str, store: Path) -> bytes:
     path = store / name[:2] / f"{name}.z"
-    if not path.exists():
-        return f"({name})"
-    return zlib.decompress(path.read_bytes()).decode("utf-8", "backslashreplace")
+    return zlib.decompress(path.read_bytes()) if path.exists() else f"({name})".encode()
+
+
+def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
+    if b"\0" in old[:4_096] or b"\0" in new[:4_096]:
+        return "other bytes", [f"{len(old):,} bytes before, {len(new):,} now"]
+    return kind_of_texts(old.decode("utf-8", "backslashreplace"), new.decode("utf-8", "backslashreplace"))
 
 
 def general(text: str) -> str:
