@@ -29,7 +29,7 @@ def main() -> int:
     parser.add_argument("--corpus", type=Path, default=SHARED / "corpus", help="sessions of Claude Code")
     parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="sessions of Codex")
     parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
-    parser.add_argument("--varied", type=int, default=20, help="sessions of an agent on which every step is recorded")
+    parser.add_argument("--varied", type=int, default=12, help="sessions of an agent on which every step is recorded")
     parser.add_argument("--only", default="", help="sessions whose agent and name hold this")
     given = parser.parse_args()
     if given.compare:

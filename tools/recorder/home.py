@@ -45,7 +45,7 @@ case $1 in --version) echo '2.1.330 (Claude Code)'; exit ;; esac
 cat >/dev/null
 cat "{answer}"
 """
-_DRAWN = re.compile(rb"f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12})?")
+_DRAWN = re.compile(rb"(?<![0-9a-f])f0f[0-9a-f]{5}(?:-0000-4000-8000-[0-9a-f]{12}|(?![0-9a-f]))")
 _PROCESS = re.compile(rb'("(?:pid|client_pid|writer)": ?)\d+')
 _INODE = re.compile(rb'("inode": ?|\.jsonl":\[)\d+')
 _STARTED = re.compile(rb'("(?:procStart|start|since|started)": ?)"\d+"')
