@@ -1,6 +1,6 @@
 """Runs a tree's own entrances with frozen clock and ids: a process that has loaded the engine is forked once a step.
 
-``TREE/.venv/bin/python -I driver.py TREE``: a request is a line of JSON on stdin, its answer an exit code on stdout.
+``TREE/.venv/bin/python -s -P driver.py TREE``: a request is a line of JSON on stdin, its answer an exit code on stdout.
 Standard library alone: it runs on the Python of whatever tree is recorded.
 """
 

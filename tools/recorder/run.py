@@ -55,9 +55,11 @@ class Runner:
         self._scripts = scripts_of(tree)
         home.clear()
         program = Path(__file__).with_name("driver.py")
-        command = [str(tree / ".venv" / "bin" / "python"), "-I", str(program), f"{home.root}/tree"]
+        # Not isolated by -I, which ignores the seed: sets have one order in every run.
+        command = [str(tree / ".venv" / "bin" / "python"), "-s", "-P", str(program), f"{home.root}/tree"]
+        environ = {**home.environ(), "PYTHONHASHSEED": "0"}
         pipe = subprocess.PIPE
-        self._driver = subprocess.Popen(command, env=home.environ(), cwd="/", stdin=pipe, stdout=pipe, text=True)
+        self._driver = subprocess.Popen(command, env=environ, cwd="/", stdin=pipe, stdout=pipe, text=True)
         home.driver_pid = self._driver.pid
         self.count = 0
 
