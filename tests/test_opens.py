@@ -61,7 +61,12 @@ class Opens:
     def of(self, verb: str, session_id: str = SESSION) -> int:
         """How often a verb, or a prompt, opens the file of a session that it is asked for."""
         is_prompt = verb.startswith(">")
-        event = {"hook_event_name": "UserPromptSubmit", "session_id": session_id, "prompt": verb, "cwd": "/"}
+        event = {
+            "hook_event_name": "UserPromptSubmit",
+            "session_id": session_id,
+            "prompt": verb,
+            "cwd": "/",
+        }
         words = [] if is_prompt else [*verb.split(), session_id]
         script = COUNTED.format(source=str(REPO / "src"), work=PROMPT if is_prompt else SHELL)
         done = subprocess.run(

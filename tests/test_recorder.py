@@ -34,7 +34,10 @@ def test_the_same_mutants_are_drawn_every_time() -> None:
     first = mutants(parents, 2 * len(DAMAGES))
     assert first == mutants(parents, 2 * len(DAMAGES))
     assert {mutant.name.split("/")[0].split("-", 2)[2] for mutant in first} == set(DAMAGES)
-    assert sum(mutant.content in {parent.content for parent in parents} for mutant in first) < len(DAMAGES) / 2
+    assert (
+        sum(mutant.content in {parent.content for parent in parents} for mutant in first)
+        < len(DAMAGES) / 2
+    )
 
 
 def test_sessions_of_every_size_are_chosen() -> None:
@@ -44,13 +47,21 @@ def test_sessions_of_every_size_are_chosen() -> None:
     assert (sizes[0], len(sizes), sizes[-1]) == (1_000, 5, 50_000)
 
 
-def test_differences_of_one_kind_are_one_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_differences_of_one_kind_are_one_entry(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """With a count and an example; another part, another word and a missing step are other kinds."""
-    before = [{"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"} for number in range(9)]
+    before = [
+        {"case": f"claude/{number}/00.0 cli info", "stdout": f"{number} tokens left"}
+        for number in range(9)
+    ]
     after = [{**row, "stdout": row["stdout"].replace("left", "over")} for row in before]
     forks = [{"case": "claude/9/00.0 cli fork", "exit": status} for status in (0, 1)]
     before.append({"case": "claude/9/00.0 cli trim"})
-    paths = record(tmp_path / "a.jsonl", *before, forks[0]), record(tmp_path / "b.jsonl", *after, forks[1])
+    paths = (
+        record(tmp_path / "a.jsonl", *before, forks[0]),
+        record(tmp_path / "b.jsonl", *after, forks[1]),
+    )
     assert compare(*paths) == 11
     printed = capsys.readouterr().out
     assert "9 x stdout: 'left' is 'over'" in printed

@@ -26,10 +26,17 @@ def main() -> int:
     parser.add_argument("first", type=Path, metavar="TREE|A.jsonl")
     parser.add_argument("second", type=Path, metavar="OUT.jsonl|B.jsonl")
     parser.add_argument("--compare", action="store_true", help="compare two records")
-    parser.add_argument("--corpus", type=Path, default=SHARED / "corpus", help="sessions of Claude Code")
+    parser.add_argument(
+        "--corpus", type=Path, default=SHARED / "corpus", help="sessions of Claude Code"
+    )
     parser.add_argument("--codex", type=Path, default=SHARED / "codex", help="sessions of Codex")
     parser.add_argument("--mutants", type=int, default=100, help="damaged copies")
-    parser.add_argument("--varied", type=int, default=12, help="sessions of an agent on which every step is recorded")
+    parser.add_argument(
+        "--varied",
+        type=int,
+        default=12,
+        help="sessions of an agent on which every step is recorded",
+    )
     parser.add_argument("--only", default="", help="sessions whose agent and name hold this")
     given = parser.parse_args()
     if given.compare:
@@ -53,7 +60,9 @@ def record_tree(given: argparse.Namespace) -> None:
         for found in agents:
             every = {session.name for session in sessions.varied(found, given.varied)}
             for session in sessions.named(found, given.only):
-                runner.record_session(session, matrix.scenarios_of(session, every=session.name in every))
+                runner.record_session(
+                    session, matrix.scenarios_of(session, every=session.name in every)
+                )
         damaged = sessions.mutants([*agents[0], *agents[1]], given.mutants)
         for session in sessions.named(damaged, given.only):
             runner.record_session(session, matrix.DAMAGED)

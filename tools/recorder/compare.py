@@ -50,7 +50,9 @@ def compare(before: Path, after: Path) -> int:
     for (part, kind), found in sorted(kinds.items(), key=lambda item: (-len(item[1]), item[0])):
         cases = sorted({step_of_case(each.case) for each in found})
         print(f"\n{len(found)} x {part}: {kind}")
-        print(f"  in {len(cases)} kinds of step: {', '.join(cases[:6])}{', ...' if len(cases) > 6 else ''}")
+        print(
+            f"  in {len(cases)} kinds of step: {', '.join(cases[:6])}{', ...' if len(cases) > 6 else ''}"
+        )
         print(f"  example: {found[0].case}")
         for line in found[0].example:
             print(f"    {line}")
@@ -89,12 +91,16 @@ def _of_case(case: str, old: Row, new: Row, stores: tuple[Path, Path]) -> Iterat
         was, now = old_files.get(path), new_files.get(path)
         name = f"file {general(path)}"
         if was is None or now is None:
-            yield Difference(case, name, "is not written any more" if was else "is written, too", [path])
+            yield Difference(
+                case, name, "is not written any more" if was else "is written, too", [path]
+            )
             continue
         if was.get("mode") != now.get("mode"):
             yield Difference(case, name, f"mode {was.get('mode')} is {now.get('mode')}", [path])
         if was["sha256"] != now["sha256"]:
-            kind, example = _kind_of_files(_stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1]))
+            kind, example = _kind_of_files(
+                _stored(was["sha256"], stores[0]), _stored(now["sha256"], stores[1])
+            )
             yield Difference(case, name, kind, [path, *example])
 
 
@@ -106,7 +112,9 @@ def _stored(name: str, store: Path) -> bytes:
 def _kind_of_files(old: bytes, new: bytes) -> tuple[str, list[str]]:
     if b"\0" in old[:4_096] or b"\0" in new[:4_096]:
         return "other bytes", [f"{len(old):,} bytes before, {len(new):,} now"]
-    return kind_of_texts(old.decode("utf-8", "backslashreplace"), new.decode("utf-8", "backslashreplace"))
+    return kind_of_texts(
+        old.decode("utf-8", "backslashreplace"), new.decode("utf-8", "backslashreplace")
+    )
 
 
 def general(text: str) -> str:

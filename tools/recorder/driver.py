@@ -56,7 +56,9 @@ def freeze_clock() -> None:
     time.monotonic = lambda: monotonic() / SLOWER + slept[0]
     time.perf_counter = lambda: 0.0
     time.process_time = lambda: 0.0
-    signal.setitimer = lambda which, seconds, interval=0.0: setitimer(which, seconds * SLOWER, interval * SLOWER)
+    signal.setitimer = lambda which, seconds, interval=0.0: setitimer(
+        which, seconds * SLOWER, interval * SLOWER
+    )
     signal.alarm = lambda seconds: alarm(seconds * SLOWER)
     # A subclass would not do: serialisers take the very type alone. The type's own table is behind a read-only view.
     methods = gc.get_referents(dt.datetime.__dict__)[0]

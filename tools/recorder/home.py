@@ -66,7 +66,14 @@ class Home:
     def clear(self) -> None:
         """Make it empty but for the programs on PATH."""
         shutil.rmtree(self.root, ignore_errors=True)
-        for name in ("home/.claude/projects", "home/.codex/sessions", "work", "bin", "tmp", "streams"):
+        for name in (
+            "home/.claude/projects",
+            "home/.codex/sessions",
+            "work",
+            "bin",
+            "tmp",
+            "streams",
+        ):
             (self.root / name).mkdir(parents=True, mode=0o700)
         (self.root / "tree").symlink_to(self.tree)
         answer = self.root / "bin" / "answer.json"
@@ -136,7 +143,9 @@ class Home:
     def take_changes(self, step: int) -> list[str]:
         """The paths that a step wrote, changed or removed, sorted; from now on they are known."""
         present = {path: _signature(path) for path in self._files()}
-        changed = [path for path, signature in present.items() if self._known.get(path) != signature]
+        changed = [
+            path for path, signature in present.items() if self._known.get(path) != signature
+        ]
         gone = [path for path in self._known if path not in present]
         for path in changed:
             self._date(path, NOW - 1_000 + step)

@@ -10,7 +10,14 @@ from tools.recorder.sessions import CLAUDE, CODEX, Session
 MESSAGES = "messages"
 """The field of an event that holds the client's messages: those of the session's file."""
 
-CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = "cli", "prompt", "module", "session", "notice", "codex"
+CLI, PROMPT, MODULE, SESSION, NOTICE, CODEX_EVENT = (
+    "cli",
+    "prompt",
+    "module",
+    "session",
+    "notice",
+    "codex",
+)
 """The doors: the shell, and what the client's hooks ask; ``run.py`` finds the scripts behind them."""
 
 
@@ -30,11 +37,22 @@ class Step(NamedTuple):
     @property
     def name(self) -> str:
         """How it is called in the record."""
-        told = self.fields.get("prompt") or self.fields.get("source") or self.fields.get("reason") or ""
+        told = (
+            self.fields.get("prompt")
+            or self.fields.get("source")
+            or self.fields.get("reason")
+            or ""
+        )
         if self.door == MODULE:
-            values = [self.fields[name] for name in ("command", "trigger", "args", "step") if self.fields.get(name)]
+            values = [
+                self.fields[name]
+                for name in ("command", "trigger", "args", "step")
+                if self.fields.get(name)
+            ]
             told = " ".join((*values, *self.environ.values()))
-        return " ".join(filter(None, (self.door, *self.words, told, "in the child" if self.in_child else "")))
+        return " ".join(
+            filter(None, (self.door, *self.words, told, "in the child" if self.in_child else ""))
+        )
 
 
 Scenario = tuple[Step, ...]
@@ -58,7 +76,14 @@ def asked(command: str, args: str = "", *, in_child: bool = False, **fields: Any
 
 def compacting(setting: str, trigger: str, **fields: Any) -> Step:
     """What the module asks when the client compacts, under a value of the setting ``compaction``."""
-    event = {"command": "plan", "trigger": trigger, "screen": True, "window": 200_000, "heard": True, MESSAGES: True}
+    event = {
+        "command": "plan",
+        "trigger": trigger,
+        "screen": True,
+        "window": 200_000,
+        "heard": True,
+        MESSAGES: True,
+    }
     return Step(MODULE, (), {**event, **fields}, environ={"RESUME_HOOKS_COMPACTION": setting})
 
 
@@ -86,25 +111,53 @@ CHILDREN: tuple[Scenario, ...] = (
     (shell("handoff {id} --size 24k --json -n", STEP),),
     (shell("handoff {id} --size all --json"),),
     (shell("handoff {id} --json --new-task", "write the release notes"),),
-    (shell("handoff {id} --print"), shell("handoff {id} --print --full"), shell("handoff {id} --dry-run --json")),
+    (
+        shell("handoff {id} --print"),
+        shell("handoff {id} --print --full"),
+        shell("handoff {id} --dry-run --json"),
+    ),
     (shell("handoff {id} --out {work}/docs/ --json"),),
     (shell("trim {id}"), shell("untrim {child} --all"), shell("trim {child} --json")),
-    (shell("trim {id} --threshold 300 --keep-recent 1 --json"), shell("untrim {child} --record 5 --json")),
+    (
+        shell("trim {id} --threshold 300 --keep-recent 1 --json"),
+        shell("untrim {child} --record 5 --json"),
+    ),
     (shell("trim {id} --target-tokens 8000 --json"),),
-    (shell("trim {id} --only results,inputs --json"), shell("trim {id} --skip thinking --assistant 3 --json")),
+    (
+        shell("trim {id} --only results,inputs --json"),
+        shell("trim {id} --skip thinking --assistant 3 --json"),
+    ),
     (shell("trim {id} --dry-run"), shell("trim {id} --dry-run --json --min-savings 0")),
     (shell("trim {id} --in-place --json"), shell("untrim {id} --all --json")),
-    (shell("fork {id} --turn 1 --json"), shell("fork {id} --turn -1"), shell("fork {id} --at 5 --json")),
-    (shell("fork {id} --before-compaction --json"), shell("fork {id} --here --json"), shell("fork {id} --dry-run")),
+    (
+        shell("fork {id} --turn 1 --json"),
+        shell("fork {id} --turn -1"),
+        shell("fork {id} --at 5 --json"),
+    ),
+    (
+        shell("fork {id} --before-compaction --json"),
+        shell("fork {id} --here --json"),
+        shell("fork {id} --dry-run"),
+    ),
     (shell("rollover {id} --json"), shell("rollover {id} --json")),
     (shell("rollover {id} --quick"), shell("rollover {id} --dry-run --json")),
-    (shell("mark {id} --json -g", "try it"), shell("mark {id} --show"), shell("back {id} --json --report", "slow")),
+    (
+        shell("mark {id} --json -g", "try it"),
+        shell("mark {id} --show"),
+        shell("back {id} --json --report", "slow"),
+    ),
 )
 """Verbs of the shell that write children."""
 
 TO_THE_OTHER: dict[str, tuple[Scenario, ...]] = {
-    CLAUDE: ((shell("fork {id} --to codex --json"),), (shell("handoff {id} --to codex --json -n", STEP),)),
-    CODEX: ((shell("fork {id} --to claude --json"),), (shell("handoff {id} --to claude --json -n", STEP),)),
+    CLAUDE: (
+        (shell("fork {id} --to codex --json"),),
+        (shell("handoff {id} --to codex --json -n", STEP),),
+    ),
+    CODEX: (
+        (shell("fork {id} --to claude --json"),),
+        (shell("handoff {id} --to claude --json -n", STEP),),
+    ),
 }
 
 READING: tuple[Scenario, ...] = (
@@ -136,7 +189,10 @@ READING: tuple[Scenario, ...] = (
         shell("export {id} --format json -o {work}/b.json --json"),
         shell("import {work}/b.json --json"),
     ),
-    (shell("export {id} -o {work}/page.html --json"), shell("share {id} --yes --json -o {work}/s.html")),
+    (
+        shell("export {id} -o {work}/page.html --json"),
+        shell("share {id} --yes --json -o {work}/s.html"),
+    ),
     (
         shell("import {work}/given.jsonl --json"),
         shell("import {work}/given.jsonl --json"),
@@ -144,25 +200,53 @@ READING: tuple[Scenario, ...] = (
     ),
     (shell("scrub {id} --list --json"), shell("scrub {id} --json")),
     (shell("fsck {id} --repair --json"),),
-    (shell("rename {id} --json", "A new title"), shell("rename {id} --tag try"), shell("info {id} --json")),
-    (shell("delete {id} --dry-run"), shell("delete {id} --yes --json"), shell("restore {id} --json")),
+    (
+        shell("rename {id} --json", "A new title"),
+        shell("rename {id} --tag try"),
+        shell("info {id} --json"),
+    ),
+    (
+        shell("delete {id} --dry-run"),
+        shell("delete {id} --yes --json"),
+        shell("restore {id} --json"),
+    ),
     (shell("archive {id} --json"), shell("archive --list --json"), shell("archive --verify")),
 )
 """Verbs of the shell that read, or move, the session."""
 
 TYPED: tuple[Scenario, ...] = (
-    (typed(">resume --table"), typed(">continue"), typed(">session"), typed(">help"), typed(">lineage")),
-    (typed(">recall"), typed(">resume the work"), typed("> a quote"), typed(">handoff help"), typed(">trim help")),
+    (
+        typed(">resume --table"),
+        typed(">continue"),
+        typed(">session"),
+        typed(">help"),
+        typed(">lineage"),
+    ),
+    (
+        typed(">recall"),
+        typed(">resume the work"),
+        typed("> a quote"),
+        typed(">handoff help"),
+        typed(">trim help"),
+    ),
     (typed(">handoff"), started("startup"), typed(">handoff all")),
     (typed("/resume-hooks:handoff 12k --new-task write the notes"), typed(">handoff --sizze 4k")),
     (typed(">trim --threshold 300 --keep-recent 1"), typed(">trim yes")),
     (typed(">rollover stress the parser"), typed(">rollover stress the parser")),
     (typed(">mark try it"), typed(">back it was slow"), typed(">back again")),
     (typed(">search parser tests"), typed(">search --all error")),
-    (typed(">handoff go on"), Step(SESSION, (), {"hook_event_name": "SessionEnd", "reason": "clear"})),
+    (
+        typed(">handoff go on"),
+        Step(SESSION, (), {"hook_event_name": "SessionEnd", "reason": "clear"}),
+    ),
     (started("startup", "near-end", "new-folder"), started("resume", context_tokens=150_000)),
     (
-        started("resume", context_tokens=150_000, prompt_cache_likely_expired=True, estimated_cache_write_usd=1.25),
+        started(
+            "resume",
+            context_tokens=150_000,
+            prompt_cache_likely_expired=True,
+            estimated_cache_write_usd=1.25,
+        ),
         Step(NOTICE, (), {"hook_event_name": "Stop"}),
     ),
 )
@@ -181,7 +265,11 @@ ASKED: tuple[Scenario, ...] = (
     (asked("handoff", STEP),),
     (asked("handoff", "12k"), asked("handoff", "all"), asked("handoff", f"{STEP}", screen=False)),
     (asked("trim"), asked("trim", "yes"), asked("untrim", in_child=True)),
-    (asked("trim", "--threshold 300 --keep-recent 1"), asked("trim", "here --threshold 300"), asked("trim", "cancel")),
+    (
+        asked("trim", "--threshold 300 --keep-recent 1"),
+        asked("trim", "here --threshold 300"),
+        asked("trim", "cancel"),
+    ),
     (asked("fsck"), asked("fsck", "yes")),
     (asked("rollover"), asked("rollover", "", waiting=True)),
     (

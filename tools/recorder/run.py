@@ -41,7 +41,9 @@ def scripts_of(tree: Path) -> dict[str, str]:
         environ = {"PATH": "/usr/bin:/bin", "HOME": folder, "RESUME_HOOKS_PYTHON": str(python)}
         for door, words in LAUNCHED.items():
             command = ["/bin/sh", str(tree / "hooks" / "engine"), *words]
-            ran = subprocess.run(command, env=environ, input=b"{}", capture_output=True, check=False, timeout=60)
+            ran = subprocess.run(
+                command, env=environ, input=b"{}", capture_output=True, check=False, timeout=60
+            )
             script = ran.stdout.decode()
             found[door] = os.path.relpath(script, tree) if script.endswith(".py") else ""
     return found
@@ -56,10 +58,18 @@ class Runner:
         home.clear()
         program = Path(__file__).with_name("driver.py")
         # Not isolated by -I, which ignores the seed: sets have one order in every run.
-        command = [str(tree / ".venv" / "bin" / "python"), "-s", "-P", str(program), f"{home.root}/tree"]
+        command = [
+            str(tree / ".venv" / "bin" / "python"),
+            "-s",
+            "-P",
+            str(program),
+            f"{home.root}/tree",
+        ]
         environ = {**home.environ(), "PYTHONHASHSEED": "0"}
         pipe = subprocess.PIPE
-        self._driver = subprocess.Popen(command, env=environ, cwd="/", stdin=pipe, stdout=pipe, text=True)
+        self._driver = subprocess.Popen(
+            command, env=environ, cwd="/", stdin=pipe, stdout=pipe, text=True
+        )
         home.driver_pid = self._driver.pid
         self.count = 0
 
@@ -77,7 +87,9 @@ class Runner:
             if any("{work}/given.jsonl" in step.words for step in scenario):
                 (self._home.work / "given.jsonl").write_bytes(session.content)
             self._home.settle()
-            self._run_scenario(f"{session.agent}/{session.name}/{number:02d}", scenario, session, path)
+            self._run_scenario(
+                f"{session.agent}/{session.name}/{number:02d}", scenario, session, path
+            )
 
     def record_home(self, name: str, sessions: Iterable[Session], scenario: Scenario) -> None:
         """Run a scenario in a home that holds all the sessions."""
@@ -93,14 +105,21 @@ class Runner:
             if not child and (step.in_child or "{child}" in step.words):
                 continue  # the step before had nothing to write
             asked_in = (child_id(child), child) if step.in_child else (session.session_id, path)
-            event = {"session_id": asked_in[0], "transcript_path": asked_in[1], "cwd": work, **step.fields}
+            event = {
+                "session_id": asked_in[0],
+                "transcript_path": asked_in[1],
+                "cwd": work,
+                **step.fields,
+            }
             if session.agent == CODEX:
                 event |= {"turn_id": "1", "model": "gpt-5"}
             if event.get(matrix.MESSAGES):
                 event[matrix.MESSAGES] = messages_of(session)
             given = "" if step.door == matrix.CLI else json.dumps(event)
             names = {"{id}": session.session_id, "{work}": work, "{child}": child_id(child)}
-            exit_code = self._ask_driver(step, [_filled(word, names) for word in step.words], given, number)
+            exit_code = self._ask_driver(
+                step, [_filled(word, names) for word in step.words], given, number
+            )
             changed = self._home.take_changes(number)
             child = new_session(changed) or child
             self._write_row(f"{name}.{number} {step.name}", exit_code, changed)
@@ -159,10 +178,21 @@ def messages_of(session: Session) -> list[dict[str, Any]]:
             continue
         message = record.get("message")
         content = message.get("content") if isinstance(message, dict) else None
-        blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-        calls = [block["id"] for block in blocks if block.get("type") == "tool_use" and "id" in block]
+        blocks = (
+            [block for block in content if isinstance(block, dict)]
+            if isinstance(content, list)
+            else []
+        )
+        calls = [
+            block["id"] for block in blocks if block.get("type") == "tool_use" and "id" in block
+        ]
         results = [block["tool_use_id"] for block in blocks if block.get("type") == "tool_result"]
-        row = {"handle": record.get("uuid"), "role": record["type"], "calls": calls, "results": results}
+        row = {
+            "handle": record.get("uuid"),
+            "role": record["type"],
+            "calls": calls,
+            "results": results,
+        }
         messages.append(row)
     return messages
 

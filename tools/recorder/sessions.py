@@ -39,7 +39,9 @@ def claude_sessions(corpus: Path) -> list[Session]:
     found: list[Session] = []
     for path in sorted(corpus.rglob("*.jsonl")):
         inside = path.relative_to(corpus).parts[:-1]
-        is_companion = path.name.startswith("agent-") or any(UUID.fullmatch(part) for part in inside)
+        is_companion = path.name.startswith("agent-") or any(
+            UUID.fullmatch(part) for part in inside
+        )
         if path.stat().st_size and not is_companion:
             found.append(_claude_session(path, corpus, len(found)))
     return found
@@ -59,7 +61,9 @@ def _claude_session(path: Path, corpus: Path, number: int) -> Session:
     name = f"{path.relative_to(corpus).parts[0]}/{path.stem[:13]}"
     if path.parent.parent.name.count(".") == 2:
         name = f"{path.parent.parent.name}/{path.stem[:13]}"
-    return Session(CLAUDE, name, session_id, f"{folder}/{session_id}.jsonl", path.read_bytes(), companions)
+    return Session(
+        CLAUDE, name, session_id, f"{folder}/{session_id}.jsonl", path.read_bytes(), companions
+    )
 
 
 def codex_sessions(corpus: Path) -> list[Session]:
@@ -96,7 +100,9 @@ def varied(sessions: list[Session], count: int) -> list[Session]:
 def mutants(sessions: list[Session], count: int) -> list[Session]:
     """Damaged copies: each kind of damage in turn, at a place and in a session that the seed draws."""
     draw = random.Random(SEED)  # noqa: S311 - the same ones every time is the point
-    candidates = [session for session in sessions if 2_000 < len(session.content) <= LARGEST_TO_DAMAGE]
+    candidates = [
+        session for session in sessions if 2_000 < len(session.content) <= LARGEST_TO_DAMAGE
+    ]
     kinds = list(DAMAGES.items())
     made = []
     for number in range(count if candidates else 0):
@@ -104,7 +110,9 @@ def mutants(sessions: list[Session], count: int) -> list[Session]:
         session = draw.choice(candidates)
         lines = session.content.split(b"\n")
         content = damage(lines, draw)
-        made.append(session._replace(name=f"mutant-{number:03d}-{kind}/{session.name}", content=content))
+        made.append(
+            session._replace(name=f"mutant-{number:03d}-{kind}/{session.name}", content=content)
+        )
     return made
 
 
@@ -220,7 +228,10 @@ def _blank(_: list[bytes], __: random.Random) -> bytes:
 
 
 def _deep(lines: list[bytes], draw: random.Random) -> bytes:
-    lines.insert(_place(lines, draw), b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}")
+    lines.insert(
+        _place(lines, draw),
+        b'{"type":"user","uuid":"deep","message":' + b"[" * 3_000 + b"]" * 3_000 + b"}",
+    )
     return b"\n".join(lines)
 
 
