@@ -12,7 +12,7 @@ from resume_hooks import part_table, settings
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.settings import Setting, load, settings_file
-from resume_hooks.storage.stored_settings import store
+from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import ConfigHome
 from tests.needs import here
 
@@ -161,7 +161,7 @@ def test_what_would_change_nothing_is_not_stored(config_home: ConfigHome, variab
     """A setting that a variable or an option of the plugin gives stays what it is, and who sets it is told why."""
     where = Where({**config_home.environ, variable: "trim"})
     with pytest.raises(UsageError, match="compaction stays trim") as caught:
-        store("compaction", "handoff", where)
+        store_setting("compaction", "handoff", where)
     assert "configure" in caught.value.remedy or variable in caught.value.remedy
     assert not os.path.exists(settings_file(where))
 
@@ -174,7 +174,7 @@ def test_a_compaction_of_0_2_0_is_the_usual_size(
     config_home: ConfigHome, given: str, kept: str
 ) -> None:
     """What is stored, and what was, is read by its name of today."""
-    assert store("compaction", given, config_home.where) == kept
+    assert store_setting("compaction", given, config_home.where) == kept
     stored(config_home, {"compaction": given})
     assert load(config_home.where)["compaction"] == Setting(kept, "file")
 
@@ -183,7 +183,7 @@ def test_a_compaction_of_0_2_0_is_the_usual_size(
 def test_no_way_to_compact(config_home: ConfigHome, value: str) -> None:
     """The error names the sizes."""
     with pytest.raises(UsageError, match="client, trim, or a size such as 24k, up to 48k"):
-        store("compaction", value, config_home.where)
+        store_setting("compaction", value, config_home.where)
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
     The file is private and leaves no temporary behind.
     """
     stored(config_home, {"later": {"x": 1}, "clipboard": "tmux"})
-    assert store("context_window", "500000", config_home.where) == 500_000
+    assert store_setting("context_window", "500000", config_home.where) == 500_000
     path = settings_file(config_home.where)
     with open(path, encoding="utf-8") as stream:
         assert json.load(stream) == {
@@ -220,7 +220,7 @@ def test_store_keeps_what_it_does_not_know(config_home: ConfigHome) -> None:
 def test_store_refuses_what_is_no_setting(config_home: ConfigHome, key: str, value: str) -> None:
     """An unknown key or a bad value changes nothing and says what would be right."""
     with pytest.raises(UsageError):
-        store(key, value, config_home.where)
+        store_setting(key, value, config_home.where)
     assert not os.path.exists(settings_file(config_home.where))
 
 
@@ -235,7 +235,7 @@ def test_store_never_throws_a_file_away(config_home: ConfigHome, content: Any) -
     with open(path, "rb") as stream:
         before = stream.read()
     with pytest.raises(WriteFailed):
-        store("clipboard", "none", config_home.where)
+        store_setting("clipboard", "none", config_home.where)
     with open(path, "rb") as stream:
         assert stream.read() == before
 
@@ -245,7 +245,7 @@ def test_store_says_where_it_could_not_write(config_home: ConfigHome) -> None:
     (config_home.root / "file").write_text("")
     environ = {"RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
     with pytest.raises(WriteFailed, match=r"settings\.json"):
-        store("clipboard", "none", Where(environ))
+        store_setting("clipboard", "none", Where(environ))
 
 
 @pytest.mark.parametrize("kind", ["pipe", "device", "folder", "too large", "no object"])
@@ -270,7 +270,7 @@ def test_what_is_no_file_of_settings(config_home: ConfigHome, kind: str) -> None
         f"{path} is not a readable settings file"
     ]
     with pytest.raises(WriteFailed, match="left alone"):
-        store("clipboard", "none", config_home.where)
+        store_setting("clipboard", "none", config_home.where)
     assert os.path.samestat(os.lstat(path), before)
 
 
@@ -279,4 +279,4 @@ def test_an_empty_file_of_settings_is_fine(config_home: ConfigHome, content: byt
     """Nothing in it is nothing wrong."""
     stored(config_home, content)
     assert settings.unusable_settings(config_home.where) == []
-    assert store("clipboard", "none", config_home.where) == "none"
+    assert store_setting("clipboard", "none", config_home.where) == "none"

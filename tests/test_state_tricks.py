@@ -77,7 +77,7 @@ def _record(home: ConfigHome) -> None:
 
 
 def _store(home: ConfigHome) -> None:
-    stored_settings.store("notice_percent", "70", home.where)
+    stored_settings.store_setting("notice_percent", "70", home.where)
 
 
 def _ask(home: ConfigHome) -> None:
@@ -101,7 +101,9 @@ def _trash(home: ConfigHome) -> None:
 
 
 def _back_up(home: ConfigHome) -> None:
-    with backups.held(SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, stays=True):
+    with backups.hold_for_rewrite(
+        SESSION, str(home.project() / f"{SESSION}.jsonl"), home.where, stays=True
+    ):
         pass
 
 
@@ -253,7 +255,7 @@ def test_a_state_folder_of_another_home_is_no_way_out_either(config_home: Config
     elsewhere.mkdir()
     os.symlink(elsewhere, other.state)
     with pytest.raises(ResumeHooksError, match=r"settings\.json"):
-        stored_settings.store("vault", "off", other)
+        stored_settings.store_setting("vault", "off", other)
     assert not list(elsewhere.iterdir())
 
 

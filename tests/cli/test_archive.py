@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import trash
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import all_archived
@@ -116,7 +116,7 @@ def test_verify_finds_what_is_damaged_in_the_trash(
 ) -> None:
     """A restore that fails over it sends people here."""
     cli("delete", SESSION, "--yes")
-    trash.pack(config_home.where, lambda: False)
+    trash.pack_deleted(config_home.where, lambda: False)
     (entry,) = trash.all_deleted(config_home.where)
     pack = Path(entry.folder, entry.transcript.where)
     pack.write_bytes(pack.read_bytes()[:50])
@@ -259,7 +259,7 @@ def test_a_session_that_vanished_just_now(
             config_home.project(), SESSION, [*conversation(2), custom_title("Mine")], mtime=lost
         )
     )
-    held.look(config_home.where, lambda: False)
+    hold_sessions.hold_sessions(config_home.where, lambda: False)
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     path.unlink()
     if way == "sessions":
@@ -270,7 +270,7 @@ def test_a_session_that_vanished_just_now(
         assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     else:
         assert cli("archive", "--forget", "Mine", "--yes").returncode == 0
-        held.look(config_home.where, lambda: False)
+        hold_sessions.hold_sessions(config_home.where, lambda: False)
         assert all_archived(config_home.where) == []
     links = [
         path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()

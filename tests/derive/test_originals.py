@@ -15,7 +15,7 @@ from resume_hooks.derive.originals import MAX_STEPS, Originals, look_up, origins
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.record_references import Reference
-from resume_hooks.storage.backups import folder_of
+from resume_hooks.storage.backups import backup_folder
 from resume_hooks.transcripts.placeholders import Origin
 from tests.builders import (
     ConfigHome,
@@ -168,7 +168,7 @@ def test_names_that_are_no_paths(config_home: ConfigHome) -> None:
 @pytest.fixture
 def backup(config_home: ConfigHome) -> Path:
     """The backup that a trim in place left of the session, with the whole record."""
-    path = Path(folder_of(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
+    path = Path(backup_folder(PARENT, config_home.where)) / "2026-01-31T09-30-00.000Z.jsonl"
     path.parent.mkdir(parents=True)
     path.write_bytes(Path(write_session(config_home.root / "x", PARENT, [WHOLE])).read_bytes())
     return path

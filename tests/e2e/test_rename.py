@@ -23,7 +23,7 @@ DAY_AGO = time.time() - 24 * 60 * 60
 def found(locator: str, home: ClientHome) -> ArchivedSession:
     """What the trash holds."""
     where = home.where
-    return lookup.find(locator, where, trash.all_deleted(where))
+    return lookup.find_archived(locator, where, trash.all_deleted(where))
 
 
 def spoken_in(
@@ -152,7 +152,9 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
     before = sent(every_client, home, api, ONE)
     rename.write(rename.renamed(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
-    delete.write(delete.plan(locate.session_file(session.path), home.where), home.where)
+    delete.move_to_trash(
+        delete.plan_delete(locate.session_file(session.path), home.where), home.where
+    )
     with Tui(every_client, home, api) as tui:
         tui.start()
         shown = picker(tui)
@@ -162,7 +164,9 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         gone = run_print(every_client, home, api, "go on", resume=ONE)
         assert gone.returncode != 0
         assert not api.main_requests()
-        restore.write(restore.plan(found("parser works", home), home.where), home.where)
+        restore.restore_session(
+            restore.plan_restore(found("parser works", home), home.where), home.where
+        )
         assert "parser works" in picker(tui)
     assert Path(session.path).read_bytes() == whole
     assert _words(sent(every_client, home, api, ONE)) == _words(before)
@@ -180,8 +184,10 @@ def test_a_restored_old_session_outlives_the_clients_cleanup(
     )
     for path in (session.path, expired.path):
         os.utime(path, (DAY_AGO - 90 * 86_400, DAY_AGO - 90 * 86_400))
-    delete.write(delete.plan(locate.session_file(session.path), home.where), home.where)
-    restore.write(restore.plan(found(ONE, home), home.where), home.where)
+    delete.move_to_trash(
+        delete.plan_delete(locate.session_file(session.path), home.where), home.where
+    )
+    restore.restore_session(restore.plan_restore(found(ONE, home), home.where), home.where)
     api.script = once_gone(Path(expired.path))
     run_print(client, home, api, "hello")
     assert os.path.exists(session.path)

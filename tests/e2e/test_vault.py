@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.lookup import find_archived
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
@@ -38,7 +38,9 @@ def test_a_restored_session_resumes(
     archive_session(session, home.where)
     os.unlink(session.path)
     shutil.rmtree(output.parent.parent)
-    done = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)
+    done = restore.restore_session(
+        restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
+    )
     assert (done.session_id, Path(session.path).read_bytes(), output.read_bytes()) == (
         ONE,
         raw,
@@ -46,7 +48,9 @@ def test_a_restored_session_resumes(
     )
     assert sent(every_client, home, api, ONE) == before
     spoken_in(home, ONE, "BETA", every_client)
-    other = restore.write(restore.plan(find(ONE, home.where), home.where), home.where)
+    other = restore.restore_session(
+        restore.plan_restore(find_archived(ONE, home.where), home.where), home.where
+    )
     assert other.session_id != ONE
     assert sent(every_client, home, api, other.session_id) == before
     assert "BETA" in str(sent(every_client, home, api, ONE))

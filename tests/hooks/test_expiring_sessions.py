@@ -185,7 +185,7 @@ def test_once_a_day_ancestors_are_looked_for(
 def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
     """The delete itself waits for no compression."""
     session = aged(config_home, 1, 3)
-    entry = delete.write(delete.plan(session, config_home.where), config_home.where)
+    entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
     assert os.path.exists(stored(entry.folder, entry.transcript))
     background.archive_in_background(start(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks import settings
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.ancestors import (
     archive_ancestors,
     archive_parents,
@@ -49,7 +49,7 @@ def start(home: ConfigHome) -> int:
     """What a start and what follows it does; how many sessions were copied."""
     project = os.path.basename(home.project())
     done = archive_expiring(project, CWD, home.where, never, waiting=True)
-    held.look(home.where, never)
+    hold_sessions.hold_sessions(home.where, never)
     return done.kept
 
 
@@ -61,7 +61,7 @@ def said(home: ConfigHome) -> str:
 
 def decide(home: ConfigHome, value: str) -> None:
     """What ``config vault`` does."""
-    stored_settings.store("vault", value, home.where)
+    stored_settings.store_setting("vault", value, home.where)
 
 
 def test_until_a_word_nothing_is_copied(asking: ConfigHome) -> None:
@@ -107,7 +107,7 @@ def test_what_a_verb_is_asked_for_does_not_wait(asking: ConfigHome) -> None:
     os.unlink(session.path)
     start(asking)
     assert archived_ids(asking.where) == []
-    held.archive_lost(asking.where)
+    hold_sessions.archive_lost(asking.where)
     assert archived_ids(asking.where) == [session.session_id]
 
 
@@ -119,7 +119,7 @@ def test_copies_wait_for_five_days(asking: ConfigHome, monkeypatch: pytest.Monke
     monkeypatch.setattr(time, "time", lambda: later)
     assert said(asking) == ""
     assert start(asking) == 1
-    assert "vault off" in permission.line(asking.where)
+    assert "vault off" in permission.first_archive_line(asking.where)
 
 
 def test_a_no_lets_go(asking: ConfigHome) -> None:
@@ -164,7 +164,7 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
 
 def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:
     """It speaks of copies that were made."""
-    assert permission.line(asking.where) == ""
+    assert permission.first_archive_line(asking.where) == ""
     assert permission.is_open(asking.where)
     decide(asking, "on")
     assert settings.load(asking.where)["vault"] == ("20G", "file")

@@ -17,7 +17,7 @@ from resume_hooks.maintenance.bug_report import Anonymous
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.paths import Where
 from resume_hooks.sessions.link_log import Link, record_link
-from resume_hooks.storage.stored_settings import store
+from resume_hooks.storage.stored_settings import store_setting
 from resume_hooks.system import bug_log
 from tests.builders import (
     SESSION,
@@ -194,6 +194,6 @@ def test_paths_and_names_are_left_out(
 
 def test_defaults_are_left_out(config_home: ConfigHome) -> None:
     """Only what somebody set; numbers as such."""
-    store("notice_percent", "7", config_home.where)
+    store_setting("notice_percent", "7", config_home.where)
     found = bug_report.make_bug_report([], str(config_home.root), config_home.where)["settings"]
     assert found == [{"key": "notice_percent", "value": 7, "source": "file"}]

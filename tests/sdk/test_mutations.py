@@ -116,10 +116,10 @@ def test_deleted_and_restored_sessions_are_listed_as_before(copies: Home) -> Non
     before = listed(())
     contents = {path: Path(path).read_bytes() for path in paths}
     for path in paths[::2]:
-        delete.write(delete.plan(locate.session_file(path), home.where), home.where)
+        delete.move_to_trash(delete.plan_delete(locate.session_file(path), home.where), home.where)
     after_ours = listed(())
     for entry in trash.all_deleted(home.where):
-        restore.write(restore.plan(entry, home.where), home.where)
+        restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert {path: Path(path).read_bytes() for path in paths} == contents
     assert listed() == [
         {key: value for key, value in row.items() if key != "last_modified"}
@@ -260,10 +260,13 @@ def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(
     assert get_session_info(SESSION) is None
     Path(one.path).write_bytes(content)
     os.utime(one.path, (OLD, OLD))
-    delete.write(delete.plan(locate.session_file(one.path), config_home.where), config_home.where)
+    delete.move_to_trash(
+        delete.plan_delete(locate.session_file(one.path), config_home.where), config_home.where
+    )
     assert not backup.exists()
-    restore.write(
-        restore.plan(trash.all_deleted(config_home.where)[0], config_home.where), config_home.where
+    restore.restore_session(
+        restore.plan_restore(trash.all_deleted(config_home.where)[0], config_home.where),
+        config_home.where,
     )
     assert backup.read_bytes() == b"the user's"
     assert Path(one.path).read_bytes() == content

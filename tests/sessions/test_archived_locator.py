@@ -182,13 +182,13 @@ def test_every_form_of_what_is_restored(config_home: ConfigHome) -> None:
         "72",
         "https://github.com/o/r/pull/72/files",
     ):
-        assert lookup.find(words, config_home.where) == kept
+        assert lookup.find_archived(words, config_home.where) == kept
     for words in ("title:", "tag:", "#73", "7", "pa", "https://github.com/o/r/pull/73"):
         with pytest.raises(SessionNotFound):
-            lookup.find(words, config_home.where)
-    assert lookup.find("FIX the parser", config_home.where, by_part=False) == kept
+            lookup.find_archived(words, config_home.where)
+    assert lookup.find_archived("FIX the parser", config_home.where, by_part=False) == kept
     with pytest.raises(SessionNotFound):
-        lookup.find("parser", config_home.where, by_part=False)
+        lookup.find_archived("parser", config_home.where, by_part=False)
     exact = tuple(form for form in RESOLVERS if form is not by_part_of_title)
     assert locate.resolve("later", "/", config_home.where, resolvers=exact).session_id == SESSION
     with pytest.raises(SessionNotFound):  # words to be searched for

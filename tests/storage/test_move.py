@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.storage import move as moving
-from resume_hooks.storage.move import inside, is_same, second_name
+from resume_hooks.storage.move import has_same_bytes, inside, second_name
 
 
 @pytest.fixture(params=["same", "other"])
@@ -154,10 +154,10 @@ def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:
     one.write_bytes(b"same")
     two.write_bytes(b"same")
     link.symlink_to(one)
-    assert is_same(str(one), str(two))
-    assert not is_same(str(one), str(link))
+    assert has_same_bytes(str(one), str(two))
+    assert not has_same_bytes(str(one), str(link))
     two.write_bytes(b"diff")
-    assert not is_same(str(one), str(two))
+    assert not has_same_bytes(str(one), str(two))
 
 
 def digested(monkeypatch: pytest.MonkeyPatch, at: int, act: Callable[[], object]) -> None:

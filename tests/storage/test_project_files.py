@@ -19,7 +19,7 @@ def test_a_new_file_never_takes_another_ones_place(tmp_path: Path) -> None:
     path = tmp_path / "x.md"
     path.write_text("theirs")
     with pytest.raises(WriteFailed, match="File exists"):
-        project_files.write(str(path), b"ours", None)
+        project_files.write_project_file(str(path), b"ours", None)
     assert (path.read_text(), os.listdir(tmp_path)) == ("theirs", ["x.md"])
 
 
@@ -30,7 +30,7 @@ def test_a_file_that_changed_is_not_replaced(tmp_path: Path) -> None:
     _, state = project_files.read_state(str(path), 100)
     path.write_text("theirs, later")
     with pytest.raises(WriteFailed, match="changed it meanwhile"):
-        project_files.write(str(path), b"ours", state)
+        project_files.write_project_file(str(path), b"ours", state)
     assert (path.read_text(), os.listdir(tmp_path)) == ("theirs, later", ["x.md"])
 
 
@@ -44,7 +44,7 @@ def test_a_link_that_came_meanwhile_is_not_written_through(tmp_path: Path) -> No
     path.symlink_to(target)
     for over in (state, None):
         with pytest.raises(WriteFailed):
-            project_files.write(str(path), b"ours", over)
+            project_files.write_project_file(str(path), b"ours", over)
     assert path.is_symlink()
     assert target.read_text() == "elsewhere"
 

@@ -82,7 +82,7 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
         (root, root),
         (tmp_path / "again" / "real", tmp_path / "again"),
     ):
-        for act in (removal.remove, removal.remove_file, removal.remove_empty):
+        for act in (removal.remove_for_good, removal.remove_file, removal.remove_empty):
             with pytest.raises(OSError) as refused:  # noqa: PT011 - of any kind
                 act(str(path), str(top))
             assert refused.value.filename == str(path)
@@ -91,9 +91,11 @@ def test_what_lies_behind_a_link_stays(tmp_path: Path) -> None:
     (root / "real" / "deep" / "er").mkdir(parents=True)
     (root / "real" / "deep" / "out").symlink_to(other)
     (root / "real" / "deep" / "file").write_text("x")
-    removal.remove(str(tmp_path / "again" / "real"), str(tmp_path / "again"), follow_root=True)
+    removal.remove_for_good(
+        str(tmp_path / "again" / "real"), str(tmp_path / "again"), follow_root=True
+    )
     assert os.listdir(root) == ["way"]
-    removal.remove(str(root / "way"), str(root))
+    removal.remove_for_good(str(root / "way"), str(root))
     assert (other / "sub" / "work").exists()
 
 
@@ -115,7 +117,7 @@ def test_what_can_not_be_removed_is_told_and_the_rest_goes(
     with monkeypatch.context() as patch:
         patch.setattr(os, "unlink", refused)
         with pytest.raises(PermissionError) as told:
-            removal.remove(str(folder), str(tmp_path))
+            removal.remove_for_good(str(folder), str(tmp_path))
     assert told.value.filename == str(folder)
     assert os.listdir(folder) == ["b"]
 
@@ -137,10 +139,10 @@ def test_a_folder_that_is_written_into_meanwhile(
 
     monkeypatch.setattr(removal, "_remove_one", busy)
     if times < 3:
-        removal.remove(str(folder), str(tmp_path))
+        removal.remove_for_good(str(folder), str(tmp_path))
     else:
         with pytest.raises(OSError, match="not empty"):
-            removal.remove(str(folder), str(tmp_path))
+            removal.remove_for_good(str(folder), str(tmp_path))
     assert folder.exists() == (times == 3)
 
 

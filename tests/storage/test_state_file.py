@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.storage.state_file import process_runs, replace, sweep
+from resume_hooks.storage.state_file import process_runs, replace_state_file, sweep_spare_names
 
 NAME = "00000000-0000-4000-8000-000000000001.jsonl"
 
@@ -19,10 +19,10 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"mine")
     path = tmp_path / "new" / "state.json"
-    replace(str(path), b"{}", Where())
+    replace_state_file(str(path), b"{}", Where())
     path.unlink()
     path.symlink_to(other)
-    replace(str(path), b"[]", Where())
+    replace_state_file(str(path), b"[]", Where())
     assert (path.read_bytes(), path.stat().st_mode & 0o777, other.read_bytes()) == (
         b"[]",
         0o600,
@@ -45,11 +45,11 @@ def test_what_can_not_be_written_leaves_the_old_file_alone(
     with monkeypatch.context() as patch:
         patch.setattr(os, step, fail)
         with pytest.raises(OSError, match="No space"):
-            replace(str(path), b"new", Where())
+            replace_state_file(str(path), b"new", Where())
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [
         ("state.json", b"old")
     ]
-    replace(str(path), b"new", Where())
+    replace_state_file(str(path), b"new", Where())
     assert path.read_bytes() == b"new"
 
 
@@ -72,9 +72,9 @@ def test_sweep_takes_the_files_of_dead_writers_only(tmp_path: Path) -> None:
     for name in [dead, *kept]:
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / f".resume-hooks-{ended.pid}-folder.tmp").mkdir()
-    sweep(str(tmp_path))
+    sweep_spare_names(str(tmp_path))
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == sorted(kept)
-    sweep(str(tmp_path / "gone"))
+    sweep_spare_names(str(tmp_path / "gone"))
 
 
 def test_process_runs() -> None:

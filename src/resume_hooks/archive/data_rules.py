@@ -18,7 +18,7 @@ MOST, LONGEST = 20, 40  # rules that are kept, and characters of one
 FILE = "data-rules.json"
 
 
-def note(told: object, where: Where) -> None:
+def note_data_rules(told: object, where: Where) -> None:
     """Store the rules that a client reports, ``[]`` for none; anything but a list is ignored.
 
     Raises OSError.
@@ -28,7 +28,7 @@ def note(told: object, where: Where) -> None:
     rules = [rule for rule in told if isinstance(rule, str) and rule.isprintable()][:MOST]
     path = os.path.join(where.state, FILE)
     if rules and rules != list(in_force(where)):
-        state_file.replace(
+        state_file.replace_state_file(
             path, json.dumps({"rules": [rule[:LONGEST] for rule in rules]}).encode(), where
         )
     elif not rules:

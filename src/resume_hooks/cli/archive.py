@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from resume_hooks import clock
-from resume_hooks.archive.held import archive_lost
+from resume_hooks.archive.hold_sessions import archive_lost
 from resume_hooks.archive.retention import archive_sessions
 from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, ArchiveReport
 from resume_hooks.archive.vault import permission, trash
-from resume_hooks.archive.vault.commit import forget
-from resume_hooks.archive.vault.lookup import find
+from resume_hooks.archive.vault.commit import forget_archived
+from resume_hooks.archive.vault.lookup import find_archived
 from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
 from resume_hooks.archive.vault.policy import Dropped, announcement, went
 from resume_hooks.cli.archived import kept_text
@@ -88,13 +88,13 @@ def _archived_of_options(options: ArchiveOptions) -> list[ArchivedSession]:
     where = options.where
     archive_lost(where)
     if options.locators:
-        return [find(locator, where) for locator in options.locators]
+        return [find_archived(locator, where) for locator in options.locators]
     return all_archived(where)
 
 
 def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> int:
     if options.dry_run:
-        would = archive_sessions.preview(sessions, options.where)
+        would = archive_sessions.preview_archive(sessions, options.where)
         data = NOTHING | {"archived": would}
         options.emit(data, lambda: f"{_outcome_counts(would)}\n\nNothing was written.")
         return 0
@@ -106,7 +106,7 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         "written": any(each.result in {"kept", "renewed"} for each in done.outcomes),
     }
     if data["written"]:
-        told = permission.line(options.where, current_folder())
+        told = permission.first_archive_line(options.where, current_folder())
     else:
         told = ""
     failed = [each for each in done.outcomes if each.result == "failed"]
@@ -126,7 +126,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
 
     plan = slim_plan(session, options.where)
     if options.dry_run:
-        outcomes = archive_sessions.preview([session], options.where)
+        outcomes = archive_sessions.preview_archive([session], options.where)
     else:
         with work_progress("Archiving", quiet=options.as_json) as advance:
             outcomes = list(
@@ -259,7 +259,7 @@ def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     agreed = options.agreed("Remove that from the vault, for good?", asks=asks)
     if agreed:
         for each in kept:
-            forget(each, options.where)
+            forget_archived(each, options.where)
     if agreed:
         last = "Removed from the vault."
     else:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from resume_hooks import clock
-from resume_hooks.archive.held import archive_lost
-from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.archive.hold_sessions import archive_lost
+from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
@@ -35,7 +35,9 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
-    rows += [f"   before that: {kept.session_id}@{instant(state)}" for state in states(kept)]
+    rows += [
+        f"   before that: {kept.session_id}@{name_earlier_state(state)}" for state in states(kept)
+    ]
     rows += [] if kept.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
 

@@ -48,7 +48,7 @@ def doctor(options: DoctorOptions) -> int:
     if written:
         if project_files.state_of(written) is not None:
             raise UsageError(f"There is a file {written} already", "Name another one.")
-        project_files.write(written, printed + b"\n", None, mode=0o600)
+        project_files.write_project_file(written, printed + b"\n", None, mode=0o600)
     data = {"findings": findings, "report": report, "file": written, "index": None}
 
     def text() -> str:

@@ -129,7 +129,7 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
         raise SessionNotFound(
             f"{session.session_id} is gone from the vault", "resume-hooks archive --list"
         )
-    done = restore.write(restore.plan(kept, where), where)
+    done = restore.restore_session(restore.plan_restore(kept, where), where)
     for warning in done.warnings:
         say(f"note: {warning}", err=True)
     return session_file(done.path)

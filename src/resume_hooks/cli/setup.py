@@ -59,7 +59,7 @@ def config(options: ConfigOptions) -> None:
                 raise UsageError(
                     f"There is no trigger '{unknown[0]}'", f"Triggers: {', '.join(valid)}."
                 )
-        stored_settings.store(options.key, options.value)
+        stored_settings.store_setting(options.key, options.value)
     known = {
         name: (row, settings.KEYS[name].about)
         for name, row in settings.load().items()

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.archive.held import archive_lost
+from resume_hooks.archive.hold_sessions import archive_lost
 from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.lookup import states
@@ -65,7 +65,9 @@ def delete_session(options: DeleteOptions) -> None:
     if options.locator is None:
         _empty_trash(options, asks=asks)
     else:
-        _delete_session(delete.plan(options.locate_session(), options.where), options, asks=asks)
+        _delete_session(
+            delete.plan_delete(options.locate_session(), options.where), options, asks=asks
+        )
 
 
 def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) -> None:
@@ -75,7 +77,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
         say(deletion_facts(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     if agreed:
-        entry = delete.write(decided, options.where, force=options.force)
+        entry = delete.move_to_trash(decided, options.where, force=options.force)
     else:
         entry = decided.entry
     data = NOT_DELETED | {"session": entry, "open": decided.open, "written": agreed}
@@ -123,7 +125,7 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
         say("\n".join([*rows, *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
     if agreed:
-        gone = delete.empty(wanted, options.where, also)
+        gone = delete.empty_trash(wanted, options.where, also)
     else:
         gone = wanted
     data = NOT_DELETED | {"emptied": gone, "strays": also}
@@ -219,9 +221,9 @@ def restore_session(options: RestoreOptions) -> None:
         _print_restorable(options)
         return
     found = _find_deleted_or_archived(options.locator, options.where)
-    decided = restore.plan(found, options.where)
+    decided = restore.plan_restore(found, options.where)
     if not options.dry_run:
-        decided = restore.write(decided, options.where)
+        decided = restore.restore_session(decided, options.where)
     count, deleted = len(decided.pieces), found.deleted_at
     session = found if options.dry_run else With(found, {"kept_in": ""})
     data = NOT_RESTORED | ({"session": session} if deleted else {"kept": decided})
@@ -254,7 +256,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
     for by_part in (False, True):
         for of in (deleted, None):
             with contextlib.suppress(SessionNotFound):
-                return lookup.find(locator, where, of, by_part=by_part)
+                return lookup.find_archived(locator, where, of, by_part=by_part)
     said = f"Neither the trash nor the vault holds a session '{locator.strip()}'"
     if not (deleted or all_archived(where)):
         raise SessionNotFound(f"{said}: both are empty", "See: resume-hooks sessions")

@@ -21,7 +21,7 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locator_forms import MIN_PREFIX
 from resume_hooks.sessions.record_references import RecordLine, RecordLines, Reference, named_by
 from resume_hooks.sessions.session_files import all_sessions
-from resume_hooks.storage.backups import folder_of
+from resume_hooks.storage.backups import backup_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import MARKS, Origin, origin_of
@@ -136,7 +136,7 @@ class Originals:
 
     def backups(self, session_id: str) -> list[str]:
         """The files that in-place trims of a session left in our state folder, oldest first."""
-        folder = os.path.abspath(folder_of(session_id, self._where))
+        folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
         try:
@@ -153,7 +153,7 @@ class Originals:
     def backed_up(self, prefix: str) -> list[str]:
         """The ids, starting with ``prefix``, of sessions that have backups."""
         try:
-            names = os.listdir(folder_of("", self._where))
+            names = os.listdir(backup_folder("", self._where))
         except OSError:
             return []
         return sorted(name for name in names if name.startswith(prefix) and self.backups(name))

@@ -522,7 +522,7 @@ def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Re
         passed.extend(writing.all_checks(after, title, temporary))
         require(passed, path)
 
-    with backups.held(session_id, path, where) as (original, copy):
+    with backups.hold_for_rewrite(session_id, path, where) as (original, copy):
         with open(copy, "rb") as stream:
             same = stream.read() == before
         if not same:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import questions, seam
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.ancestors import archive_parents, archive_pending
 from resume_hooks.archive.vault import policy, trash
 from resume_hooks.clock import DAY
@@ -68,7 +68,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     archive_pending(Where(), is_over)
     claims.sweep(Where())
     with contextlib.suppress(OSError):
-        held.look(Where(), is_over)
+        hold_sessions.hold_sessions(Where(), is_over)
     last, now = hook_state.read_note(_STAMP), time.time()
     look, made, seen = (
         last[key] if hook_state.is_instant(last.get(key)) else 0 for key in ("look", "made", "seen")
@@ -78,7 +78,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
     try:
         all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
         policy.apply(Where())
-        trash.pack(Where(), is_over)
+        trash.pack_deleted(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
         hook_state.write_note(
             _STAMP, {"look": int(look), "made": int(now), "seen": int(now if all_seen else seen)}

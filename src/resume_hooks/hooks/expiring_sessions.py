@@ -52,7 +52,7 @@ def archive_line(event: dict[str, Any]) -> str:
     else:
         said = ""
     if os.path.isdir(vault(Where())):
-        once = permission.line(Where())
+        once = permission.first_archive_line(Where())
     else:
         once = ""
     return " · ".join(filter(None, (said, once, announcement(Where()))))

@@ -40,7 +40,9 @@ def note_path(name: str) -> str:
 
 def write_note(name: str, value: Dict[str, Any]) -> None:
     """Write a note in place of the last one of its name. OSError where that can't be done."""
-    state_file.replace(note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where())
+    state_file.replace_state_file(
+        note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where()
+    )
 
 
 def read_note(name: str) -> Dict[str, Any]:

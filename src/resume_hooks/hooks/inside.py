@@ -162,7 +162,7 @@ def _learn_rules(told: object) -> None:
         from resume_hooks.archive import data_rules  # nothing to the other questions
 
         with contextlib.suppress(OSError):
-            data_rules.note(told, Where())
+            data_rules.note_data_rules(told, Where())
 
 
 def _run_trigger(

@@ -313,7 +313,7 @@ def _mark_cleared(session_id: str) -> None:
     pid = client_pid()
     if pid is not None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
-        pending.add(
+        pending.add_pending(
             session_id, Where()
         )  # an ancestor from now on; the next start keeps it, and nobody waits for that
 

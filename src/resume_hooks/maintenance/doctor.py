@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from resume_hooks import clock, part_table, questions, settings
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import unreadable
@@ -503,9 +503,9 @@ def _check_vault(_: str) -> Finding:
             "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
         )
         return note(f"{size}, more than the setting vault allows", remedy, "full")
-    if why := held.why_not(Where()):
+    if why := hold_sessions.why_not(Where()):
         return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
-    if os.path.isdir(held_links.folder(Where())) and (missing := held.unheld(Where())):
+    if os.path.isdir(held_links.folder(Where())) and (missing := hold_sessions.unheld(Where())):
         said = (
             f"{size}; {plural(missing, 'session')} not held against an early deletion: no "
             "link could be made"

@@ -236,7 +236,7 @@ def remove_paths(state: str, goes: list[str]) -> None:
             if path in copies:
                 removal.discard(path, state)
             elif os.path.lexists(path):
-                removal.remove(path, state)
+                removal.remove_for_good(path, state)
         for folder in (*(os.path.join(state, name) for name in FOLDERS), state):
             if os.path.isdir(folder) and not os.listdir(folder):
                 removal.remove_empty(folder, os.path.dirname(state), follow_root=True)

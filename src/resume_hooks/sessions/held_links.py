@@ -1,4 +1,4 @@
-"""Where our hard links to sessions lie, and how one is given up: ``archive/held`` makes them and looks after them."""
+"""Our hard links to sessions, and how one is given up; ``archive/hold_sessions`` makes them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def release(path: str, where: Where) -> None:
     ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
     try:
         if os.path.isdir(path) and is_private(ours, where):
-            removal.remove(ours, where.state)
+            removal.remove_for_good(ours, where.state)
         elif os.path.samestat(os.lstat(path), os.lstat(ours)):
             removal.remove_file(ours, where.state)
     except (FileNotFoundError, NotADirectoryError):

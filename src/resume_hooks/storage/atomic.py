@@ -23,8 +23,8 @@ from resume_hooks.storage.state_file import (
     create,
     failing_as,
     read_open,
-    spare,
-    sweep,
+    spare_name,
+    sweep_spare_names,
     sync_folder,
 )
 
@@ -39,9 +39,9 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     in every case nothing is left behind.
     """
     folder = os.path.dirname(path)
-    sweep(folder)
-    with failing_as(f"Could not write {path}"), spare(folder) as temporary:
-        with _written(temporary, chunks):
+    sweep_spare_names(folder)
+    with failing_as(f"Could not write {path}"), spare_name(folder) as temporary:
+        with _new_file(temporary, chunks):
             check(temporary)
         name_exclusively(temporary, path)
         sync_folder(folder)
@@ -60,10 +60,10 @@ def replace_session(
     A crash leaves the file as it was or the new one.
     """
     folder = os.path.dirname(path)
-    sweep(folder)
-    with failing_as(f"Could not rewrite {path}"), spare(folder) as temporary:
+    sweep_spare_names(folder)
+    with failing_as(f"Could not rewrite {path}"), spare_name(folder) as temporary:
         splice = Splice(original, os.path.getsize(kept))
-        with _written(temporary, chunks):
+        with _new_file(temporary, chunks):
             check(temporary)
         with open(temporary, "a+b", buffering=0) as target:
             was, ours = os.fstat(original), os.fstat(target.fileno())
@@ -108,7 +108,7 @@ def append_line(path: str, line: bytes) -> None:
             if os.fstat(descriptor).st_nlink > 1:
                 _unshare(path, descriptor)
                 continue
-            _append(descriptor, line + b"\n")
+            append_synced(descriptor, line + b"\n")
             return
         finally:
             os.close(descriptor)
@@ -132,7 +132,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
         try:
             await_line_end(descriptor)
             was = os.fstat(descriptor)
-            written = _append(descriptor, b"".join(line + b"\n" for line in lines))
+            written = append_synced(descriptor, b"".join(line + b"\n" for line in lines))
             _keep_time(descriptor, was, was.st_size + written)
         finally:
             os.close(descriptor)
@@ -148,7 +148,7 @@ def _open_to_append(path: str, create: int = 0) -> int:
     return descriptor
 
 
-def _append(descriptor: int, lines: bytes) -> int:
+def append_synced(descriptor: int, lines: bytes) -> int:
     """Write whole lines at the end of an open file, synced; how many bytes.
 
     What did not fit is taken back.
@@ -166,7 +166,7 @@ def _append(descriptor: int, lines: bytes) -> int:
 
 
 def _unshare(path: str, descriptor: int) -> None:
-    with spare(os.path.dirname(path)) as temporary:
+    with spare_name(os.path.dirname(path)) as temporary:
         create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
 
@@ -194,7 +194,7 @@ def _followed(path: str, splice: Splice, target: int) -> bool:
 
 
 @contextlib.contextmanager
-def _written(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
+def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
     """Write a new file; it is synced while the block runs, and is so when the block is left.
 
     OSError if it can't be.

@@ -16,10 +16,10 @@ from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import leads_to, locked_folder
 from resume_hooks.storage.state_file import (
     create,
-    discard,
+    discard_spare,
     failing_as,
     read_open,
-    sweep,
+    sweep_spare_names,
     temporary_in,
 )
 
@@ -27,13 +27,13 @@ FOLDER = "backups"
 FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
 
 
-def folder_of(session_id: str, where: Where) -> str:
+def backup_folder(session_id: str, where: Where) -> str:
     """Where the backups of a session lie; it may not exist."""
     return os.path.join(where.state, FOLDER, session_id)
 
 
 @contextlib.contextmanager
-def only_one(session_id: str, where: Where) -> Iterator[None]:
+def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
     """While the block runs nobody else rewrites this session in place.
 
     SessionOpen where somebody does.
@@ -42,31 +42,31 @@ def only_one(session_id: str, where: Where) -> Iterator[None]:
         "This session is being trimmed in place already",
         "The session was not backed up to",
     )
-    with locked_folder(folder_of(session_id, where), where, busy, failed):
+    with locked_folder(backup_folder(session_id, where), where, busy, failed):
         yield
 
 
 @contextlib.contextmanager
-def held(
+def hold_for_rewrite(
     session_id: str, path: str, where: Where, *, stays: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Hold a session for a rewrite in place: locked, open to be read, and with the path of its copy, as ``copied``.
+    """Hold a session for a rewrite in place: locked, open to be read, with the path of its copy.
 
     SessionOpen while another process rewrites it.
     """
-    with only_one(session_id, where):
-        folder = folder_of(session_id, where)
-        sweep(folder)
+    with lock_rewrite(session_id, where):
+        folder = backup_folder(session_id, where)
+        sweep_spare_names(folder)
         if stays:
             copy = os.path.join(folder, f"{clock.now().replace(':', '-')}.jsonl")
         else:
             copy = temporary_in(folder)
-        with copied(path, copy, stays=stays) as original:
+        with hold_beside_copy(path, copy, stays=stays) as original:
             yield original, copy
 
 
 @contextlib.contextmanager
-def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
+def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
     """Hold a file open while an exact copy of it is there, which ``stays`` only if the file is replaced.
 
     A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it
@@ -88,7 +88,7 @@ def copied(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
             yield original
         finally:
             if made and (not (stays and whole) or leads_to(path, original)):
-                discard(copy)
+                discard_spare(copy)
 
 
 def instant_of(path: str) -> str:

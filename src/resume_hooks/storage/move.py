@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Iterator
 
 from resume_hooks.storage.atomic import BUFFER, name_exclusively
-from resume_hooks.storage.state_file import MODE, spare
+from resume_hooks.storage.state_file import MODE, spare_name
 
 IN_USE = 60 * 60
 """Seconds after its last use that a copy stays which can be made anew."""
@@ -30,9 +30,9 @@ def second_name(source: str, target: str) -> None:
     except (FileExistsError, FileNotFoundError):
         raise
     except (OSError, NotImplementedError):  # another file system, or one without links
-        with spare(os.path.dirname(target)) as temporary:
+        with spare_name(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
-            if not is_same(source, temporary):
+            if not has_same_bytes(source, temporary):
                 raise OSError(errno.EIO, "Changed while it was copied", source) from None
             name_exclusively(temporary, target)
 
@@ -79,7 +79,7 @@ def least_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[s
             over -= size
 
 
-def is_same(one: str, other: str) -> bool:
+def has_same_bytes(one: str, other: str) -> bool:
     """Whether two files, or two links, hold the same bytes. OSError where one can't be read."""
     first, second = os.lstat(one), os.lstat(other)
     if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:

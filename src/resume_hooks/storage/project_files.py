@@ -17,7 +17,7 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import open_regular
 from resume_hooks.storage import removal
 from resume_hooks.storage.atomic import name_exclusively
-from resume_hooks.storage.state_file import sweep, sync_folder, temporary_in
+from resume_hooks.storage.state_file import sweep_spare_names, sync_folder, temporary_in
 
 
 def state_of(
@@ -52,7 +52,7 @@ def state_of(
 def read_state(
     path: str, limit: int, within: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
-    """A file's content, and the state that ``write`` must find; ``b""`` and None without a file.
+    """A file's content, and the state that ``write_project_file`` must find; ``b""`` and None without a file.
 
     WriteFailed else.
     """
@@ -71,7 +71,7 @@ def read_state(
     return content, found
 
 
-def write(
+def write_project_file(
     path: str,
     content: bytes,
     over: os.stat_result | None,
@@ -88,7 +88,7 @@ def write(
     """
     folder = os.path.dirname(path)
     if within is None:
-        sweep(folder)
+        sweep_spare_names(folder)
     name, temporary = _seen_from(within, path), _seen_from(within, temporary_in(folder))
     try:
         _fill(temporary, content, over, mode, within)
@@ -105,7 +105,7 @@ def write(
             removal.remove_name(temporary, within)
 
 
-def remove(path: str, over: os.stat_result, within: int | None = None) -> None:
+def remove_project_file(path: str, over: os.stat_result, within: int | None = None) -> None:
     """Remove the file whose state ``over`` is. WriteFailed leaves what was there."""
     name = _seen_from(within, path)
     try:
@@ -149,7 +149,7 @@ def refused(path: str, error: OSError | ValueError) -> WriteFailed:
     )
 
 
-def is_same(there: os.stat_result | None, over: os.stat_result | None) -> bool:
+def is_same_state(there: os.stat_result | None, over: os.stat_result | None) -> bool:
     """Whether nobody changed or replaced a file between two looks at it."""
     if there is None or over is None:
         return there is over
@@ -195,5 +195,5 @@ def _fill(
 
 
 def _require_same(path: str, over: os.stat_result, within: int | None) -> None:
-    if not is_same(os.lstat(path, dir_fd=within), over):
+    if not is_same_state(os.lstat(path, dir_fd=within), over):
         raise OSError(None, "another program changed it meanwhile")

@@ -23,14 +23,14 @@ _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 _TRIES = 3  # times that a folder is emptied before it counts as one that can't be
 
 
-def remove(path: str, root: str, *, follow_root: bool = False) -> None:
+def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder for good.
 
     OSError where it can't be, is gone, or lies behind a link.
 
     ``follow_root``: the root is the user's own, who may have made it a link.
     """
-    with _folder_of(path, root, follow_root) as (within, name):
+    with _open_parent(path, root, follow_root) as (within, name):
         if within is None:
             _remove_by_path(path)
         else:
@@ -39,23 +39,23 @@ def remove(path: str, root: str, *, follow_root: bool = False) -> None:
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
     """The same for anything but a folder."""
-    with _folder_of(path, root, follow_root) as (within, name):
+    with _open_parent(path, root, follow_root) as (within, name):
         os.unlink(path if within is None else name, dir_fd=within)
 
 
 def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a folder in which nothing is. OSError as above, and where something is in it."""
-    with _folder_of(path, root, follow_root) as (within, name):
+    with _open_parent(path, root, follow_root) as (within, name):
         os.rmdir(path if within is None else name, dir_fd=within)
 
 
 def discard(path: str, root: str, *, follow_root: bool = False) -> None:
     """Remove a file, a link or a whole folder; what can't be removed, or is gone, does no harm."""
     with contextlib.suppress(OSError):
-        remove(path, root, follow_root=follow_root)
+        remove_for_good(path, root, follow_root=follow_root)
 
 
-def root_of(folder: str, state: str) -> str:
+def removal_root(folder: str, state: str) -> str:
     """The root of what lies in a folder of ours: the state folder, or itself where that could not be written."""
     if folder.startswith(os.path.join(state, "")):
         return state
@@ -117,7 +117,7 @@ def _remove_one(name: str, within: int) -> None:
 
 
 @contextlib.contextmanager
-def _folder_of(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
+def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
     """The open folder that has a path below a root, and its name there.
 
     None where the system opens no folders.

@@ -20,7 +20,7 @@ _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC",
 
 
 @contextlib.contextmanager
-def opened(root: str) -> Iterator[int]:
+def open_root(root: str) -> Iterator[int]:
     """The open folder at the top; links on the way are followed, as the user's own.
 
     OSError if it is not a folder.
@@ -33,7 +33,7 @@ def opened(root: str) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
+def open_folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
     """The open folder that ``parts`` lead to from the open folder ``root``.
 
     With ``make``, missing ones are made.
@@ -46,7 +46,7 @@ def folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
             if make:
                 with contextlib.suppress(FileExistsError):
                     os.mkdir(part, dir_fd=descriptor)
-            deeper = _enter(descriptor, part)
+            deeper = _open_step(descriptor, part)
             os.close(descriptor)
             descriptor = deeper
         yield descriptor
@@ -54,14 +54,14 @@ def folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[i
         os.close(descriptor)
 
 
-def missing(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
+def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
     """The folders on the way that are not there, the upper ones first.
 
-    WriteFailed as for ``folder``.
+    WriteFailed as for ``open_folder``.
     """
     for depth in range(1, len(parts) + 1):
         try:
-            with folder(root, parts[:depth]):
+            with open_folder(root, parts[:depth]):
                 pass
         except FileNotFoundError:
             return [tuple(parts[:end]) for end in range(depth, len(parts) + 1)]
@@ -73,19 +73,19 @@ def takes_files(root: int, parts: Sequence[str]) -> bool:
 
     WriteFailed.
     """
-    there = len(parts) - len(missing(root, parts))
-    with folder(root, parts[:there]) as within:
+    there = len(parts) - len(missing_folders(root, parts))
+    with open_folder(root, parts[:there]) as within:
         return os.access(os.curdir, os.W_OK | os.X_OK, dir_fd=within)
 
 
-def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
+def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
     """A regular file's content and state, no link followed below ``root``.
 
     OSError beyond ``limit``, WriteFailed.
     """
     with (
-        opened(root) as top,
-        folder(top, parts[:-1]) as within,
+        open_root(root) as top,
+        open_folder(top, parts[:-1]) as within,
         open_regular(parts[-1], follow=False, within=within) as stream,
     ):
         content = stream.read(limit + 1)
@@ -94,7 +94,7 @@ def read(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_re
         return content, os.fstat(stream.fileno())
 
 
-def _enter(within: int, part: str) -> int:
+def _open_step(within: int, part: str) -> int:
     try:
         return os.open(part, _FOLDER | getattr(os, "O_NOFOLLOW", 0), dir_fd=within)
     except OSError as error:

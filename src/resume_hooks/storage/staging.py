@@ -19,7 +19,13 @@ from typing import NamedTuple
 from resume_hooks.errors import ImportFailed
 from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import MODE, discard, failing_as, sweep, temporary_in
+from resume_hooks.storage.state_file import (
+    MODE,
+    discard_spare,
+    failing_as,
+    sweep_spare_names,
+    temporary_in,
+)
 
 MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
 MAX_LINE = (
@@ -55,18 +61,18 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
             "Nothing was changed. Check free space and the permissions of the state folder.",
         ):
             private_folder(folder, where)
-            sweep(folder)
+            sweep_spare_names(folder)
             digest = hashlib.sha256()
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
             with os.fdopen(descriptor, "wb") as stream:
-                for chunk in _lined(_capped(_unpacked(_capped(chunks, most)), most)):
+                for chunk in _lined(_capped(_decompress(_capped(chunks, most)), most)):
                     digest.update(chunk)
                     stream.write(chunk)
                 size = stream.tell()
             taken = Taken(temporary, size, digest.hexdigest())
         yield taken
     finally:
-        discard(temporary)
+        discard_spare(temporary)
         if not known:
             with contextlib.suppress(OSError):  # something was kept in it
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
@@ -120,7 +126,7 @@ def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
     rows, first = iter(chunks), b""
     while len(first) < len(_GZIP) and (row := next(rows, b"")):
         first += row

@@ -26,14 +26,14 @@ _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
 """Of Windows: the right to wait for a process, what is said of one that isn't ours, and of one that has not ended."""
 
 
-def replace(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
+def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
     """Write a private file, synced, in place of a file or link; its folder is made.
 
     OSError leaves the old one.
     """
     folder = private_folder(os.path.dirname(path), where)
-    sweep(folder)
-    with spare(folder) as temporary:
+    sweep_spare_names(folder)
+    with spare_name(folder) as temporary:
         create(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     sync_folder(folder)
@@ -57,7 +57,7 @@ def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
         return stream.tell()
 
 
-def leave(path: str, where: Where) -> bool:
+def leave_mark(path: str, where: Where) -> bool:
     """Leave an empty private file, in a folder of ours; False where it is there already.
 
     OSError.
@@ -81,12 +81,12 @@ def read_open(descriptor: int, size: int) -> Iterator[bytes]:
 
 
 def temporary_in(folder: str) -> str:
-    """A name for a temporary file, which ``sweep`` removes should its writer be killed."""
+    """A name for a temporary file, which ``sweep_spare_names`` removes should its writer be killed."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 @contextlib.contextmanager
-def spare(folder: str) -> Iterator[str]:
+def spare_name(folder: str) -> Iterator[str]:
     """A name for a temporary file or folder.
 
     What still has it when the block is left is removed.
@@ -95,7 +95,7 @@ def spare(folder: str) -> Iterator[str]:
     try:
         yield temporary
     finally:
-        discard(temporary)
+        discard_spare(temporary)
 
 
 @contextlib.contextmanager
@@ -107,7 +107,7 @@ def failing_as(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
         raise WriteFailed(f"{what}: {error.strerror or error}", remedy) from error
 
 
-def sweep(folder: str) -> None:
+def sweep_spare_names(folder: str) -> None:
     """Remove temporary files whose writer was killed; those of running processes stay."""
     try:
         names = os.listdir(folder)
@@ -117,10 +117,10 @@ def sweep(folder: str) -> None:
         if name.startswith(_TEMP_PREFIX) and name.endswith(_TEMP_SUFFIX):
             process = name[len(_TEMP_PREFIX) :].split("-")[0]
             if process.isdecimal() and not process_runs(int(process)):
-                discard(os.path.join(folder, name))
+                discard_spare(os.path.join(folder, name))
 
 
-def discard(path: str) -> None:
+def discard_spare(path: str) -> None:
     """Remove a temporary file or folder of our own.
 
     What can't be removed, or is gone, does no harm.

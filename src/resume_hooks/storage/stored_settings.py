@@ -19,7 +19,7 @@ _REMEDIES = {
 """What to do where another source is stronger than our file."""
 
 
-def store(name: str, text: str, where: Where | None = None) -> Value:
+def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     """Write one setting and return its value. UsageError for an unknown key or a bad value.
 
     WriteFailed.
@@ -46,5 +46,5 @@ def store(name: str, text: str, where: Where | None = None) -> Value:
         )
     values = there | {"version": VERSION, name: value}
     with state_file.failing_as(f"Could not write {path}", "Check the folder's permissions."):
-        state_file.replace(path, (json.dumps(values, indent=2) + "\n").encode(), where)
+        state_file.replace_state_file(path, (json.dumps(values, indent=2) + "\n").encode(), where)
     return value

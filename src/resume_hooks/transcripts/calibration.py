@@ -110,7 +110,7 @@ def calibrate(
     else:
         ratio = usual
     ratio = min(max(ratio, PLAUSIBLE[0]), PLAUSIBLE[1])
-    shared = [_share(gap, ratio) for gap in gaps]
+    shared = [_share_growth(gap, ratio) for gap in gaps]
     thinking = sum(gap.thought * share.thought for gap, share in zip(gaps, shared, strict=True))
     added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
     missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
@@ -136,7 +136,7 @@ class _Share(NamedTuple):
     thought: float
 
 
-def _share(gap: _Gap, ratio: float) -> _Share:
+def _share_growth(gap: _Gap, ratio: float) -> _Share:
     """How a gap's growth is shared out: text first, at the usual ratio; thinking what is left.
 
     Then text again.

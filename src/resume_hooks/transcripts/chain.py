@@ -103,7 +103,7 @@ class Graph:
         if not any(node.segment for node in boundaries):
             return False
         last = boundaries[-1]
-        kept = self._kept(last)
+        kept = self._uuids_kept_by(last)
         if kept is None:
             return False
         if kept and last.segment is not None:
@@ -114,10 +114,10 @@ class Graph:
             for uuid, parent in self._parents.items():
                 if parent == anchor and uuid != kept[0]:
                     self._parents[uuid] = kept[-1]
-        self._drop(last, kept)
+        self._drop_before(last, kept)
         return bool(kept)
 
-    def _kept(self, boundary: Node) -> list[str] | None:
+    def _uuids_kept_by(self, boundary: Node) -> list[str] | None:
         """The uuids that a boundary kept, from head to tail; None if its marks lead nowhere."""
         segment = boundary.segment
         if segment is None:
@@ -135,7 +135,7 @@ class Graph:
             uuid = self._parents[uuid]
         return None
 
-    def _drop(self, boundary: Node, kept: list[str]) -> None:
+    def _drop_before(self, boundary: Node, kept: list[str]) -> None:
         """Forget what stands before ``boundary``.
 
         Messages that hang there hang on the last kept one instead.
@@ -170,7 +170,7 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
     ):  # 2.1.112 and later find no such session; a child is to be sound
         pointed = None
     if not graph.spliced or (checkpoint.explicit and pointed):
-        chosen = _settled(graph, checkpoint, pointed, last)
+        chosen = _settle_checkpoint(graph, checkpoint, pointed, last)
         if chosen is None and not graph.spliced:
             if checkpoint.hinted:
                 chosen = last
@@ -182,7 +182,9 @@ def find_leaf(graph: Graph, checkpoint: Checkpoint) -> Node | None:
     return _chosen_leaf(graph, checkpoint, pointed, last) or max(rows, key=_time)
 
 
-def _settled(graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node) -> Node | None:
+def _settle_checkpoint(
+    graph: Graph, checkpoint: Checkpoint, pointed: Node | None, last: Node
+) -> Node | None:
     """The checkpoint's record, or the file's last one where the conversation went on from there."""
     if pointed is None or checkpoint.explicit:
         return pointed
@@ -453,8 +455,8 @@ class Recovery:
     def _region(self, message_id: str) -> _Region | None:
         group = self._answers[message_id]
         start = self._places[group[0].uuid]
-        recovered = self._take([node for node in group if node.uuid not in self._places])
-        results = self._take(
+        recovered = self._take_over([node for node in group if node.uuid not in self._places])
+        results = self._take_over(
             [node for caller in group for node in self._missing_below(caller) if node.results]
         )
         end = max(self._places.get(node.uuid, -1) for node in group) + 1
@@ -494,13 +496,13 @@ class Recovery:
                 line.append(queue[0])
                 queue = self._missing_below(queue[0])
             if line and not queue:
-                found += self._take(line)
+                found += self._take_over(line)
         return found
 
     def _missing_below(self, node: Node) -> list[Node]:
         return [child for child in self._below.get(node.uuid, ()) if child.uuid not in self._taken]
 
-    def _take(self, nodes: list[Node]) -> list[Node]:
+    def _take_over(self, nodes: list[Node]) -> list[Node]:
         """``nodes`` without repetitions, from now on in their place."""
         fresh = list({node.uuid: node for node in nodes}.values())
         self._taken.update(node.uuid for node in fresh)

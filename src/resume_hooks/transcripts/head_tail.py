@@ -79,15 +79,15 @@ class HeadTail:
     @cached_property
     def first_records(self) -> list[records.Record]:
         """The whole records of the head, in file order."""
-        return list(_whole(self.head, keep_last=self.small))
+        return list(_records_of_region(self.head, keep_last=self.small))
 
-    def _opening(self, field: str = "") -> Iterator[records.Record]:
+    def _head_with_field(self, field: str = "") -> Iterator[records.Record]:
         """The same one by one, none if no record has a ``field``: listings want few of them, of many files."""
         if field and f'"{field}"'.encode() not in self.head:
             return iter(())
         if "first_records" in vars(self):
             return iter(self.first_records)
-        return _whole(self.head, keep_last=self.small)
+        return _records_of_region(self.head, keep_last=self.small)
 
     @cached_property
     def last_records(self) -> list[records.Record]:
@@ -95,7 +95,7 @@ class HeadTail:
         if self.small:
             return self.first_records
         return list(
-            _whole(
+            _records_of_region(
                 self.tail if self._tail_starts_line else self.tail.partition(b"\n")[2],
                 keep_last=True,
             )
@@ -104,12 +104,12 @@ class HeadTail:
     @cached_property
     def custom_title(self) -> str:
         """The title that a person (or a derived session) was given, or ``""``."""
-        return self._last(CUSTOM_TITLE)
+        return self._last_value(CUSTOM_TITLE)
 
     @property
     def given_title(self) -> str:
         """The title that a person, a derived session or the client gave, or ``""``."""
-        return self.custom_title or self._last(AI_TITLE) or self._last(SUMMARY)
+        return self.custom_title or self._last_value(AI_TITLE) or self._last_value(SUMMARY)
 
     @cached_property
     def title(self) -> str:
@@ -128,7 +128,10 @@ class HeadTail:
         if (self.is_carried_over or not self.custom_title) and (handed := self._handed_title):
             return one_line(clean(handed), TITLE_LENGTH)
         found = (
-            self.given_title or self.first_prompt or self._last(LAST_PROMPT) or "(no prompt yet)"
+            self.given_title
+            or self.first_prompt
+            or self._last_value(LAST_PROMPT)
+            or "(no prompt yet)"
         )
         if self.is_carried_over:
             end = f" · {kind_after_clear(self.head)}"
@@ -139,7 +142,7 @@ class HeadTail:
     @cached_property
     def is_carried_over(self) -> bool:
         """Whether the client gave the session the title of the one before, as at ``/clear``, and nobody another."""
-        first = next(self._opening(), {})
+        first = next(self._head_with_field(), {})
         carried = records.kind(first) == CUSTOM_TITLE and records.string(
             first, FIELDS[CUSTOM_TITLE]
         )
@@ -169,7 +172,7 @@ class HeadTail:
     @cached_property
     def first_prompt(self) -> str:
         """The text of the first prompt, or ``""``: where the head holds none, as far as a megabyte tells."""
-        found = first_prompt_in(self._opening())
+        found = first_prompt_in(self._head_with_field())
         if found or self.small:
             return found
         return first_prompt_in(self.early_records)
@@ -180,7 +183,7 @@ class HeadTail:
         try:
             with open(self.path, "rb") as stream:
                 region = stream.read(WIDE_REACH)
-                return _whole(region, keep_last=not stream.read(1))
+                return _records_of_region(region, keep_last=not stream.read(1))
         except OSError:
             return iter(())  # gone since it was read
 
@@ -199,12 +202,12 @@ class HeadTail:
     @cached_property
     def tag(self) -> str:
         """The last tag, ``""`` for none."""
-        return self._last(TAG)
+        return self._last_value(TAG)
 
     @property
     def agent_name(self) -> str:
         """The name that the client gave the session's agent, ``""`` for none."""
-        return self._last(AGENT_NAME)
+        return self._last_value(AGENT_NAME)
 
     @cached_property
     def whole(self) -> list[records.Record] | None:
@@ -214,7 +217,7 @@ class HeadTail:
         missing = self.size - len(self.head)
         if missing > len(self.tail):
             return None
-        return list(_whole(self.head + self.tail[-missing:], keep_last=True))
+        return list(_records_of_region(self.head + self.tail[-missing:], keep_last=True))
 
     @property
     def created(self) -> str:
@@ -313,7 +316,9 @@ class HeadTail:
     @cached_property
     def prompts(self) -> int:
         """Prompts that the two ends hold; what was copied by a trim in place counts once."""
-        found = filter(records.is_prompt, self._seen if self.whole is None else self.whole)
+        found = filter(
+            records.is_prompt, self._records_within_reach if self.whole is None else self.whole
+        )
         return len(
             {(records.string(record, "timestamp"), records.prompt_text(record)) for record in found}
         )
@@ -326,7 +331,7 @@ class HeadTail:
     @property
     def says_something(self) -> bool:
         """Whether somebody spoke here, as in every file longer than its ends, or a child waits to be gone on in."""
-        if any(map(is_talk, self._opening())) or self.derived_at:
+        if any(map(is_talk, self._head_with_field())) or self.derived_at:
             return True
         return self.whole is None or any(map(is_talk, self.whole))
 
@@ -338,7 +343,7 @@ class HeadTail:
     @property
     def pull_requests(self) -> frozenset[str]:
         """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
-        links = [record for record in self._seen if records.kind(record) == PR_LINK]
+        links = [record for record in self._records_within_reach if records.kind(record) == PR_LINK]
         numbers = (record.get("prNumber") for record in links)
         known = set()
         for number in numbers:
@@ -353,7 +358,7 @@ class HeadTail:
 
         The middle of the file is read only where its ends hold none.
         """
-        if any(wanted(record) for record in self._seen):
+        if any(wanted(record) for record in self._records_within_reach):
             return True
         if self.small:
             return False
@@ -370,7 +375,7 @@ class HeadTail:
     @cached_property
     def derived_at(self) -> str:
         """When the session was derived from another, as its first line says; ``""`` for an original."""
-        first = next(self._opening(), {})
+        first = next(self._head_with_field(), {})
         for kind, field in (("continue_metadata", "continued_at"), ("trim_metadata", "trimmed_at")):
             if at := clock.normal(records.mapping(first, kind).get(field)):
                 return at
@@ -379,14 +384,14 @@ class HeadTail:
     @cached_property
     def is_sidechain(self) -> bool:
         """Whether the file is a sub-agent's transcript and no session of its own."""
-        first = next(self._opening(), None)
+        first = next(self._head_with_field(), None)
         if first is None:
             return b'"isSidechain":true' in self.head  # a first line that is longer than the reach
         return bool(first.get("isSidechain"))
 
     @property
     def started_by(self) -> str:
-        """The id of the session whose sub-agent's transcript the file is; ``""`` where it is none, or doesn't tell."""
+        """The id of the session that a sub-agent's transcript belongs to; ``""`` of any other file."""
         if self.is_sidechain:
             told = self._first_field("sessionId")
         else:
@@ -398,16 +403,16 @@ class HeadTail:
     @property
     def folders(self) -> list[str]:
         """The working directories seen at both ends, in order of appearance."""
-        seen = [records.string(record, "cwd") for record in self._seen]
+        seen = [records.string(record, "cwd") for record in self._records_within_reach]
         return list(dict.fromkeys(folder for folder in (self.cwd, *seen) if folder))
 
     @property
-    def _seen(self) -> list[records.Record]:
+    def _records_within_reach(self) -> list[records.Record]:
         if self.small:
             return self.first_records
         return [*self.first_records, *self.last_records]
 
-    def _last(self, kind: str) -> str:
+    def _last_value(self, kind: str) -> str:
         """A bookkeeping value: the last one within reach wins, tail before head."""
         marker = f'"{kind}"'.encode()
         for region, found in ((self.tail, "last_records"), (self.head, "first_records")):
@@ -419,7 +424,7 @@ class HeadTail:
 
     def _first_field(self, field: str) -> str:
         return next(
-            (value for r in self._opening(field) if (value := records.string(r, field))), ""
+            (value for r in self._head_with_field(field) if (value := records.string(r, field))), ""
         )
 
     def _last_field(self, field: str) -> str:
@@ -454,7 +459,7 @@ def is_talk(record: records.Record) -> bool:
     )
 
 
-def _whole(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
+def _records_of_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
     start, end = len(BOM) * region.startswith(BOM), 0
     while end >= 0:
         end = region.find(b"\n", start)

@@ -131,7 +131,7 @@ def shape_checks(old: Transcript, found: Transcript) -> list[Check]:
             "the live chain is as it was",
             [node.uuid for node in found.chain] == [node.uuid for node in old.chain],
         ),
-        Check("no tool call or result was lost or added", _pairs(found) == _pairs(old)),
+        Check("no tool call or result was lost or added", _call_pairs(found) == _call_pairs(old)),
     ]
 
 
@@ -157,5 +157,5 @@ def _links(transcript: Transcript) -> list[tuple[object, ...]]:
     ]
 
 
-def _pairs(transcript: Transcript) -> list[tuple[object, ...]]:
+def _call_pairs(transcript: Transcript) -> list[tuple[object, ...]]:
     return [(node.number, node.calls, node.results) for node in transcript.nodes]

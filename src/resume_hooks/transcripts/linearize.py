@@ -27,7 +27,7 @@ def linearize(chain: Sequence[Node]) -> Linear:
     nodes = tuple(_grouped(chain))
     pairing = _Pairing()
     for node in nodes:
-        pairing.take(node)
+        pairing.take_node(node)
     since = takewhile(lambda node: node.kind != ASSISTANT, reversed(nodes))
     if any(not (node.results or node.aside) for node in since):  # neither a result nor a remark
         pairing.give_up()
@@ -112,27 +112,27 @@ class _Pairing:
         self._heard = False
         self._dropped: dict[int, set[str]] = {}
 
-    def take(self, node: Node) -> None:
+    def take_node(self, node: Node) -> None:
         if node.kind == ASSISTANT:
             if self._heard:
                 self.give_up()
             for call in dict.fromkeys(node.calls):
                 if call in self.waiting or call in self.done:
-                    self._drop(node.number, call)
+                    self._drop_call(node.number, call)
                 else:
                     self.waiting[call] = node.number
         elif node.kind == USER:
             self._heard = True
             for call in dict.fromkeys(node.results):
                 if self.waiting.pop(call, None) is None:
-                    self._drop(node.number, call)
+                    self._drop_call(node.number, call)
                 else:
                     self.done.add(call)
 
     def give_up(self) -> None:
         """The answers that are still waited for can't come any more."""
         for call, number in self.waiting.items():
-            self._drop(number, call)
+            self._drop_call(number, call)
         self.waiting.clear()
         self._heard = False
 
@@ -141,5 +141,5 @@ class _Pairing:
         """What breaks the rule of one answer a call, by record."""
         return {number: frozenset(calls) for number, calls in self._dropped.items()}
 
-    def _drop(self, number: int, call: str) -> None:
+    def _drop_call(self, number: int, call: str) -> None:
         self._dropped.setdefault(number, set()).add(call)

@@ -156,24 +156,24 @@ class Numbers:
 
     def total(self, stream: BinaryIO) -> int:
         """How many lines there are, with one that has no ending."""
-        self._count(stream, self._size)
+        self._count_lines(stream, self._size)
         unended = self._size > 0 and read_at(stream, self._size - 1, 1) != b"\n"
         return self._before[-1] + unended
 
     def of(self, stream: BinaryIO, offset: int) -> int:
         """The 0-based number of the line that begins at ``offset``."""
-        self._count(stream, offset)
+        self._count_lines(stream, offset)
         step, rest = divmod(offset, STEP)
         return self._before[step] + read_at(stream, offset - rest, rest).count(b"\n")
 
     def start(self, stream: BinaryIO, number: int) -> int:
-        """Where the line of that number begins; -1 if there is none."""
+        """Where the line of that number begins; -1 past the end."""
         if number <= 0:
             if number == 0 < self._size:
                 return 0
             return -1
-        while self._before[-1] < number and self._counted < self._size:
-            self._count(stream, self._counted + SEARCHED_BYTES)
+        while self._before[-1] < number and self._lines_counted < self._size:
+            self._count_lines(stream, self._lines_counted + SEARCHED_BYTES)
         if self._before[-1] < number:
             return -1
         step = bisect_left(self._before, number) - 1
@@ -187,12 +187,14 @@ class Numbers:
         return -1
 
     @property
-    def _counted(self) -> int:
+    def _lines_counted(self) -> int:
         return min((len(self._before) - 1) * STEP, self._size)
 
-    def _count(self, stream: BinaryIO, end: int) -> None:
-        while self._counted < min(end, self._size):
-            piece = read_at(stream, self._counted, min(STEP, self._size - self._counted))
+    def _count_lines(self, stream: BinaryIO, end: int) -> None:
+        while self._lines_counted < min(end, self._size):
+            piece = read_at(
+                stream, self._lines_counted, min(STEP, self._size - self._lines_counted)
+            )
             self._before.append(self._before[-1] + piece.count(b"\n"))
 
 
@@ -217,7 +219,7 @@ def longest_line(path: str) -> int:
             return 0
         with content:
             while start < len(content):
-                # What ends within the length of the longest so far is none: whole lines are passed
+                # A line no longer than the longest so far is skipped: whole lines are passed
                 # over at once.
                 ended = content.rfind(b"\n", start, start + longest + 1)
                 if ended < 0:

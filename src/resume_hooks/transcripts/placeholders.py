@@ -50,8 +50,8 @@ class OriginalReference(NamedTuple):
 
 def for_result(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for the output of a tool."""
-    return _text(
-        f"Results from {_word(tool)} tool suppressed",
+    return _placeholder_text(
+        f"Results from {_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
         why,
@@ -60,8 +60,8 @@ def for_result(tool: str, characters: int, original: OriginalReference, why: str
 
 def for_input(tool: str, characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for an input of a tool."""
-    return _text(
-        f"Input of {_word(tool)} tool suppressed",
+    return _placeholder_text(
+        f"Input of {_one_word(tool)} tool suppressed",
         f"content was {characters:,} characters",
         original,
         why,
@@ -70,22 +70,30 @@ def for_input(tool: str, characters: int, original: OriginalReference, why: str 
 
 def for_text(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for something the model said."""
-    return _text("Claude response trimmed", f"was {characters:,} characters", original, why)
+    return _placeholder_text(
+        "Claude response trimmed", f"was {characters:,} characters", original, why
+    )
 
 
 def for_media(tokens: int, original: OriginalReference, why: str = "") -> str:
     """What stands for an image or a document; their cost is in tokens."""
-    return _text("Image or document suppressed", f"content was {tokens:,} tokens", original, why)
+    return _placeholder_text(
+        "Image or document suppressed", f"content was {tokens:,} tokens", original, why
+    )
 
 
 def for_pasted(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for the middle of a long prompt."""
-    return _text("Pasted text suppressed", f"content was {characters:,} characters", original, why)
+    return _placeholder_text(
+        "Pasted text suppressed", f"content was {characters:,} characters", original, why
+    )
 
 
 def for_attachment(characters: int, original: OriginalReference, why: str = "") -> str:
     """What stands for something that the client attached."""
-    return _text("Attachment suppressed", f"content was {characters:,} characters", original, why)
+    return _placeholder_text(
+        "Attachment suppressed", f"content was {characters:,} characters", original, why
+    )
 
 
 def stands_for_something(text: str) -> bool:
@@ -118,11 +126,11 @@ def stands_for_answer(text: str) -> bool:
     return text.startswith(_RESPONSE) and is_placeholder(text)
 
 
-def _text(what: str, size: str, original: OriginalReference, why: str) -> str:
+def _placeholder_text(what: str, size: str, original: OriginalReference, why: str) -> str:
     return f"[{what} - original {size}; original: {original}{f'; {why}' if why else ''}]"
 
 
-def _word(name: str) -> str:
+def _one_word(name: str) -> str:
     """A name out of a transcript as one word of a placeholder."""
     return re.sub(r"[\s\[\]]+", "_", name)[:80] or "a"
 

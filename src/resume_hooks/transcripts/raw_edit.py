@@ -57,7 +57,7 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     for key, value in new.items():
         if value == old[key]:
             continue
-        there, wanted = _field(key, old[key]), _field(key, value)
+        there, wanted = _field_bytes(key, old[key]), _field_bytes(key, value)
         # A key that stands once is the record's own, unless it isn't there at all and the null is
         # one deeper inside.
         if old[key] is None or changed.count(f'"{key}"'.encode()) != 1 or there not in changed:
@@ -68,7 +68,7 @@ def with_fields(body: bytes, old: Mapping[str, Any], new: Mapping[str, Any]) -> 
 
 def with_field(body: bytes, record: Mapping[str, Any], key: str, value: object) -> bytes | None:
     """``body``, which parses to ``record``, with one of its own fields set, byte for byte otherwise; else None."""
-    there, wanted = _field(key, record[key]), _field(key, value)
+    there, wanted = _field_bytes(key, record[key]), _field_bytes(key, value)
     start = body.find(there)
     for _ in range(_TRIES):
         if start < 0:
@@ -98,7 +98,7 @@ def with_own(body: bytes, key: str, value: object) -> bytes:
     record = parse(body) if b'"%s"' % key.encode() in body else None
     if record is not None and key in record:
         return with_field(body, record, key, value) or encode({**record, key: value})
-    return b"%s,%s}" % (body.rstrip()[:-1], _field(key, value))
+    return b"%s,%s}" % (body.rstrip()[:-1], _field_bytes(key, value))
 
 
 def without_usage(body: bytes) -> bytes:
@@ -127,7 +127,7 @@ def _closing(body: bytes, start: int) -> int:
     return end
 
 
-def _field(key: str, value: object) -> bytes:
+def _field_bytes(key: str, value: object) -> bytes:
     if isinstance(value, str) and value.isascii() and value.replace("-", "").isalnum():
         return f'"{key}":"{value}"'.encode()  # an id, the usual case
     return b'"%s":%s' % (key.encode(), _json(value))

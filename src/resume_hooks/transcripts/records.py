@@ -49,7 +49,7 @@ WRITERS = frozenset(
     {"Edit", "MultiEdit", "NotebookEdit", "Write"}
 )  # the client's tools that read or write a file
 FILE_KEYS = ("file_path", "notebook_path")  # their inputs that name it
-MAX_TOKENS = 100_000_000  # more is no count of a context
+MAX_TOKENS = 100_000_000  # a larger number does not count a context
 SYNTHETIC_MODEL = "<synthetic>"  # of answers that the client (or we) wrote without asking a model
 REJECTION = "The user doesn't want to"  # how an answer to a refused call begins; the user's own words follow
 
@@ -77,7 +77,7 @@ def parse(body: bytes) -> Record | None:
     """Parse a line's body; None for anything that is not a JSON object.
 
     orjson refuses lone surrogates and bad UTF-8, which the client writes and tolerates: those lines
-    take the slower standard parser, and U+FFFD stands for what is no character, so that every
+    take the slower standard parser, and U+FFFD stands for what is not a character, so that every
     string can be written again.
     """
     record = parse_strict(body)

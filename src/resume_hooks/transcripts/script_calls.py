@@ -47,7 +47,7 @@ def with_result(record: Record) -> Record:
     answers = records.results(record)
     if not _is_empty(answers):
         return record
-    told = _text_of(record.get("toolUseResult"))
+    told = _text_of_note(record.get("toolUseResult"))
     if not told:
         return record
     content = []
@@ -61,22 +61,22 @@ def _is_empty(answers: list[Record]) -> bool:
     return len(answers) == 1 and answers[0].get("content") == ""
 
 
-def _text_of(noted: object) -> str:
+def _text_of_note(noted: object) -> str:
     """What a tool gave, in words; ``""`` of a file that was written, which its call tells of."""
     if isinstance(noted, str):
         return noted
     if not isinstance(noted, dict):
-        return _joined(noted)
+        return _join_texts(noted)
     if "structuredPatch" in noted:
         return ""
     if "stdout" in noted:
         return "\n".join(part for key in ("stdout", "stderr") if (part := string(noted, key)))
     read = string(mapping(noted, "file"), "content")
     plain = read or string(noted, "content") or string(noted, "result")
-    return plain or _joined(noted.get("content")) or _joined(noted.get("filenames"))
+    return plain or _join_texts(noted.get("content")) or _join_texts(noted.get("filenames"))
 
 
-def _joined(rows: object) -> str:
+def _join_texts(rows: object) -> str:
     """The texts in a list: plain ones, or blocks."""
     texts = rows if isinstance(rows, list) else []
     return "\n".join(

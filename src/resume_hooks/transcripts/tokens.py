@@ -167,7 +167,7 @@ class ContextUse(NamedTuple):
     ``measured`` is false where no answer told the count, which then is an estimate; ``added`` are
     tokens of a measured one that are estimated, since they came after that answer. Where
     ``window_known`` is false nothing tells the window: ``window`` is the smallest that it can be,
-    to decide by, and there is no share to show.
+    to decide by, and no share can be shown.
     """
 
     tokens: int
@@ -323,7 +323,7 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
             shared = positive(records.usage(record).get("cache_read_input_tokens")) or USUAL_SHARED
             return FirstRequest(count, min(shared, count)), before
         if records.kind(record) == records.ASSISTANT and records.model(record):
-            return None  # an answer that was copied: what is counted behind it is no first request
+            return None  # an answer that was copied: the count behind it is not a first request
         if said or not record.get("isMeta"):
             said += node.characters
     return None
@@ -368,7 +368,7 @@ def _trimmed_to(ends: HeadTail) -> int:
 
 
 def left_by_trim(record: Record) -> int:
-    """The tokens that our remark on a trim in place says are left; 0 where the record is no such remark."""
+    """The tokens that our remark on a trim in place says are left; 0 for any other record."""
     if string(record, "subtype") == "informational":
         found = _TRIMMED.match(string(record, "content"))
     else:

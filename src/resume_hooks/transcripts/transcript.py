@@ -215,7 +215,7 @@ def scan(
             stream.seek(start.offset)
             lines = read_lines(stream, start.offset, start.number)
         for line in lines:
-            _take(transcript, line, observers)
+            _take_line(transcript, line, observers)
         if line is not None:
             transcript.line_count, transcript.torn = line.number + 1, line.torn
             transcript.size = line.offset + len(line.raw)
@@ -234,7 +234,7 @@ def without_gc() -> Iterator[None]:
             gc.enable()
 
 
-def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
+def _take_line(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> None:
     raw = (
         line.raw if line.offset else line.body
     )  # a copy of each line would cost a tenth of the scan
@@ -252,7 +252,7 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
     if kind in records.CHAIN_KINDS and isinstance(record.get("uuid"), str):
         node = node_of(record, line)
         node.copied = transcript.copies.holds(record)
-        _link(transcript, node, record)
+        _link_node(transcript, node, record)
     else:
         records.refuse_foreign(record, transcript.path)
         transcript.bookkeeping[kind] = transcript.bookkeeping.get(kind, 0) + 1
@@ -263,7 +263,7 @@ def _take(transcript: Transcript, line: Line, observers: Sequence[Observer]) -> 
         observe(line, record, node)
 
 
-def _link(transcript: Transcript, node: Node, record: records.Record) -> None:
+def _link_node(transcript: Transcript, node: Node, record: records.Record) -> None:
     sent_as = record.get("sentAsUuid")
     if sent_as and isinstance(sent_as, str) and not transcript.holds(sent_as):
         node.uuid, node.given_uuid = (

@@ -165,7 +165,7 @@ class Pieces:
         call = string(block, "id")
         self.calls[call] = made = _tool_call(block, node.number)
         for key in INPUTS.get(made.tool, ()):
-            for address, text in _strings(block["input"].get(key), (*at, "input", key)):
+            for address, text in _strings_of_input(block["input"].get(key), (*at, "input", key)):
                 if len(text) > SHORTEST and not stands_for_something(text):
                     yield Piece(node.number, address, INPUT, len(text), call=call)
 
@@ -227,7 +227,7 @@ def _tool_call(block: Record, number: int) -> ToolCall:
     return ToolCall(number, string(block, "name"), target, tuple(plain))
 
 
-def _strings(value: object, at: Address) -> Iterator[tuple[Address, str]]:
+def _strings_of_input(value: object, at: Address) -> Iterator[tuple[Address, str]]:
     """The strings of an input: itself, or those of a list of edits."""
     if isinstance(value, str):
         yield at, value

@@ -38,7 +38,7 @@ class Turns(NamedTuple):
     def within(self, count: int) -> range:
         """The numbers meant of ``count`` turns; 0 stands before the first prompt.
 
-        UsageError if there are none.
+        UsageError if no turn has one of them.
         """
         if self.from_end:
             first = max(1, count - self.from_end + 1)

@@ -121,7 +121,7 @@ def test_time_that_is_over(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
 
 def test_an_ancestor_that_is_gone_is_wanted_no_more(config_home: ConfigHome) -> None:
     """A session that never had a turn, or was deleted; what is no id is passed over."""
-    pending.add(session_id(1), config_home.where)
+    pending.add_pending(session_id(1), config_home.where)
     (config_home.config / "resume-hooks" / "pending" / "keep-..").touch()
     assert archive_pending(config_home.where, never) == 0
     assert pending.pending_ids(config_home.where) == []

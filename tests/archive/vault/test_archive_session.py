@@ -285,10 +285,10 @@ def test_switched_off(
 ) -> None:
     """By the setting, by an employer: nothing is kept, and both say why."""
     session = laid_out(config_home)
-    stored_settings.store("vault", "off", config_home.where)
+    stored_settings.store_setting("vault", "off", config_home.where)
     with pytest.raises(VaultOff, match="setting 'vault' is off"):
         archive_session(session, config_home.where)
-    stored_settings.store("vault", "on", config_home.where)
+    stored_settings.store_setting("vault", "on", config_home.where)
     managed = tmp_path / "managed-settings.json"
     managed.write_text('{"cleanupPeriodDays":20}')
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
@@ -328,10 +328,10 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
 def test_one_at_a_time(config_home: ConfigHome) -> None:
     """A second command waits as long as it was told to; one for which nothing is to do does not."""
     session = laid_out(config_home)
-    with commit.only_one(SESSION, config_home.where), pytest.raises(SessionOpen):
+    with commit.lock_archived(SESSION, config_home.where), pytest.raises(SessionOpen):
         archive_session(session, config_home.where, patience=0)
     kept = archive_session(session, config_home.where)
-    with commit.only_one(SESSION, config_home.where):
+    with commit.lock_archived(SESSION, config_home.where):
         assert archive_session(session, config_home.where, patience=0) == kept
 
 

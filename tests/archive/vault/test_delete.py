@@ -59,18 +59,18 @@ def everything(home: ConfigHome) -> dict[str, tuple[bytes, int]]:
 
 def delete(session: SessionFile, home: ConfigHome, **how: bool) -> ArchivedSession:
     """Plan and write."""
-    return deletion.write(deletion.plan(session, home.where), home.where, **how)
+    return deletion.move_to_trash(deletion.plan_delete(session, home.where), home.where, **how)
 
 
 def found(locator: str, where: Where) -> ArchivedSession:
     """What the trash holds."""
-    return lookup.find(locator, where, trash.all_deleted(where))
+    return lookup.find_archived(locator, where, trash.all_deleted(where))
 
 
 def restore(home: ConfigHome, locator: str = SESSION) -> restoring.Retrieval:
     """Find, plan and write."""
-    decided = restoring.plan(found(locator, home.where), home.where)
-    restoring.write(decided, home.where)
+    decided = restoring.plan_restore(found(locator, home.where), home.where)
+    restoring.restore_session(decided, home.where)
     return decided
 
 
@@ -186,14 +186,14 @@ def test_an_interrupt_puts_all_back(
     """Ctrl+C while the digests are made: the session is where it was."""
     session = laid_out(config_home)
     before = everything(config_home)
-    plan = deletion.plan(session, config_home.where)
+    plan = deletion.plan_delete(session, config_home.where)
 
     def interrupted(path: str) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(trash, "digest", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        deletion.write(plan, config_home.where)
+        deletion.move_to_trash(plan, config_home.where)
     assert everything(config_home) == before
 
 
@@ -223,7 +223,7 @@ def test_what_can_not_be_put_back_is_told(
     assert f"restore {SESSION}" in told.value.remedy
     (entry,) = trash.all_deleted(config_home.where)
     assert not entry.complete
-    assert deletion.empty([entry], config_home.where) == []
+    assert deletion.empty_trash([entry], config_home.where) == []
     restore(config_home)
     assert everything(config_home) == before
 
@@ -231,12 +231,12 @@ def test_what_can_not_be_put_back_is_told(
 def test_of_two_deletes_at_once_one_has_it(config_home: ConfigHome) -> None:
     """The other says that it is gone, and leaves no entry."""
     session = laid_out(config_home)
-    first = deletion.plan(session, config_home.where)
-    second = deletion.plan(session, config_home.where)
-    entry = deletion.write(first, config_home.where)
+    first = deletion.plan_delete(session, config_home.where)
+    second = deletion.plan_delete(session, config_home.where)
+    entry = deletion.move_to_trash(first, config_home.where)
     time.sleep(0.002)  # an entry is named by its millisecond
     with pytest.raises((SessionNotFound, SessionOpen)):
-        deletion.write(second, config_home.where, force=True)
+        deletion.move_to_trash(second, config_home.where, force=True)
     assert trash.all_deleted(config_home.where) == [entry]
 
 
@@ -270,7 +270,7 @@ def test_what_is_no_session_of_a_client_is_refused(
     elif place == "link":
         path.symlink_to(real)
     with pytest.raises(UsageError):
-        deletion.plan(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
+        deletion.plan_delete(SessionFile(SESSION, str(path), OLD, 1), config_home.where)
 
 
 def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -295,7 +295,7 @@ def test_links_beside_a_session_are_not_followed(config_home: ConfigHome, tmp_pa
     restore(config_home)
     assert (folder / SESSION / "out").is_symlink()
     delete(locate.session_file(path), config_home)
-    deletion.empty(trash.all_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
     assert (mine / "precious").read_bytes() == b"precious"
     assert not os.path.lexists(entry.folder)
 
@@ -307,7 +307,7 @@ def test_a_taken_place_is_never_written_over(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(1), mtime=OLD)
     before = everything(config_home)
     with pytest.raises(PlaceTaken):
-        restoring.plan(entry, config_home.where)
+        restoring.plan_restore(entry, config_home.where)
     assert everything(config_home) == before
     assert trash.all_deleted(config_home.where) == [entry]
 
@@ -340,7 +340,7 @@ def test_a_folder_that_came_back_is_filled(config_home: ConfigHome) -> None:
     own.mkdir(parents=True)
     (own / "toolu_1.txt").write_bytes(b"other")
     with pytest.raises(PlaceTaken, match="toolu_1"):
-        restoring.plan(entry, config_home.where)
+        restoring.plan_restore(entry, config_home.where)
 
 
 @pytest.mark.parametrize("linked", ["project", "own folder", "inner folder", "backups"])
@@ -364,7 +364,7 @@ def test_nothing_is_restored_through_a_link(
     place.parent.mkdir(parents=True, exist_ok=True)
     place.symlink_to(away)
     with pytest.raises(PlaceTaken):
-        restoring.plan(entry, config_home.where)
+        restoring.plan_restore(entry, config_home.where)
     assert os.listdir(away) == []
 
 
@@ -443,7 +443,7 @@ def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:
     assert found(second, config_home.where).title == "One"
     with pytest.raises(SessionNotFound):
         found(f"{OTHER}@2020-01-01T00-00-00.000Z", config_home.where)
-    restoring.write(restoring.plan(again, config_home.where), config_home.where)
+    restoring.restore_session(restoring.plan_restore(again, config_home.where), config_home.where)
     assert found(OTHER, config_home.where).title == "One"
 
 
@@ -453,7 +453,7 @@ def test_emptying_removes_what_was_finished(config_home: ConfigHome) -> None:
     entry = delete(session, config_home)
     laid_out(config_home)
     before = everything(config_home)
-    assert deletion.empty(trash.all_deleted(config_home.where), config_home.where) == [entry]
+    assert deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where) == [entry]
     assert everything(config_home) == before
     assert trash.all_deleted(config_home.where) == []
 
@@ -504,14 +504,14 @@ def test_what_was_changed_or_removed_in_the_trash_is_told(config_home: ConfigHom
     """By digest; a transcript that is gone there can't come back."""
     entry = delete(laid_out(config_home), config_home)
     (Path(entry.folder) / f"{SESSION}.jsonl").write_bytes(b"{}\n")
-    removal.remove(os.path.join(entry.folder, "file-history"), entry.folder)
-    warnings = restoring.plan(entry, config_home.where).warnings
+    removal.remove_for_good(os.path.join(entry.folder, "file-history"), entry.folder)
+    warnings = restoring.plan_restore(entry, config_home.where).warnings
     assert [
         word in " ".join(warnings) for word in ("changed in the trash", "neither in the trash")
     ] == [True, True]
     os.unlink(os.path.join(entry.folder, f"{SESSION}.jsonl"))
     with pytest.raises(SessionNotFound, match="gone from the trash"):
-        restoring.plan(entry, config_home.where)
+        restoring.plan_restore(entry, config_home.where)
 
 
 def test_the_index_forgets_and_learns_again(config_home: ConfigHome) -> None:
@@ -586,11 +586,11 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
     """Refused, with what was added, and no trace in the trash."""
     session = laid_out(config_home)
     across(monkeypatch)
-    plan = deletion.plan(session, config_home.where)
+    plan = deletion.plan_delete(session, config_home.where)
     with open(session.path, "ab", buffering=0) as held:
         digested(monkeypatch, 2, lambda: held.write(b"{}\n"))
         with pytest.raises(WriteFailed, match="Changed while"):
-            deletion.write(plan, config_home.where)
+            deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 7
     assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
@@ -604,7 +604,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
     A failure names the path, and what else goes is gone.
     """
     entries = [delete(laid_out(config_home, number), config_home) for number in (SESSION, OTHER)]
-    whole = removal.remove
+    whole = removal.remove_for_good
 
     def refused(path: str, root: str, **more: bool) -> None:
         if SESSION in path:
@@ -613,9 +613,9 @@ def test_what_was_half_removed_is_finished_by_the_next(
 
     for strays in ([], [entries[0].folder + GONE]):
         with monkeypatch.context() as patch:
-            patch.setattr(removal, "remove", refused)
+            patch.setattr(removal, "remove_for_good", refused)
             with pytest.raises(WriteFailed, match=f"{SESSION}.*Permission denied"):
-                deletion.empty(
+                deletion.empty_trash(
                     trash.all_deleted(config_home.where),
                     config_home.where,
                     trash.strays(config_home.where),
@@ -625,7 +625,7 @@ def test_what_was_half_removed_is_finished_by_the_next(
             strays
         )
     assert trash.all_deleted(config_home.where) == []
-    assert deletion.empty([], config_home.where, trash.strays(config_home.where)) == []
+    assert deletion.empty_trash([], config_home.where, trash.strays(config_home.where)) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -642,7 +642,7 @@ def test_killed_before_it_took_anything(
     assert trash.all_deleted(config_home.where) == []
     (stray,) = trash.strays(config_home.where)
     assert stray.gone
-    deletion.empty([], config_home.where, [stray])
+    deletion.empty_trash([], config_home.where, [stray])
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -672,7 +672,7 @@ def test_an_entry_that_can_not_be_told_is_counted(
     (stray,) = trash.strays(config_home.where)
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
     assert stray.size >= entry.size
-    deletion.empty([entry], config_home.where, [])
+    deletion.empty_trash([entry], config_home.where, [])
     assert not os.path.exists(entry.folder)
 
 
@@ -699,7 +699,7 @@ def test_copies_of_one_id_share_what_belongs_to_it(config_home: ConfigHome) -> N
     delete(first, config_home)
     last = delete(second, config_home)
     Path(first.path).write_bytes(b"{}\n")  # back by hand
-    deletion.empty(trash.all_deleted(config_home.where), config_home.where)
+    deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
     assert not os.path.exists(last.folder)
     assert backup.read_bytes() == b"the user's file"
 
@@ -710,34 +710,34 @@ def test_one_command_at_a_time_is_at_work_in_the_trash(
     """The others wait until that packed it; else they say so, and change nothing."""
     monkeypatch.setattr(commit, "PATIENCE", 0.1)
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, config_home.where)
-    other = deletion.plan(laid_out(config_home, OTHER), config_home.where)
+    decided = restoring.plan_restore(entry, config_home.where)
+    other = deletion.plan_delete(laid_out(config_home, OTHER), config_home.where)
     tries: list[Callable[[], object]] = [
-        lambda: restoring.write(decided, config_home.where),
-        lambda: deletion.empty([entry], config_home.where),
-        lambda: deletion.write(other, config_home.where),
+        lambda: restoring.restore_session(decided, config_home.where),
+        lambda: deletion.empty_trash([entry], config_home.where),
+        lambda: deletion.move_to_trash(other, config_home.where),
     ]
     with commit.only_one_in_trash(config_home.where):
         for act in tries:
             with pytest.raises(SessionOpen, match="at work in the trash"):
                 act()
     assert trash.all_deleted(config_home.where) == [entry]
-    restoring.write(decided, config_home.where)
+    restoring.restore_session(decided, config_home.where)
 
 
 @pytest.mark.parametrize("how", ["emptied", "restored"])
 def test_a_restore_that_comes_too_late_says_what_is_so(config_home: ConfigHome, how: str) -> None:
     """Between plan and write another command had the entry: whether the session is there is looked up."""
     entry = delete(laid_out(config_home), config_home)
-    decided = restoring.plan(entry, config_home.where)
+    decided = restoring.plan_restore(entry, config_home.where)
     if how == "emptied":
-        deletion.empty([entry], config_home.where)
+        deletion.empty_trash([entry], config_home.where)
     else:
-        restoring.write(decided, config_home.where)
+        restoring.restore_session(decided, config_home.where)
     with pytest.raises(SessionNotFound) as told:
-        restoring.write(decided, config_home.where)
+        restoring.restore_session(decided, config_home.where)
     assert ("is in its place" in told.value.remedy) is (how == "restored")
-    assert deletion.empty([entry], config_home.where) == []
+    assert deletion.empty_trash([entry], config_home.where) == []
 
 
 def test_nothing_is_called_safe_that_is_not_there(
@@ -779,7 +779,7 @@ def test_there_and_back_is_the_identity(config_home: ConfigHome, *, packed: bool
     before = everything(config_home), modes(config_home)
     entry = delete(session, config_home)
     if packed:
-        trash.pack(config_home.where, lambda: False)
+        trash.pack_deleted(config_home.where, lambda: False)
         assert sorted(os.listdir(entry.folder)) == [MANIFEST, "pack-1.xz"]
     assert restore(config_home).warnings == ()
     assert (everything(config_home), modes(config_home)) == before
@@ -794,10 +794,10 @@ def test_packing_killed_anywhere_loses_nothing(config_home: ConfigHome) -> None:
 
     def prepare() -> Callable[[], object]:
         delete(locate.session_file(path), config_home)
-        return lambda: trash.pack(config_home.where, lambda: False)
+        return lambda: trash.pack_deleted(config_home.where, lambda: False)
 
     for _ in crashes(prepare, every=3):
-        trash.pack(config_home.where, lambda: False)
+        trash.pack_deleted(config_home.where, lambda: False)
         (entry,) = trash.all_deleted(config_home.where)
         assert len(os.listdir(entry.folder)) == 2
         restore(config_home)
@@ -814,7 +814,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
     session = laid_out(config_home)
     before = everything(config_home)
     delete(session, config_home)
-    trash.pack(config_home.where, lambda: True)
+    trash.pack_deleted(config_home.where, lambda: True)
     (entry,) = trash.all_deleted(config_home.where)
     assert not entry.transcript.where
     real_finish = PackWriter.finish
@@ -824,7 +824,7 @@ def test_packing_waits_for_nobody_and_nobody_for_it(
         restore(config_home)
 
     monkeypatch.setattr(PackWriter, "finish", meanwhile)
-    trash.pack(config_home.where, lambda: False)
+    trash.pack_deleted(config_home.where, lambda: False)
     assert everything(config_home) == before
     assert trash.all_deleted(config_home.where) == []
 
@@ -837,7 +837,7 @@ def test_a_client_that_goes_on_writing_is_not_lost(config_home: ConfigHome) -> N
             entry = delete(session, config_home, force=True)
             held.write(b'{"late":1}\n')
         if packed:
-            trash.pack(config_home.where, lambda: False)
+            trash.pack_deleted(config_home.where, lambda: False)
         restore(config_home, entry.locator)
         assert Path(session.path).read_bytes().count(b'{"late":1}\n') == 1 + packed
 
@@ -856,14 +856,14 @@ def test_the_trash_of_0_2_0_is_read(config_home: ConfigHome, *, packed: bool) ->
     )
     assert entry.complete
     if packed:
-        trash.pack(config_home.where, lambda: False)
+        trash.pack_deleted(config_home.where, lambda: False)
         assert sorted(os.listdir(folder)) == [MANIFEST, "pack-1.xz"]
     assert restore(config_home).warnings == ()
     assert (everything(config_home), modes(config_home)) == before
     former_trash.moved(config_home, SESSION)
     assert [
         each.session_id
-        for each in deletion.empty(trash.all_deleted(config_home.where), config_home.where)
+        for each in deletion.empty_trash(trash.all_deleted(config_home.where), config_home.where)
     ] == [SESSION]
     assert everything(config_home) == {}
 
@@ -905,7 +905,7 @@ def test_what_no_manifest_can_name_stays_as_0_2_0_left_it(config_home: ConfigHom
     before = everything(config_home)
     folder = former_trash.moved(config_home, SESSION)
     other = delete(laid_out(config_home, OTHER), config_home)
-    trash.pack(config_home.where, lambda: False)
+    trash.pack_deleted(config_home.where, lambda: False)
     assert os.path.exists(os.path.join(other.folder, "pack-1.xz"))
     assert (folder / f"{SESSION}.jsonl").exists()
     restore(config_home, OTHER)
@@ -921,7 +921,7 @@ def test_a_pack_that_fails_leaves_nothing(
     before, entry = everything(config_home), delete(session, config_home)
     monkeypatch.setattr(PackWriter, "finish", lambda _: os.stat("/nowhere"))
     stored = sorted(os.listdir(entry.folder))
-    trash.pack(config_home.where, lambda: False)
+    trash.pack_deleted(config_home.where, lambda: False)
     assert sorted(os.listdir(entry.folder)) == stored
     restore(config_home)
     assert everything(config_home) == before
@@ -937,10 +937,13 @@ def test_packed_since_it_was_looked_up_it_comes_back(
     os.utime(link, ns=(1, int(OLD) * 10**9), follow_symlinks=False)
     before, entry = everything(config_home), delete(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
-    trash.pack(config_home.where, lambda: False)
+    trash.pack_deleted(config_home.where, lambda: False)
     assert not os.path.lexists(stored(entry.folder, entry.transcript))
     assert (
-        restoring.write(restoring.plan(entry, config_home.where), config_home.where).warnings == ()
+        restoring.restore_session(
+            restoring.plan_restore(entry, config_home.where), config_home.where
+        ).warnings
+        == ()
     )
     assert everything(config_home) == before
     assert link.lstat().st_mtime_ns == int(OLD) * 10**9
@@ -990,7 +993,7 @@ def test_there_and_back_is_the_identity_over_the_corpus(
         delete(session, config_home)
     assert locate.all_sessions(config_home.where) == []
     if packed:
-        trash.pack(config_home.where, lambda: False)
+        trash.pack_deleted(config_home.where, lambda: False)
     for entry in trash.all_deleted(config_home.where):
         assert bool(entry.transcript.where) is packed
         restore(config_home, entry.locator)

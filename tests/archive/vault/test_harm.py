@@ -11,8 +11,8 @@ import pytest
 
 from resume_hooks.archive.vault import commit, restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import find as named
-from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.archive.vault.lookup import find_archived as named
+from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import folder_of, vault
 from resume_hooks.sessions.archived.manifest import (
@@ -59,7 +59,7 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(
     else:
         assert Path(opened(kept, config_home.where)).read_bytes() == before[kept.place]
         path.write_bytes(bytes(status.st_size))
-    restore.write(restore.plan(kept, config_home.where), config_home.where)
+    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     assert client_files(config_home) == before
 
 
@@ -167,7 +167,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     with locked_folder(busy, config_home.where, "busy", "failed"):
         commit.sweep_leftovers(config_home.where)
     assert unreadable(config_home.where) == [damaged, busy]
-    commit.sweep(damaged, session_id(3), config_home.where)
+    commit.sweep_packs(damaged, session_id(3), config_home.where)
     assert os.path.exists(
         os.path.join(damaged, "pack-1.xz")
     )  # what it holds only another engine may know
@@ -188,6 +188,6 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
     now = archive_session(locate.session_file(session.path), config_home.where)
     (state,) = states(now)
-    earlier = named(f"{SESSION}@{instant(state)}", config_home.where)
-    assert restore.plan(earlier, config_home.where).archived.title == "Fix the parser"
-    assert restore.plan(now, config_home.where).archived.title == "Something else"
+    earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)
+    assert restore.plan_restore(earlier, config_home.where).archived.title == "Fix the parser"
+    assert restore.plan_restore(now, config_home.where).archived.title == "Something else"

@@ -17,7 +17,7 @@ import pytest
 
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.commit import forget
+from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.archive.vault.lookup import as_it_was
 from resume_hooks.archive.vault.packs import lines_of, unreadable, verify
 from resume_hooks.archive.vault.rewrite import rewrite
@@ -160,7 +160,7 @@ def test_forgetting(config_home: ConfigHome) -> None:
     kept = archive_session(laid_out(config_home), config_home.where)
     before = client_files(config_home)
     opened(kept, config_home.where)
-    forget(kept, config_home.where)
+    forget_archived(kept, config_home.where)
     assert (all_archived(config_home.where), vault_files(config_home)) == ([], [])
     assert not Path(unpacked(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
@@ -195,8 +195,8 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
         all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
     "open": lambda home: opened(all_archived(home.where)[0], home.where),
-    "restore": lambda home: restore.write(
-        restore.plan(all_archived(home.where)[0], home.where), home.where
+    "restore": lambda home: restore.restore_session(
+        restore.plan_restore(all_archived(home.where)[0], home.where), home.where
     ),
 }
 """What may be killed; each begins where the one before it left the session."""

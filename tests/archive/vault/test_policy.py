@@ -80,7 +80,7 @@ def test_no_variable_removes_anything(
         assert policy.apply(hostile) == []
         policy.announcement(hostile)
     assert left(config_home) == {one}
-    stored_settings.store("vault", "1", config_home.where)
+    stored_settings.store_setting("vault", "1", config_home.where)
     assert policy.due(Where({**config_home.environ, variable: "40G"})) == []
     assert policy.due(Where({**config_home.environ, variable: "off"})) == []
     assert len(policy.due(hostile)) == 1
@@ -95,7 +95,7 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     """
     for number in range(1, 21):
         kept(config_home, number, 100 - number)
-    stored_settings.store("vault", "1", config_home.where)
+    stored_settings.store_setting("vault", "1", config_home.where)
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     for _ in range(3):
@@ -112,7 +112,7 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
         now += DAY
     assert counts == [2, 1, 1, 1]
     assert session_id(1) not in left(config_home)
-    stored_settings.store("vault", "40G", config_home.where)
+    stored_settings.store_setting("vault", "40G", config_home.where)
     assert policy.apply(config_home.where) == []
     assert len(left(config_home)) == 15
 
@@ -130,9 +130,9 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     """As many as the limit asks for, each told; 0 is no limit."""
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in all_archived(config_home.where)]
-    stored_settings.store("vault", "0", config_home.where)
+    stored_settings.store_setting("vault", "0", config_home.where)
     assert policy.due(config_home.where) == []
-    stored_settings.store("vault", str(sum(takes) - 1), config_home.where)
+    stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
     assert [each.session_id for each, *_ in policy.due(config_home.where)] == [one]
     assert [each.session_id for each, *_ in policy.due(config_home.where, keeping=[one])] == [two]
     (gone,) = policy.apply(config_home.where)
@@ -150,7 +150,7 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
     two = kept(config_home, 2, 90, parent=1)
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
-    stored_settings.store("vault", "1", config_home.where)
+    stored_settings.store_setting("vault", "1", config_home.where)
     assert {each.session_id for each, *_ in policy.due(config_home.where)} == {three, other}
     (config_home.project() / f"{three}.jsonl").unlink()
     assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
@@ -187,9 +187,11 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
     """It can come back, and then it needs what it came from."""
     one = kept(config_home, 1, 100)
     two = kept(config_home, 2, 90, parent=1, present=True)
-    stored_settings.store("vault", "1", config_home.where)
+    stored_settings.store_setting("vault", "1", config_home.where)
     path = str(config_home.project() / f"{two}.jsonl")
-    delete.write(delete.plan(locate.session_file(path), config_home.where), config_home.where)
+    delete.move_to_trash(
+        delete.plan_delete(locate.session_file(path), config_home.where), config_home.where
+    )
     assert not os.path.exists(path)
     assert {each.session_id for each in policy.apply(config_home.where)} == {two}
     assert left(config_home) == {one}
@@ -206,7 +208,7 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     found = archive_session(locate.session_file(path), Where(shared))
     assert found.home == str(config_home.config)
     assert all_archived(Where(other)) == [found]
-    stored_settings.store("vault", "1", Where(shared))
+    stored_settings.store_setting("vault", "1", Where(shared))
     assert (
         policy.due(Where(other)),
         [each.session_id for each, *_ in policy.due(Where(shared))],
@@ -240,10 +242,10 @@ def test_an_employers_retention(
 
 def test_said_once(config_home: ConfigHome) -> None:
     """The first time, with the way to switch it off; then never again."""
-    said = permission.line(config_home.where)
+    said = permission.first_archive_line(config_home.where)
     assert "beyond the client's 30 days" in said
     assert "config vault off" in said
-    assert permission.line(config_home.where) == ""
+    assert permission.first_archive_line(config_home.where) == ""
 
 
 @pytest.mark.parametrize(
@@ -254,9 +256,9 @@ def test_sizes_in_words(config_home: ConfigHome, text: str, size: int) -> None:
     """As people write them; what can't be read is refused."""
     if not size:
         with pytest.raises(UsageError):
-            stored_settings.store("vault", text, config_home.where)
+            stored_settings.store_setting("vault", text, config_home.where)
         return
-    stored_settings.store("vault", text, config_home.where)
+    stored_settings.store_setting("vault", text, config_home.where)
     assert settings.vault_room(config_home.where) == size
 
 
@@ -265,11 +267,11 @@ def test_what_can_not_be_removed_stays(
 ) -> None:
     """The next time tries it again; nothing else is kept from going."""
     one = kept(config_home, 1, 100)
-    stored_settings.store("vault", "1", config_home.where)
+    stored_settings.store_setting("vault", "1", config_home.where)
 
     def refused(*_: object) -> None:
         raise VaultOff("no")
 
-    monkeypatch.setattr(policy, "forget", refused)
+    monkeypatch.setattr(policy, "forget_archived", refused)
     assert policy.apply(config_home.where) == []
     assert find(one, config_home.where) is not None

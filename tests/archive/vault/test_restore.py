@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.archive.vault import restore as retrieval
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import find, instant, states
+from resume_hooks.archive.vault.lookup import find_archived, name_earlier_state, states
 from resume_hooks.errors import (
     AmbiguousLocator,
     PlaceTaken,
@@ -32,7 +32,9 @@ DAY = 24 * 60 * 60
 
 def restore(home: ConfigHome, locator: str = SESSION) -> retrieval.Retrieval:
     """Find, plan and write."""
-    return retrieval.write(retrieval.plan(find(locator, home.where), home.where), home.where)
+    return retrieval.restore_session(
+        retrieval.plan_restore(find_archived(locator, home.where), home.where), home.where
+    )
 
 
 def kept(home: ConfigHome) -> ArchivedSession:
@@ -146,10 +148,10 @@ def test_an_earlier_state(config_home: ConfigHome) -> None:
     now = archive_session(locate.session_file(str(path)), config_home.where)
     (state,) = states(now)
     assert restore(config_home).pieces == ()
-    done = restore(config_home, f"{SESSION}@{instant(state)}")
+    done = restore(config_home, f"{SESSION}@{name_earlier_state(state)}")
     assert Path(done.path).read_bytes() == long.replace(SESSION.encode(), done.session_id.encode())
     with pytest.raises(SessionNotFound):
-        find(f"{SESSION}@2026-01-01", config_home.where)
+        find_archived(f"{SESSION}@2026-01-01", config_home.where)
 
 
 def test_what_is_there_of_its_own_is_not_written_over(config_home: ConfigHome) -> None:
@@ -214,11 +216,11 @@ def test_naming_one(config_home: ConfigHome) -> None:
     )
     path = str(config_home.project() / f"{SESSION}.jsonl")
     for words in (SESSION, "11111111", "Fix the parser", path):
-        assert find(words, config_home.where) == found
-    assert find("Other", config_home.where) == other
+        assert find_archived(words, config_home.where) == found
+    assert find_archived("Other", config_home.where) == other
     with pytest.raises(AmbiguousLocator):
-        find("1111111", config_home.where)
+        find_archived("1111111", config_home.where)
     with pytest.raises(UsageError):
-        find(" ", config_home.where)
+        find_archived(" ", config_home.where)
     with pytest.raises(SessionNotFound):
-        find("111", config_home.where)
+        find_archived("111", config_home.where)

@@ -18,7 +18,7 @@ import orjson
 import pytest
 
 from resume_hooks import clock
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import TypedOptions, options_of
@@ -200,7 +200,7 @@ def test_the_backup_is_the_original(config_home: ConfigHome) -> None:
     backup = Path(trim(config_home, path).backup)
     assert backup.read_bytes() == content
     assert backup.stat().st_ino != was
-    assert backup.parent == Path(backups.folder_of(SESSION, config_home.where))
+    assert backup.parent == Path(backups.backup_folder(SESSION, config_home.where))
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     for folder in (backup.parent, backup.parent.parent, backup.parent.parent.parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
@@ -211,7 +211,7 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
     """A held session: the old file is the backup's alone, the next look holds the new one, and nothing is archived."""
     path = laid(config_home, bulky(8))
     for number in range(2):
-        held.look(config_home.where, lambda: False)
+        hold_sessions.hold_sessions(config_home.where, lambda: False)
         link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
         assert link.samefile(path)
         if not number:
@@ -316,7 +316,7 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     One of another session is not.
     """
     path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
-    with backups.only_one(SESSION, config_home.where):
+    with backups.lock_rewrite(SESSION, config_home.where):
         with pytest.raises(ResumeHooksError, match="in place already"):
             trim(config_home, path)
         assert trim(config_home, other).receipt.written
@@ -355,7 +355,7 @@ def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
 
     With a backup in it, it stays.
     """
-    folder = Path(backups.folder_of(SESSION, config_home.where))
+    folder = Path(backups.backup_folder(SESSION, config_home.where))
     path = laid(config_home, conversation(3))
     assert not trim(config_home, path).receipt.written
     assert not folder.exists()
@@ -369,7 +369,7 @@ def test_no_lock_stays_without_a_backup(config_home: ConfigHome) -> None:
 def _hold(where: Where, place: str, turns: int) -> None:
     for _ in range(turns):
         try:
-            with backups.only_one(SESSION, where):
+            with backups.lock_rewrite(SESSION, where):
                 os.close(
                     os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
                 )  # two at once: FileExistsError
@@ -388,7 +388,7 @@ def test_a_lock_that_is_removed_is_held_by_one(config_home: ConfigHome, tmp_path
     for holder in holders:
         holder.join()
     assert [holder.exitcode for holder in holders] == [0] * 4
-    assert not Path(backups.folder_of(SESSION, config_home.where)).exists()
+    assert not Path(backups.backup_folder(SESSION, config_home.where)).exists()
 
 
 @pytest.mark.parametrize("how", ["shrunk", "rewritten", "replaced", "removed", "a link"])

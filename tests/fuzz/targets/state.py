@@ -19,7 +19,7 @@ from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
 from resume_hooks.sessions.archived.layout import MANIFEST, real
-from resume_hooks.storage.stored_settings import store
+from resume_hooks.storage.stored_settings import store_setting
 from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
 from tests.cli.fork_server import ForkServer
@@ -101,7 +101,7 @@ def stored_settings(home: ConfigHome) -> Try:
             isinstance(sentence, str) for sentence in settings.unusable_settings(Where(environ))
         )
         try:
-            store("notice_percent", "70", home.where)
+            store_setting("notice_percent", "70", home.where)
         except WriteFailed:
             assert file.read_bytes() == before
         else:
@@ -208,7 +208,7 @@ def trash_notes(home: ConfigHome) -> Try:
         for entry in held:
             assert all(real(each.place, home.where).startswith(homes) for each in entry.parts)
             try:
-                decided = restore.plan(entry, home.where)
+                decided = restore.plan_restore(entry, home.where)
             except ResumeHooksError as error:
                 told(error)
             else:

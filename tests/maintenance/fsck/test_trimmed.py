@@ -18,7 +18,7 @@ from resume_hooks.maintenance.fsck import repair
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import is_session_file
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.storage.backups import folder_of
+from resume_hooks.storage.backups import backup_folder
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -61,7 +61,7 @@ def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING)
     """The session with its own file trimmed; the backups that are there now."""
     os.utime(path, (LONG_AGO, LONG_AGO))
     assert in_place.write(session_file(path), home.where, options).backup
-    folder = folder_of(session_file(path).session_id, home.where)
+    folder = backup_folder(session_file(path).session_id, home.where)
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 
 

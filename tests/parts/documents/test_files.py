@@ -50,7 +50,7 @@ def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> Fil
     """Make the child, and what it leaves with these settings."""
     decided = planned(home, project)
     for name, value in settings.items():
-        stored_settings.store(name, value, home.where)
+        stored_settings.store_setting(name, value, home.where)
     receipt = write(decided, home.where)
     files = write_documents(decided, receipt, home.where, out)
     assert os.path.exists(receipt.file), "whatever comes of them, the child is there"
@@ -157,7 +157,7 @@ def test_a_session_that_only_says_where_it_belongs(
         stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)]
     )
     decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
-    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     files = write_documents(decided, write(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
     assert list(project.iterdir()) == []
@@ -173,7 +173,7 @@ def test_a_project_that_is_gone(config_home: ConfigHome, project: Path) -> None:
 
 def test_a_dry_run_names_the_same_files(config_home: ConfigHome, project: Path) -> None:
     """And writes none."""
-    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     decided = planned(config_home, project)
     wanted = list_wanted_files(decided, config_home.where)
     assert list(project.iterdir()) == []
@@ -188,7 +188,7 @@ def test_where_out_leads(config_home: ConfigHome, project: Path) -> None:
     assert os.path.dirname(named) == str(project)
     assert os.path.dirname(out_path(f"{project}/new/", decided, force=False)) == f"{project}/new"
     assert not (project / "new").exists()
-    stored_settings.store("handoff_dir", ".", config_home.where)
+    stored_settings.store_setting("handoff_dir", ".", config_home.where)
     assert list_wanted_files(decided, config_home.where, named).documents == (named,)
 
 
@@ -226,7 +226,7 @@ def test_a_full_disk_leaves_nothing(
 ) -> None:
     """No part of a document, no temporary file, no empty folder; a warning."""
     decided = planned(config_home, project)
-    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     receipt = write(decided, config_home.where)
 
     def full(_: int) -> None:
@@ -257,7 +257,7 @@ def test_temporary_files_of_a_crash_are_swept(config_home: ConfigHome, project: 
 
 def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Path) -> None:
     """It says that something was there, and nothing of it."""
-    stored_settings.store("handoff_dir", "_handoffs", config_home.where)
+    stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
     decided = agents.fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from resume_hooks.storage.stored_settings import store
+from resume_hooks.storage.stored_settings import store_setting
 from tests.builders import SESSION, ConfigHome
 from tests.cli.conftest import Cli, Document
 from tests.cli.test_every_verb import state
@@ -40,7 +40,7 @@ def test_a_dry_run_writes_no_document_either(
     config_home: ConfigHome, document: Document, parent: Path
 ) -> None:
     """It names what would be written."""
-    store("handoff_dir", "_handoffs")
+    store_setting("handoff_dir", "_handoffs")
     before = state(config_home)
     data = document("handoff", SESSION, "--out", "x.md", "--dry-run")["data"]
     assert len(data["documents"]) == 2
@@ -55,12 +55,12 @@ def test_the_setting_counts_for_every_handoff(
     The exit code is that of the child.
     """
     assert document("handoff", SESSION)["data"]["documents"] == []
-    store("handoff_dir", "_handoffs")
+    store_setting("handoff_dir", "_handoffs")
     done = cli("handoff", SESSION)
     assert done.returncode == 0
     (path,) = (project / "_handoffs").iterdir()
     assert f"document        {path}" in done.stdout.decode()
-    store("handoff_dir", "../_handoffs")
+    store_setting("handoff_dir", "../_handoffs")
     done = cli("handoff", SESSION, "--next-step", "another")
     assert done.returncode == 0
     assert done.stderr.decode().startswith("note: handoff_dir was ignored: ")

@@ -199,14 +199,14 @@ def test_ctrl_c_in_the_middle(
 ) -> None:
     """The exit code of an interruption, with where the copies are and the way back."""
     before = project.tree()
-    write = project_files.write
+    write = project_files.write_project_file
 
     def interrupted(*arguments: Any, **more: Any) -> None:
         signal.raise_signal(signal.SIGINT)
         write(*arguments, **more)
 
     with monkeypatch.context() as patch:
-        patch.setattr(project_files, "write", interrupted)
+        patch.setattr(project_files, "write_project_file", interrupted)
         error = document(capsys, SESSION, "--to", "1", "--yes", code=130)["error"]
     assert error["code"] == "interrupted"
     assert "1 of 3 files" in error["message"]

@@ -199,7 +199,9 @@ def test_sidecars_the_trash_and_sub_agents(config_home: ConfigHome, session: Pat
     }  # fmt: skip
     assert found["sub-agent", "github-pat"].reference == f"{SESSION}/agent-a1b2c3d4:0"
     os.utime(session, (1_770_000_000, 1_770_000_000))
-    delete.write(delete.plan(session_file(str(session)), config_home.where), config_home.where)
+    delete.move_to_trash(
+        delete.plan_delete(session_file(str(session)), config_home.where), config_home.where
+    )
     after = look(config_home)
     assert {leak.place for leak in after.leaks} == {"trash"}
     assert len(after.leaks) == 3

@@ -80,7 +80,7 @@ def test_what_was_known_is_not_read_again(config_home: ConfigHome) -> None:
     assert kept is not None
     assert status_of(config_home.where).vaulted == 1
     assert status_of(config_home.where).behind == 0
-    restore.write(restore.plan(kept, config_home.where), config_home.where)
+    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     os.utime(path, (OLD, OLD))
     held(config_home)
     assert status_of(config_home.where)[3:] == (2, *status_of(config_home.where)[4:7], 0, 0)

@@ -54,12 +54,12 @@ def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
                 or waits(where)
                 or not archiver.archive_quickly(session)
             ):
-                pending.add(session.session_id, where)
+                pending.add_pending(session.session_id, where)
         except (ResumeHooksError, OSError) as error:
             why = (error.strerror if isinstance(error, OSError) else None) or str(error)
             said.append(f"The ancestor {session.session_id} is not in the vault yet: {why}.")
             with contextlib.suppress(OSError):
-                pending.add(session.session_id, where)
+                pending.add_pending(session.session_id, where)
     return said
 
 
@@ -78,7 +78,7 @@ def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
             continue
         try:
             if session is None or archiver.archive(session.path):
-                pending.remove(session_id, where)
+                pending.remove_pending(session_id, where)
         except ResumeHooksError:
             left += 1
     return left

@@ -61,7 +61,7 @@ def archive_sessions(
     client_files, outcomes, done = ClientFiles(where), [], 0
     total = sum(session.size for session in sessions)
     for session in sessions:
-        outcomes.append(_kept(session, where, client_files))
+        outcomes.append(_archive_one(session, where, client_files))
         done += session.size
         advance(done, total)
     wanted = {session.session_id for session in sessions}
@@ -73,14 +73,14 @@ def archive_sessions(
     return ArchiveReport(tuple(renewed), tuple(dropped))
 
 
-def preview(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
+def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[ArchiveOutcome]:
     """What an archive would find of each session: archived already, or not. Nothing is written."""
     permission.require_allowed(where)
     client_files = ClientFiles(where)
-    return [_kept(session, where, client_files, dry_run=True) for session in sessions]
+    return [_archive_one(session, where, client_files, dry_run=True) for session in sessions]
 
 
-def _kept(
+def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
     before = find(session.session_id, where)

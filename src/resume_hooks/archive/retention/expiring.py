@@ -102,7 +102,7 @@ def archive_expiring(
         due += sorted(found, key=lambda ending: ending.at)  # the first to go first
     if not due:
         return Slice(0, 0, 0, next_look)
-    kept, failed, left = _keep(due, where, is_over, waiting=waiting)
+    kept, failed, left = _archive_due(due, where, is_over, waiting=waiting)
     if left:
         look = now
     elif failed:
@@ -112,7 +112,7 @@ def archive_expiring(
     return Slice(kept, failed, left, look)
 
 
-def _keep(
+def _archive_due(
     due: Sequence[Ending], where: Where, is_over: Callable[[], bool], *, waiting: bool
 ) -> tuple[int, int, int]:
     """How many were kept, how many could not be, and how many are left."""

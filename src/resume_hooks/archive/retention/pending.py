@@ -10,15 +10,15 @@ import os
 
 from resume_hooks.paths import Where, is_private, is_session_id
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import leave
+from resume_hooks.storage.state_file import leave_mark
 
 PREFIX = "keep-"
 PENDING = "pending"
 
 
-def add(session_id: str, where: Where) -> None:
+def add_pending(session_id: str, where: Where) -> None:
     """Note that a session is to be kept. OSError where the state folder can't be written."""
-    leave(_place(session_id, where), where)
+    leave_mark(_note_path(session_id, where), where)
 
 
 def pending_ids(where: Where) -> list[str]:
@@ -32,11 +32,11 @@ def pending_ids(where: Where) -> list[str]:
     return sorted(session_id for session_id in ids if is_session_id(session_id))
 
 
-def remove(session_id: str, where: Where) -> None:
+def remove_pending(session_id: str, where: Where) -> None:
     """A session is kept now, or there is nothing left to keep."""
-    path = _place(session_id, where)
+    path = _note_path(session_id, where)
     removal.discard(path, where.state)
 
 
-def _place(session_id: str, where: Where) -> str:
+def _note_path(session_id: str, where: Where) -> str:
     return os.path.join(where.state, PENDING, f"{PREFIX}{session_id}")

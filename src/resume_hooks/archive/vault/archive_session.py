@@ -181,14 +181,14 @@ def archive_session(
         if archived and is_current(archived, session, client_files):
             commit.stamp(archived)
             return archived
-        with commit.only_one(session.session_id, where, patience):
+        with commit.lock_archived(session.session_id, where, patience):
             old, (sources, missed) = find(session.session_id, where), client_files.of(session)
             folder = folder_of(session.session_id, where)
             new = described(session, where)._replace(folder=folder, complete=not missed)
             files, earlier = _packed_files(old, *_compare(old, sources), folder)
             parts = {part.place: part for part in files}
             whole = new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier)
-            return commit.commit(whole, where)
+            return commit.commit_manifest(whole, where)
     except FileNotFoundError as error:
         raise _gone(error.filename or session.path) from error
     except OSError as error:
@@ -231,7 +231,7 @@ def _compare(
         part = parts.get(name)
         if archived and _is_earlier(archived, source):
             continue
-        if part and _is_same(part, source) and part.where in packs:
+        if part and _is_unchanged(part, source) and part.where in packs:
             parts[name] = part._replace(place=source.place)
         else:
             new.append(source)
@@ -245,10 +245,10 @@ def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
     before = (
         part for state in archived.earlier for part in state.parts if beside(part.place) == name
     )
-    return any(_is_same(part, source) for part in before)
+    return any(_is_unchanged(part, source) for part in before)
 
 
-def _is_same(part: ArchivedFile, source: ClientFile) -> bool:
+def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
     return (part.seen, part.mtime_ns) == (source.status.st_size, source.status.st_mtime_ns)
 
 
@@ -287,12 +287,12 @@ def _packed_files(
     if old and not new:
         return list(unchanged), old.earlier
     try:
-        return _pack(old, new, unchanged, folder)
+        return _write_pack(old, new, unchanged, folder)
     except _OldPackUnreadableError:
-        return _pack(old, new, unchanged, folder, copies=False)
+        return _write_pack(old, new, unchanged, folder, copies=False)
 
 
-def _pack(
+def _write_pack(
     old: ArchivedSession | None,
     new: Sequence[ClientFile],
     unchanged: Sequence[ArchivedFile],
@@ -306,7 +306,7 @@ def _pack(
     else:
         before = {}
     with PackWriter(folder, commit.next_name(folder, old)) as pack:
-        added = [(_add(pack, source, before.get(beside(source.place)))) for source in new]
+        added = [(_append_file(pack, source, before.get(beside(source.place)))) for source in new]
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added if part)):
             states = (*states, EarlierState(old.archived_at, replaced))
@@ -326,7 +326,7 @@ def _pack(
     )
 
 
-def _add(
+def _append_file(
     pack: PackWriter, source: ClientFile, before: ArchivedFile | None
 ) -> tuple[ArchivedFile, ArchivedFile | None]:
     """Append a client's file as it is now.

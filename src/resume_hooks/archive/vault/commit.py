@@ -45,7 +45,7 @@ _OURS = re.compile(r"pack-([0-9]+)(?:\.[a-z0-9]+)*")
 
 
 @contextlib.contextmanager
-def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
+def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> Iterator[None]:
     """While the block runs no other command changes what is archived of a session.
 
     Before and after it is swept.
@@ -62,11 +62,11 @@ def only_one(session_id: str, where: Where, patience: float = PATIENCE) -> Itera
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
     folder = folder_of(session_id, where)
     with locked_folder(folder, where, _BUSY, _FAILED, patience):
-        sweep(folder, session_id, where)
+        sweep_packs(folder, session_id, where)
         try:
             yield
         finally:
-            sweep(folder, session_id, where)
+            sweep_packs(folder, session_id, where)
 
 
 @contextlib.contextmanager
@@ -93,11 +93,15 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
     """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
 
-    What the block leaves that no manifest names is removed. Errors as of ``only_one``;
+    What the block leaves that no manifest names is removed. Errors as of ``lock_archived``;
     SessionNotFound if it is gone; an OSError of the block becomes a WriteFailed that says that it
     could not be ``done``.
     """
-    with only_one_in_trash(where) if archived.deleted_at else only_one(archived.session_id, where):
+    with (
+        only_one_in_trash(where)
+        if archived.deleted_at
+        else lock_archived(archived.session_id, where)
+    ):
         now = read(archived.folder, archived.session_id)
         if now is None:
             raise SessionNotFound(
@@ -114,7 +118,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
                 ),
             ) from error
         finally:
-            sweep(archived.folder, archived.session_id, where)
+            sweep_packs(archived.folder, archived.session_id, where)
 
 
 def cause(error: OSError, told: str = "") -> str:
@@ -137,7 +141,7 @@ def stamp(archived: ArchivedSession) -> None:
             os.utime(path, follow_symlinks=False)
 
 
-def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
+def commit_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """Make a manifest the one that counts; as it was written.
 
     What it no longer names is removed after. WriteFailed.
@@ -147,25 +151,25 @@ def commit(archived: ArchivedSession, where: Where) -> ArchivedSession:
         with contextlib.suppress(OSError):
             stored += os.lstat(os.path.join(archived.folder, name)).st_size
     whole = archived._replace(stored=stored)
-    state_file.replace(os.path.join(archived.folder, MANIFEST), to_bytes(whole), where)
+    state_file.replace_state_file(os.path.join(archived.folder, MANIFEST), to_bytes(whole), where)
     return whole
 
 
-def forget(archived: ArchivedSession, where: Where) -> None:
+def forget_archived(archived: ArchivedSession, where: Where) -> None:
     """Remove what is archived of a session, and what was unpacked from it.
 
     The client's own files stay.
 
     WriteFailed where something can't be removed, SessionOpen where another command is at it.
     """
-    with only_one(archived.session_id, where):
+    with lock_archived(archived.session_id, where):
         try:
             if os.path.lexists(manifest := os.path.join(archived.folder, MANIFEST)):
                 removal.remove_file(manifest, where.state)
                 sync_folder(archived.folder)
             for name in os.listdir(archived.folder):
                 if name != locks.NAME:  # it goes with the folder, when it is let go
-                    removal.remove(os.path.join(archived.folder, name), where.state)
+                    removal.remove_for_good(os.path.join(archived.folder, name), where.state)
         except OSError as error:
             raise WriteFailed(
                 (
@@ -177,7 +181,7 @@ def forget(archived: ArchivedSession, where: Where) -> None:
         removal.discard(os.path.join(unpacked(where), archived.session_id), where.state)
 
 
-def sweep(folder: str, session_id: str, where: Where) -> None:
+def sweep_packs(folder: str, session_id: str, where: Where) -> None:
     """Remove the packs in a folder that its manifest does not name, and the files of a delete once they are packed.
 
     Under its lock. Nothing goes where there is a manifest that can't be read.
@@ -189,12 +193,12 @@ def sweep(folder: str, session_id: str, where: Where) -> None:
         packs = {part.where for part in archived.all_parts}
     else:
         packs = set()
-    left = {name for name in _names(folder) if name not in packs}
+    left = {name for name in _own_names(folder) if name not in packs}
     if archived and archived.deleted_at:
         left |= {beside(part.place).split("/")[0] for part in archived.parts if part.where}
     for name in left:
         with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
-            removal.remove(os.path.join(folder, name), where.state)
+            removal.remove_for_good(os.path.join(folder, name), where.state)
 
 
 def sweep_leftovers(where: Where) -> None:
@@ -205,7 +209,7 @@ def sweep_leftovers(where: Where) -> None:
     for path in unreadable(where):
         session_id = os.path.basename(path)
         if path != vault(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
-            with contextlib.suppress(ResumeHooksError), only_one(session_id, where, 0):
+            with contextlib.suppress(ResumeHooksError), lock_archived(session_id, where, 0):
                 pass
 
 
@@ -216,13 +220,13 @@ def next_name(folder: str, archived: ArchivedSession | None) -> str:
     else:
         named = []
     numbers = []
-    for name in (*_names(folder), *named):
+    for name in (*_own_names(folder), *named):
         if found := _OURS.fullmatch(name):
             numbers.append(int(found[1]))
     return f"pack-{max(numbers, default=0) + 1}{ENDING}"
 
 
-def _names(folder: str) -> list[str]:
+def _own_names(folder: str) -> list[str]:
     """What in a session's folder is of our making, beside the manifest and the lock."""
     try:
         return [name for name in os.listdir(folder) if _OURS.fullmatch(name)]

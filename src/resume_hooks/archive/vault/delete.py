@@ -20,7 +20,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
 from resume_hooks.archive.vault.archive_session import ClientFiles, described
-from resume_hooks.archive.vault.trash import GONE, StrayFolder, settled
+from resume_hooks.archive.vault.trash import GONE, StrayFolder, settle_deleted
 from resume_hooks.errors import (
     ResumeHooksError,
     SessionNotFound,
@@ -38,7 +38,7 @@ from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import is_same, second_name
+from resume_hooks.storage.move import has_same_bytes, second_name
 from resume_hooks.storage.state_file import sync_folder
 
 
@@ -54,7 +54,7 @@ class Deletion(NamedTuple):
     derived: tuple[Descendant, ...]
 
 
-def plan(session: SessionFile, where: Where) -> Deletion:
+def plan_delete(session: SessionFile, where: Where) -> Deletion:
     """Decide what a delete takes away; nothing is changed.
 
     UsageError if it is not a client's session, or can't be archived whole; OnlyKept where the kept
@@ -66,7 +66,7 @@ def plan(session: SessionFile, where: Where) -> Deletion:
             f"{session.path} is not a session in a project folder",
             "Other files are yours to remove, with rm.",
         )
-    parts = _parts(session, where)
+    parts = _files_to_delete(session, where)
     entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
     derived = Family(where).descendants(session.session_id)
     return Deletion(session, entry, why_open(session, where), tuple(derived))
@@ -84,7 +84,7 @@ def require_quiet(session: SessionFile, where: Where) -> None:
         )
 
 
-def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
+def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSession:
     """Move a session to the trash; what the trash then holds.
 
     SessionOpen where it is open and not ``force``; WriteFailed, SessionNotFound where something
@@ -93,14 +93,14 @@ def write(decided: Deletion, where: Where, *, force: bool = False) -> ArchivedSe
     if not force:
         require_quiet(decided.session, where)
     with commit.only_one_in_trash(where):
-        at, parts = clock.now(), _parts(decided.session, where)
+        at, parts = clock.now(), _files_to_delete(decided.session, where)
         try:
             folder = trash.new_folder(decided.session.session_id, at, where)
         except OSError as error:
             raise _refused(decided.session.path, error) from error
         return _Move(
             decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where
-        ).done()
+        ).carry_out()
 
 
 class _Move:
@@ -111,13 +111,15 @@ class _Move:
         self._where = where
         self._gone: list[ArchivedFile] = []
 
-    def done(self) -> ArchivedSession:
+    def carry_out(self) -> ArchivedSession:
         """Carry it out, or undo it: also where the user interrupts."""
         done = False
         try:
-            self._archive()
+            self._name_in_trash()
             self._unlink()
-            whole = commit.commit(settled(self._entry._replace(complete=True)), self._where)
+            whole = commit.commit_manifest(
+                settle_deleted(self._entry._replace(complete=True)), self._where
+            )
             done = True
         except FileNotFoundError as error:
             raise SessionNotFound(
@@ -131,7 +133,7 @@ class _Move:
                 self._put_back()
         return whole
 
-    def _archive(self) -> None:
+    def _name_in_trash(self) -> None:
         """Give every file a name in the trash, then the trash its manifest, then the folder its name."""
         folder = self._entry.folder
         for part in self._entry.parts:
@@ -140,7 +142,7 @@ class _Move:
             second_name(real(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
-        self._entry = commit.commit(self._entry, self._where)
+        self._entry = commit.commit_manifest(self._entry, self._where)
         if read(folder, self._entry.session_id) != self._entry:
             raise OSError(
                 errno.EIO, "The manifest was read back otherwise than it was written", folder
@@ -189,7 +191,7 @@ class _Move:
                     private_folder(os.path.dirname(place), self._where)
                     second_name(kept, place)
                     sync_folder(os.path.dirname(place))
-                elif not is_same(kept, place):
+                elif not has_same_bytes(kept, place):
                     raise FileExistsError(None, "a client began it anew")
             except OSError as error:
                 back = f"resume-hooks restore {shlex.quote(self._entry.locator)}"
@@ -198,10 +200,10 @@ class _Move:
                     f"Nothing is lost. When the cause is mended: {back}",
                 ) from error
         with contextlib.suppress(OSError):
-            trash.drop(self._entry.folder, self._where)
+            trash.drop_from_trash(self._entry.folder, self._where)
 
 
-def empty(
+def empty_trash(
     entries: Iterable[ArchivedSession], where: Where, strays: Iterable[StrayFolder] = ()
 ) -> list[ArchivedSession]:
     """Remove what the trash holds of these sessions, for good, and these strays.
@@ -224,7 +226,7 @@ def empty(
             try:
                 if isinstance(each, ArchivedSession):
                     restore.leave_companions(each, where)
-                trash.drop(each.folder, where)
+                trash.drop_from_trash(each.folder, where)
             except (OSError, ResumeHooksError) as error:
                 failed.append((each.folder, error))
             else:
@@ -244,7 +246,7 @@ def empty(
     return removed
 
 
-def _parts(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
+def _files_to_delete(session: SessionFile, where: Where) -> tuple[ArchivedFile, ...]:
     """The transcript, then what belongs to it.
 
     UsageError where some of it can't be archived, SessionNotFound.

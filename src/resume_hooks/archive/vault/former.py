@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import inside, is_same, is_stub, second_name
+from resume_hooks.storage.move import has_same_bytes, inside, is_stub, second_name
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -65,7 +65,7 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
         return None
     if not entry.complete:
         _finish_moving(entry, folder, where)
-    parts = tuple(file for part in entry.parts for file in _files(part, folder))
+    parts = tuple(file for part in entry.parts for file in _files_in_trash(part, folder))
     if not parts or parts[0].place != entry.parts[0].place:
         return None
     parent = read_parent(os.path.join(folder, entry.parts[0].name)) or ()
@@ -112,7 +112,7 @@ def _manifest(folder: str) -> FormerEntry | None:
     return None
 
 
-def _files(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
+def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
     """The files of a part that lie in the trash; an empty one took its name and was killed."""
     top = os.path.join(folder, part.name)
     for name in inside(top) if os.path.lexists(top) else ():
@@ -143,6 +143,6 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                     if not os.path.lexists(kept):
                         private_folder(os.path.dirname(kept), where)
                         second_name(path, kept)
-                    same.append(is_same(path, kept))
+                    same.append(has_same_bytes(path, kept))
                 if all(same):  # else its client wrote on while it was copied
-                    removal.remove(hidden, root_of(part.place, where), follow_root=True)
+                    removal.remove_for_good(hidden, root_of(part.place, where), follow_root=True)

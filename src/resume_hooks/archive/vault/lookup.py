@@ -16,7 +16,7 @@ ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
 _STATE = re.compile(r"(.*)@([0-9TZ:.-]+)")
 
 
-def find(
+def find_archived(
     locator: str,
     where: Where,
     deleted: list[ArchivedSession] | None = None,
@@ -43,7 +43,7 @@ def find(
             as_it_was(each, earlier)
             for each in kept
             for earlier in states(each)
-            if instant(earlier) == at
+            if name_earlier_state(earlier) == at
         ]
     if not found:
         raise SessionNotFound(
@@ -69,7 +69,7 @@ def states(archived: ArchivedSession) -> list[EarlierState]:
     ]
 
 
-def instant(earlier: EarlierState) -> str:
+def name_earlier_state(earlier: EarlierState) -> str:
     """What names an earlier state of a session behind its id and an ``@``."""
     return earlier.archived_at.replace(":", "-")
 

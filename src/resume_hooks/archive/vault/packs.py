@@ -143,7 +143,7 @@ def _in_pack(
     try:
         own = [part for part in archived.all_parts if part.where == where]
         for part, pieces in unpack.pack_contents(archived.folder, own):
-            if unpack.sha_of_all(_told(pieces, read)) != part.sha256:
+            if unpack.sha_of_all(_report_pieces(pieces, read)) != part.sha256:
                 message = f"{path} does not hold what was stored of {part.place}: its hash differs"
                 yield ArchiveFinding(archived.session_id, "damaged", part.place, message)
     except FileNotFoundError:
@@ -153,7 +153,7 @@ def _in_pack(
         yield ArchiveFinding(archived.session_id, "damaged", archived.place, message)
 
 
-def _told(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iterator[bytes]:
+def _report_pieces(pieces: Iterator[bytes], read: Callable[[int], None]) -> Iterator[bytes]:
     """Pieces as they are, of each of which ``read`` is told."""
     for piece in pieces:
         read(len(piece))

@@ -1,7 +1,7 @@
 """What may be archived: the setting ``vault``, an employer and the account's rules say it, and first the user is told.
 
 Copies are made seven days before they are needed, so they can wait for a word, and links hold the
-sessions meanwhile (``archive/held``); after ``PATIENCE_DAYS`` they are made, and that is told.
+sessions meanwhile (``archive/hold_sessions``); after ``PATIENCE_DAYS`` they are made, and that is told.
 Where the client runs no modules it is told once they are made. Loads little: who makes a child
 waits for it.
 """
@@ -19,7 +19,7 @@ from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.storage.state_file import leave
+from resume_hooks.storage.state_file import leave_mark
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
@@ -93,7 +93,7 @@ def waits(where: Where) -> bool:
     """Whether a copy that is to be made now waits for a word; that is noted."""
     with contextlib.suppress(OSError):
         if is_open(where):
-            _leave(WAITING, where)
+            _leave_note(WAITING, where)
             return True
     return False
 
@@ -114,13 +114,13 @@ def is_first(where: Where) -> bool:
 
     OSError where the state folder can't be written.
     """
-    return _leave(ASKED, where)
+    return _leave_note(ASKED, where)
 
 
-def line(where: Where, cwd: str = "/") -> str:
+def first_archive_line(where: Where, cwd: str = "/") -> str:
     """What to tell when something is archived for the first time; ``""`` ever after, and while copies wait."""
     try:
-        if is_open(where) or not _leave(STAMP, where):
+        if is_open(where) or not _leave_note(STAMP, where):
             return ""
     except OSError:
         return ""
@@ -137,5 +137,5 @@ def line(where: Where, cwd: str = "/") -> str:
     return " · ".join(filter(None, lines))
 
 
-def _leave(name: str, where: Where) -> bool:
-    return leave(os.path.join(where.state, name), where)
+def _leave_note(name: str, where: Where) -> bool:
+    return leave_mark(os.path.join(where.state, name), where)

@@ -21,7 +21,7 @@ import orjson
 
 from resume_hooks import clock, settings
 from resume_hooks.archive.vault import trash
-from resume_hooks.archive.vault.commit import forget
+from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private, is_session_id, read_object
@@ -133,33 +133,35 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     gone: list[Dropped] = []
     going, now = due(where, keeping), time.time()
     aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, now)
-    share = _share([each for each, _, by_age in going if not by_age], where, now)
+    share = _share_of_today([each for each, _, by_age in going if not by_age], where, now)
     for each, why, _ in going:
         if each.session_id in aged or each.session_id in share:
             with contextlib.suppress(ResumeHooksError):
-                forget(each, where)
+                forget_archived(each, where)
                 gone.append(Dropped(each.session_id, each.title, each.stored, why))
     if gone:
-        ids, since = {each.session_id for each in gone}, _row(where).get("since")
+        ids, since = {each.session_id for each in gone}, _policy_row(where).get("since")
         if isinstance(since, dict):
             left = {each: at for each, at in since.items() if each not in ids}
         else:
             left = {}
         rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
-        _write(where, left, [*went(where), *rows])
+        _write_policy(where, left, [*went(where), *rows])
     return gone
 
 
-def _share(over: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
+def _share_of_today(over: Sequence[ArchivedSession], where: Where, now: float) -> set[str]:
     """Which of the sessions for which there is no room go today: none before somebody was told, a day ago."""
     mark = os.path.join(where.state, ANNOUNCED)
     if not over:
         removal.discard(mark, where.state)
         return set()
-    announced, shrunk = (_instant(_row(where).get(name), now) for name in ("announced", "shrunk"))
+    announced, shrunk = (
+        _past_instant(_policy_row(where).get(name), now) for name in ("announced", "shrunk")
+    )
     if not announced or (now - announced > TOLD_FOR and not os.path.lexists(mark)):
         with contextlib.suppress(OSError):  # then it is said another time, and nothing goes before
-            state_file.leave(mark, where)
+            state_file.leave_mark(mark, where)
             _write_instants(where, announced=int(now))
         return set()
     if os.path.lexists(mark) or now - announced < APART or now - shrunk < APART:
@@ -182,7 +184,7 @@ def announcement(where: Where) -> str:
         return ""
     over = [each for each, _, by_age in due(where) if not by_age]
     with contextlib.suppress(OSError):
-        removal.remove(mark, where.state)
+        removal.remove_for_good(mark, where.state)
     if not over:
         return ""
     room, count = size_text(_room(where)), plural(len(over), "session")
@@ -192,7 +194,7 @@ def announcement(where: Where) -> str:
     )
 
 
-def _instant(value: object, now: float) -> float:
+def _past_instant(value: object, now: float) -> float:
     """Seconds since the epoch out of a note; 0 for anything else, and for what is still to come."""
     if isinstance(value, int) and 0 < value <= now:
         return float(value)
@@ -226,19 +228,19 @@ def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
 
     The others are noted, as far as a manifest may hold them.
     """
-    row = _row(where)
+    row = _policy_row(where)
     since = row.get("since")
     known = since if isinstance(since, dict) else {}
     past = {each: at for each, at in known.items() if type(at) is int and 0 < at <= now}
     seen = {each: past.get(each, int(now)) for each in due[:MOST_DUE]}
     if seen != known:
-        _write(where, seen, went(where))
+        _write_policy(where, seen, went(where))
     return {each for each, first in seen.items() if now - first >= APART}
 
 
 def went(where: Where) -> list[Gone]:
     """The sessions that the policy let go, the last ones, oldest first."""
-    rows = _row(where).get("went")
+    rows = _policy_row(where).get("went")
     if isinstance(rows, list):
         found = [read_as(Gone, each) for each in rows]
     else:
@@ -246,9 +248,9 @@ def went(where: Where) -> list[Gone]:
     return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
 
 
-def _row(where: Where) -> dict[str, object]:
+def _policy_row(where: Where) -> dict[str, object]:
     if is_private(vault(where), where):
-        row = read_object(_path(where))
+        row = read_object(_policy_path(where))
     else:
         row = {}
     if row.get("version") == VERSION:
@@ -256,9 +258,9 @@ def _row(where: Where) -> dict[str, object]:
     return {}
 
 
-def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
+def _write_policy(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
-    before = _row(where)
+    before = _policy_row(where)
     instants: dict[str, object] = {}
     for name in ("announced", "shrunk"):
         if name in before:
@@ -268,15 +270,15 @@ def _write(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> N
 
 def _write_instants(where: Where, **instants: int) -> None:
     """Note when somebody was to be told, and when something went for want of room."""
-    _write_row(where, {"since": {}, "went": [], **_row(where), **instants})
+    _write_row(where, {"since": {}, "went": [], **_policy_row(where), **instants})
 
 
 def _write_row(where: Where, values: Mapping[str, object]) -> None:
-    row, path = {**values, "version": VERSION}, _path(where)
+    row, path = {**values, "version": VERSION}, _policy_path(where)
     with contextlib.suppress(OSError):
         if is_private(vault(where), where):
-            state_file.replace(path, orjson.dumps(row) + b"\n", where)
+            state_file.replace_state_file(path, orjson.dumps(row) + b"\n", where)
 
 
-def _path(where: Where) -> str:
+def _policy_path(where: Where) -> str:
     return os.path.join(vault(where), FILE)

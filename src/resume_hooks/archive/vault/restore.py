@@ -35,8 +35,8 @@ from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.atomic import create_session
-from resume_hooks.storage.move import digest, is_same, is_stub, second_name
-from resume_hooks.storage.state_file import sweep, sync_folder
+from resume_hooks.storage.move import digest, has_same_bytes, is_stub, second_name
+from resume_hooks.storage.state_file import sweep_spare_names, sync_folder
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.text import encodable, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -86,7 +86,7 @@ class Retrieval(NamedTuple):
     left: tuple[str, ...] = ()
 
 
-def plan(archived: ArchivedSession, where: Where) -> Retrieval:
+def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
     """Decide how an archived session comes back; nothing is written but what has to be unpacked.
 
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is
@@ -127,7 +127,9 @@ def plan(archived: ArchivedSession, where: Where) -> Retrieval:
         folder = os.path.dirname(path)
         require_real(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
-        pieces, left = _pieces(archived, parts, session_id, folder, os.path.dirname(source), where)
+        pieces, left = _pieces_to_put(
+            archived, parts, session_id, folder, os.path.dirname(source), where
+        )
     except OSError as error:
         raise WriteFailed(
             f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
@@ -141,7 +143,9 @@ def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
     place, notes, warnings = real(entry.place, where), _aged(entry, where), list[str]()
     try:
         folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
-        pieces, left = _pieces(entry, parts, entry.session_id, folder, _source(entry, where), where)
+        pieces, left = _pieces_to_put(
+            entry, parts, entry.session_id, folder, _source(entry, where), where
+        )
         for piece in list(pieces):
             if not os.path.lexists(piece.source):
                 if piece.part == entry.transcript:
@@ -179,10 +183,10 @@ def _aged(archived: ArchivedSession, where: Where) -> list[str]:
     aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
     if not aged or days is None:
         return []
-    return [AGED.format(kept=plural(days, "day"), left=plural(spare(days), "day"))]
+    return [AGED.format(kept=plural(days, "day"), left=plural(days_left(days), "day"))]
 
 
-def write(decided: Retrieval, where: Where) -> Retrieval:
+def restore_session(decided: Retrieval, where: Where) -> Retrieval:
     """Bring an archived session back; what was done.
 
     The trash has it no more, unless something was left alone.
@@ -192,7 +196,7 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
     from the trash.
     """
     if not decided.archived.deleted_at:
-        return _write(decided, where)
+        return _restore_locked(decided, where)
     with commit.only_one_in_trash(where):
         entry = trash.entry_in(decided.archived.folder, where)
         if entry is None:
@@ -203,12 +207,12 @@ def write(decided: Retrieval, where: Where) -> Retrieval:
                 if there
                 else "It is not in its place: was the trash emptied?",
             )
-        done = _write(plan(entry, where), where)
+        done = _restore_locked(plan_restore(entry, where), where)
         if not done.left:
             with contextlib.suppress(
                 OSError
             ):  # the session is back; what is left of it in the trash is told there
-                trash.drop(entry.folder, where)
+                trash.drop_from_trash(entry.folder, where)
     return done
 
 
@@ -222,11 +226,13 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
         path = real(entry.place, where)
         shared = [part for part in entry.parts if part.place.split("/")[0] in BY_ID]
         source = _source(entry, where) if shared else ""
-        pieces, _ = _pieces(entry, shared, entry.session_id, os.path.dirname(path), source, where)
-        _write(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
+        pieces, _ = _pieces_to_put(
+            entry, shared, entry.session_id, os.path.dirname(path), source, where
+        )
+        _restore_locked(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
 
 
-def _write(decided: Retrieval, where: Where) -> Retrieval:
+def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
     archived, oldest = decided.archived, floor(decided.archived.cwd, where)
     folder = os.path.dirname(decided.path)
     targets = [
@@ -234,7 +240,7 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
         for part in archived.parts
     ]
     for each in {os.path.dirname(target) for target in targets}:
-        sweep(each)
+        sweep_spare_names(each)
     for target in targets if archived.deleted_at else ():
         _keep_from_expiring(target, oldest)
     for piece in decided.pieces:
@@ -251,7 +257,7 @@ def _write(decided: Retrieval, where: Where) -> Retrieval:
                 newest = max(piece.part.mtime_ns, int(oldest * 1e9))
                 os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
             else:
-                _put(piece, renamed, int(oldest * 1e9))
+                _put_file(piece, renamed, int(oldest * 1e9))
         except ResumeHooksError:
             raise
         except OSError as error:
@@ -292,7 +298,7 @@ def _keep_from_expiring(path: str, oldest: float) -> None:
             os.utime(path, (status.st_atime, oldest), follow_symlinks=False)
 
 
-def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
+def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
     """Write one file and compare it as read back.
 
     Lines of transcripts under the new id, if there is one.
@@ -326,7 +332,7 @@ def _put(piece: RestoredFile, renamed: str, oldest: int) -> None:
     create_session(piece.path, hashed(content, whole), check)
 
 
-def _pieces(
+def _pieces_to_put(
     archived: ArchivedSession,
     parts: Iterable[ArchivedFile],
     session_id: str,
@@ -353,7 +359,7 @@ def _pieces(
             _require_same(piece, archived)
         elif own or session_id != archived.session_id or not os.path.lexists(piece.source):
             continue
-        elif not is_same(piece.source, path):
+        elif not has_same_bytes(piece.source, path):
             left.append(LEFT.format(path=path))
     return pieces, left
 
@@ -363,7 +369,7 @@ def _require_same(piece: RestoredFile, entry: ArchivedSession) -> None:
 
     After a delete that was killed it may go on.
     """
-    if os.path.lexists(piece.source) and not is_same(piece.source, piece.path):
+    if os.path.lexists(piece.source) and not has_same_bytes(piece.source, piece.path):
         if not entry.complete and not piece.part.is_link:
             with open_regular(piece.path, follow=False) as there:
                 if begins_with(there.fileno(), piece.source):
@@ -407,7 +413,7 @@ def require_real(folder: str, top: str) -> None:
         require_real(os.path.dirname(folder), top)
 
 
-def spare(kept: int) -> int:
+def days_left(kept: int) -> int:
     """Days that are left at least, where sessions are kept so many."""
     return min(SPARE_DAYS, (kept + 1) // 2)
 
@@ -417,4 +423,4 @@ def floor(cwd: str, where: Where) -> float:
     kept = kept_days(cwd, where)
     if kept is None:
         return 0.0
-    return time.time() - (kept - spare(kept)) * DAY
+    return time.time() - (kept - days_left(kept)) * DAY

@@ -44,7 +44,7 @@ def rewrite(
     """
     trash.take_over(archived, where)
     with commit.changing(archived, where, "rewritten") as found:
-        now, changed = trash.settled(found), _Changed(change, text)
+        now, changed = trash.settle_deleted(found), _Changed(change, text)
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
             pack.finish()
@@ -56,7 +56,7 @@ def rewrite(
         new = now._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
         new = changed.manifest(_described(new, where) if changed.lines else new)
         if changed.lines:
-            commit.commit(new, where)
+            commit.commit_manifest(new, where)
             removal.discard(os.path.join(unpacked(where), now.session_id), where.state)
         return changed.lines
 
@@ -106,13 +106,13 @@ class _Changed:
     def manifest(self, archived: ArchivedSession) -> ArchivedSession:
         """What becomes of the words of a manifest, each of which counts as a line."""
         about = archived.about
-        titles = tuple(map(self._text, about.titles))
+        titles = tuple(map(self._changed_text, about.titles))
         return archived._replace(
-            title=self._text(archived.title),
-            about=about._replace(titles=titles, tag=self._text(about.tag)),
+            title=self._changed_text(archived.title),
+            about=about._replace(titles=titles, tag=self._changed_text(about.tag)),
         )
 
-    def _text(self, text: str) -> str:
+    def _changed_text(self, text: str) -> str:
         new = self._change(text.encode()).decode("utf-8", "replace")
         self.lines += new != text
         return new

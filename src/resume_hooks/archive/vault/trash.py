@@ -57,7 +57,7 @@ def new_folder(session_id: str, at: str, where: Where) -> str:
     return made + GONE
 
 
-def drop(folder: str, where: Where) -> None:
+def drop_from_trash(folder: str, where: Where) -> None:
     """Remove a folder of the trash and all that is in it for good. OSError where it can't be.
 
     It is a stray then.
@@ -66,7 +66,7 @@ def drop(folder: str, where: Where) -> None:
     if gone != folder:  # no reader sees it from here on
         os.rename(folder, gone)
         sync_folder(home)
-    removal.remove(gone, where.state)
+    removal.remove_for_good(gone, where.state)
     removal.discard(os.path.join(unpacked(where), os.path.basename(home)), where.state)
     with contextlib.suppress(OSError):  # it holds another delete of the same session
         removal.remove_empty(home, where.state)
@@ -108,17 +108,17 @@ def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
 
 
-def settled(entry: ArchivedSession) -> ArchivedSession:
+def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
     """A deleted session with its files as they lie in the trash now, each with its hash.
 
     OSError.
     """
     return entry._replace(
-        parts=tuple(part if part.where else _settled(entry, part) for part in entry.parts)
+        parts=tuple(part if part.where else _settle_file(entry, part) for part in entry.parts)
     )
 
 
-def _settled(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
+def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     kept = stored(entry.folder, part)
     status, sha256 = os.lstat(kept), digest(kept)
     return part._replace(
@@ -126,12 +126,12 @@ def _settled(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
     )
 
 
-def pack(where: Where, is_over: Callable[[], bool]) -> None:
+def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
     """Pack what was deleted, until time is over: a delete does not wait for that, and nothing waits for this."""
     for entry in all_deleted(where):
         if entry.complete and not is_over():
             with contextlib.suppress(OSError, ResumeHooksError):  # it stays as it is
-                _pack(entry, where)
+                _pack_one(entry, where)
 
 
 def take_over(entry: ArchivedSession, where: Where) -> None:
@@ -149,22 +149,22 @@ def take_over(entry: ArchivedSession, where: Where) -> None:
                         ),
                         f"Bring it back first: resume-hooks restore {entry.locator}",
                     )
-                commit.commit(settled(found), where)
+                commit.commit_manifest(settle_deleted(found), where)
 
 
-def _pack(entry: ArchivedSession, where: Where) -> None:
+def _pack_one(entry: ArchivedSession, where: Where) -> None:
     take_over(entry, where)
     try:
         if not entry.transcript.where:
             entry = entry_in(entry.folder, where) or entry
-            whole = settled(entry)
+            whole = settle_deleted(entry)
             with PackWriter(entry.folder, commit.next_name(entry.folder, None)) as writer:
                 placed = writer.copy(list(whole.parts))
                 writer.finish()
             packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
             with commit.changing(entry, where, "packed") as now:
-                if now == entry and settled(now) == whole:
-                    commit.commit(packed, where)
+                if now == entry and settle_deleted(now) == whole:
+                    commit.commit_manifest(packed, where)
     finally:
         with commit.changing(entry, where, "cleared"):
             pass  # what this run could not finish, or one that was killed

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.archive.vault.lookup import instant, states
+from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, LineNumbers, Strict
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
@@ -47,7 +47,7 @@ class KeptSession(Strict):
     kept_at: str = archived(lambda kept: kept.archived_at)
     complete: bool = Field(description="false: some of its files could not be archived")
     earlier: list[str] = archived(
-        lambda kept: [f"{kept.session_id}@{instant(state)}" for state in states(kept)],
+        lambda kept: [f"{kept.session_id}@{name_earlier_state(state)}" for state in states(kept)],
         "locators for restore of states that something else took the place of",
     )
 

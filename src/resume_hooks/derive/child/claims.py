@@ -30,7 +30,7 @@ def claimed(session_id: str, project: str, where: Where) -> Iterator[None]:
     folder, known = os.path.join(where.state, FOLDER), os.path.lexists(where.state)
     note = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
-        state_file.leave(note, where)
+        state_file.leave_mark(note, where)
     try:
         yield
     finally:

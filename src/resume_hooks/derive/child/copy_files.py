@@ -94,7 +94,7 @@ def _read_file(path: str) -> bytes:
 
 def _write(files: dict[str, bytes], home: str, session_id: str) -> None:
     """Make a session's task list of these files, whole or not at all. OSError."""
-    state_file.sweep(home)
+    state_file.sweep_spare_names(home)
     temporary = state_file.temporary_in(home)
     os.mkdir(temporary, 0o700)
     try:
@@ -102,7 +102,7 @@ def _write(files: dict[str, bytes], home: str, session_id: str) -> None:
             state_file.create(os.path.join(temporary, name), [content])
         os.rename(temporary, os.path.join(home, session_id))
     finally:
-        state_file.discard(temporary)
+        state_file.discard_spare(temporary)
     state_file.sync_folder(home)
 
 

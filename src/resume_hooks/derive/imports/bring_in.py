@@ -35,7 +35,7 @@ from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import only_maker, project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import inside, is_same
+from resume_hooks.storage.move import has_same_bytes, inside
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -162,7 +162,7 @@ class _WholePlan(ChildPlan):
         try:
             if self.packed.files and not os.path.lexists(own):
                 if os.path.lexists(part):
-                    removal.remove(
+                    removal.remove_for_good(
                         part, self.draft.folder, follow_root=True
                     )  # of an import that was killed
                 os.mkdir(part, 0o700)
@@ -237,7 +237,8 @@ def _is_free(own: str, packed: BundledSession) -> bool:
     try:
         there = {name.replace(os.sep, "/") for name in inside(own)}
         same = all(
-            is_same(path, os.path.join(own, *place.split("/"))) for place, path in packed.files
+            has_same_bytes(path, os.path.join(own, *place.split("/")))
+            for place, path in packed.files
         )
     except OSError:
         return False

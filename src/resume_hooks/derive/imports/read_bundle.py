@@ -36,7 +36,7 @@ from resume_hooks.reading.bundle import (
     Sums,
 )
 from resume_hooks.sessions.transcript_files import FOLDER
-from resume_hooks.storage.state_file import MODE, discard, sweep, temporary_in
+from resume_hooks.storage.state_file import MODE, discard_spare, sweep_spare_names, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.lines import BOM
@@ -96,7 +96,7 @@ def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
     try:
         try:
             folder = private_folder(where.state, where)
-            sweep(folder)
+            sweep_spare_names(folder)
             with open(path, "rb") as stream:
                 found = _Reader(stream, folder, made).sessions()
         except OSError as error:
@@ -107,7 +107,7 @@ def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
         yield found
     finally:
         for temporary in made:
-            discard(temporary)
+            discard_spare(temporary)
 
 
 class _Reader:

@@ -92,7 +92,10 @@ def write(
             f"The session may be open: {why}",
             "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
         )
-    with backups.held(session.session_id, session.path, where, stays=True) as (original, backup):
+    with backups.hold_for_rewrite(session.session_id, session.path, where, stays=True) as (
+        original,
+        backup,
+    ):
         scanned = trimming.read(session._replace(path=backup), whole=True)
         decided = trimming.plan(replace(scanned, session=session), where, options)
         if not decided.pays:

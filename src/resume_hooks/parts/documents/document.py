@@ -103,7 +103,7 @@ def write_documents(
     for path in wanted.documents:
         try:
             with project_files.folder_made(os.path.dirname(path)):
-                project_files.write(
+                project_files.write_project_file(
                     path, content, project_files.state_of(path) if force and path == out else None
                 )
             written.append(path)

@@ -110,7 +110,7 @@ def read_history(noted: str, where: Where) -> tuple[dict[str, PromptedSession], 
                 **place,
                 "sessions": {own: list(told) for own, told in sessions.items()},
             }
-            state_file.replace(noted, orjson.dumps(note), where)
+            state_file.replace_state_file(noted, orjson.dumps(note), where)
         return sessions, grown
 
 

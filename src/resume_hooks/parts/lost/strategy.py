@@ -34,7 +34,7 @@ from resume_hooks.sessions.agents.registry import OTHERS, READ
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
+from resume_hooks.storage.state_file import create, discard_spare, sweep_spare_names, temporary_in
 from resume_hooks.system import invocation
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -65,7 +65,7 @@ class PromptsLeft(Claude):
     def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         super().__init__(where)
         self._copies = copies
-        self._root = removal.root_of(copies, where.state)
+        self._root = removal.removal_root(copies, where.state)
 
     @cached_property
     def store(self) -> SessionStore:
@@ -188,7 +188,7 @@ class PromptsLeft(Claude):
             if entry.is_prompt:
                 said[entry.session_id].append(entry)
         for folder in {os.path.dirname(places[own]) for own in said}:
-            sweep(private_folder(folder, self._where))
+            sweep_spare_names(private_folder(folder, self._where))
         for own, typed in said.items():
             temporary, at = temporary_in(os.path.dirname(places[own])), lost[own].last * 10**6
             try:
@@ -196,7 +196,7 @@ class PromptsLeft(Claude):
                 os.utime(temporary, ns=(at, at))
                 os.replace(temporary, places[own])
             finally:
-                discard(temporary)
+                discard_spare(temporary)
         if said or outdated:
             return self._existing_copies()
         return there

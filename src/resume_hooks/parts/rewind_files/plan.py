@@ -20,7 +20,7 @@ from resume_hooks.errors import CantRestore, WriteFailed
 from resume_hooks.parts.rewind_files.history import digest_of_text
 from resume_hooks.parts.rewind_files.safe_paths import ProjectPath, ProjectRoot
 from resume_hooks.storage import project_files, safe_tree
-from resume_hooks.storage.state_file import sweep
+from resume_hooks.storage.state_file import sweep_spare_names
 from resume_hooks.system.text import plain_line
 
 LONGEST = 400_000
@@ -191,7 +191,7 @@ def plan_files(session_id: str, root: ProjectRoot, wanted: Iterable[WantedFile])
             "This system can't open a file without following links", "Use the client's own /rewind."
         )
     try:
-        with safe_tree.opened(root.real) as top:
+        with safe_tree.open_root(root.real) as top:
             changes = tuple(_plan_change(root, top, one) for one in wanted)
     except OSError as error:
         raise CantRestore(
@@ -212,10 +212,12 @@ def look_at_file(
     """
     path = os.path.join(root.real, place.path)
     try:
-        with safe_tree.folder(top, place.parts[:-1]) as within:
+        with safe_tree.open_folder(top, place.parts[:-1]) as within:
             content, found = project_files.read_state(path, MAX_BYTES, within)
             if found is not None and found.st_nlink > 1:
-                sweep(os.path.dirname(path))  # a run that was killed may have left the other name
+                sweep_spare_names(
+                    os.path.dirname(path)
+                )  # a run that was killed may have left the other name
                 content, found = project_files.read_state(path, MAX_BYTES, within)
     except FileNotFoundError:
         return None, None
@@ -240,7 +242,7 @@ def read_stored(source: StoredContent) -> tuple[bytes, int]:
 
     OSError or WriteFailed where it is gone or not a plain file.
     """
-    content, state = safe_tree.read(source.root, source.parts, MAX_BYTES)
+    content, state = safe_tree.read_file_below(source.root, source.parts, MAX_BYTES)
     return content, state.st_mode
 
 

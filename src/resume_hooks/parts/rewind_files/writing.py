@@ -32,7 +32,7 @@ from resume_hooks.parts.rewind_files.plan import (
 from resume_hooks.parts.rewind_files.safe_paths import ProjectRoot
 from resume_hooks.paths import Where, private_folder, read_object
 from resume_hooks.storage import backups, project_files, removal, safe_tree, state_file
-from resume_hooks.storage.state_file import sweep, sync_folder
+from resume_hooks.storage.state_file import sweep_spare_names, sync_folder
 from resume_hooks.system.capture import ending_signals
 from resume_hooks.transcripts.records import Record, string
 
@@ -78,7 +78,7 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
             if change.action == "create"
         ]
         made = dict.fromkeys(
-            "/".join(parts) for within in new for parts in safe_tree.missing(top, within)
+            "/".join(parts) for within in new for parts in safe_tree.missing_folders(top, within)
         )
         told = {
             "time": now,
@@ -87,7 +87,7 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
             "root": decided.root.real,
         }
         note = json.dumps({**told, "folders": list(made), "files": rows}, indent=1)
-        state_file.replace(os.path.join(folder, MANIFEST), note.encode(), where)
+        state_file.replace_state_file(os.path.join(folder, MANIFEST), note.encode(), where)
         sync_folder(parent)
         whole = True
     except OSError as error:
@@ -183,7 +183,7 @@ def _copy_of_change(
         there = plan.version_of(content, state.st_mode)
     else:
         there = None
-    if there != change.before or not project_files.is_same(state, change.over):
+    if there != change.before or not project_files.is_same_state(state, change.over):
         raise WriteFailed(
             f"{change.place.path} changed while it was looked at",
             "No file was changed. Run the command again.",
@@ -249,7 +249,7 @@ def write_files(decided: FilesPlan, where: Where) -> str:
     """
     root = decided.root.real
     try:
-        with safe_tree.opened(root) as top:
+        with safe_tree.open_root(root) as top:
             return _write_changes(decided, top, where)
     except OSError as error:
         raise project_files.refused(root, error) from error
@@ -264,7 +264,7 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
             os.path.dirname(os.path.join(root, change.place.path))
             for change in decided.wanted_changes
         }:
-            sweep(folder)
+            sweep_spare_names(folder)
         try:
             for change in decided.wanted_changes:
                 if ended.is_set():
@@ -284,7 +284,7 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
         ):  # it was made for a file that is gone again; it goes if nothing else is in it
             with (
                 contextlib.suppress(OSError, WriteFailed),
-                safe_tree.folder(top, place.parts[:-1]) as within,
+                safe_tree.open_folder(top, place.parts[:-1]) as within,
             ):
                 removal.remove_empty_name(place.parts[-1], within)
     return kept
@@ -292,10 +292,12 @@ def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:
 
 def _apply_change(root: str, top: int, change: Change) -> None:
     path = os.path.join(root, change.place.path)
-    with safe_tree.folder(top, change.place.parts[:-1], make=change.action == "create") as within:
+    with safe_tree.open_folder(
+        top, change.place.parts[:-1], make=change.action == "create"
+    ) as within:
         if change.source is None or change.after is None:
             if change.over is not None:
-                project_files.remove(path, change.over, within)
+                project_files.remove_project_file(path, change.over, within)
             return
         content, _ = plan.read_stored(change.source)
         if plan.version_of(content, change.after.mode) != change.after:
@@ -303,7 +305,7 @@ def _apply_change(root: str, top: int, change: Change) -> None:
         same = change.before is not None and change.before.mode == change.after.mode
         # None: the file's own mode, with its set-group-id bit and the like, which no backup brings.
         mode = None if same else change.after.mode
-        project_files.write(path, content, change.over, mode=mode, within=within)
+        project_files.write_project_file(path, content, change.over, mode=mode, within=within)
 
 
 def _progress_of_failure(decided: FilesPlan, kept: str, done: int, why: str) -> tuple[str, str]:

@@ -307,7 +307,7 @@ class AuditCache:
             content = orjson.dumps(
                 {"version": VERSION, "rules": rules().version, "files": self._files}
             )
-            state_file.replace(self._path, content, self._where)
+            state_file.replace_state_file(self._path, content, self._where)
         except (OSError, TypeError) as error:
             why = getattr(error, "strerror", "") or error
             return (

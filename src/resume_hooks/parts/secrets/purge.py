@@ -50,8 +50,8 @@ from resume_hooks.sessions.archived.layout import folder_of, unpacked
 from resume_hooks.sessions.held_links import release
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
-from resume_hooks.storage.backups import copied
-from resume_hooks.storage.state_file import MODE, sweep, temporary_in
+from resume_hooks.storage.backups import hold_beside_copy
+from resume_hooks.storage.state_file import MODE, sweep_spare_names, temporary_in
 from resume_hooks.transcripts import invariants
 from resume_hooks.transcripts.invariants import Check, shape_checks
 from resume_hooks.transcripts.transcript import scan
@@ -120,7 +120,7 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
         if place.session_id and place.session_id not in seen:
             seen.add(place.session_id)
             try:
-                with commit.only_one(place.session_id, where):
+                with commit.lock_archived(place.session_id, where):
                     pass
             except SessionOpen as error:
                 kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
@@ -148,7 +148,7 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
     """Remove leftovers of a killed scrub: copies, and files that the vault's notes no longer name."""
     folder = os.path.join(where.state, FOLDER)
     if not os.path.islink(folder):
-        sweep(folder)
+        sweep_spare_names(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
     claims.sweep(where)
@@ -160,7 +160,7 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
 
 def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
     cleaner = found.cleaner_of(row.place)
-    sweep(os.path.dirname(row.place.path))
+    sweep_spare_names(os.path.dirname(row.place.path))
     if not os.path.lexists(row.place.path):
         return row._replace(state=REMOVED)
     try:
@@ -200,7 +200,7 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
     elif place.kind == INDEXED:
         forget_index(where)
     elif place.kind == TRANSCRIPT:
-        with backups.only_one(place.session_id, where):
+        with backups.lock_rewrite(place.session_id, where):
             replace_scrubbed(place, cleaner, where)
     else:
         replace_scrubbed(place, cleaner, where)
@@ -233,7 +233,7 @@ def replace_scrubbed(place: Location, cleaner: Cleaner, where: Where) -> None:
     folder = private_folder(os.path.join(where.state, FOLDER), where)
     copy = temporary_in(folder)
     try:
-        with copied(place.path, copy) as original:
+        with hold_beside_copy(place.path, copy) as original:
             _write_scrubbed(place, original, copy, cleaner, where)
     finally:
         with contextlib.suppress(OSError):

@@ -181,7 +181,7 @@ def _save_counts(kept: Mapping[str, _Kept], there: Iterable[str], where: Where) 
         for key in [*gone, *known & kept.keys()]
     }
     with contextlib.suppress(OSError):
-        state_file.replace(
+        state_file.replace_state_file(
             _path_of_counts(where),
             orjson.dumps({"version": VERSION, "transcripts": rows}, option=orjson.OPT_NON_STR_KEYS),
             where,

@@ -24,7 +24,7 @@ from resume_hooks.sessions.locate import (
     resolve_transcript,
 )
 from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
-from resume_hooks.storage.state_file import create, discard, sweep, temporary_in
+from resume_hooks.storage.state_file import create, discard_spare, sweep_spare_names, temporary_in
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
@@ -109,7 +109,7 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
             path=_copy_subagent(found, name, lines, own, where), source=found.original
         )
     finally:
-        discard(own)
+        discard_spare(own)
 
 
 def _find_named_subagent(
@@ -169,7 +169,7 @@ def _copy_subagent(
     owner = file_of_owner(found.original, found.session_id.partition("/")[0])
     project = os.path.join(own, os.path.basename(project_folder_of(owner, where)))
     try:
-        sweep(private_folder(os.path.dirname(own), where))
+        sweep_spare_names(private_folder(os.path.dirname(own), where))
         os.mkdir(own, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{ENDING}")

@@ -78,7 +78,7 @@ def keep_cursor(session_id: str, cursor: Cursor, where: Where) -> None:
     """Remember how far a session was sent. WriteFailed."""
     path = os.path.join(session_folder(session_id, where), _FILE)
     try:
-        state_file.replace(
+        state_file.replace_state_file(
             path, json.dumps({"version": _VERSION, **cursor._asdict()}).encode(), where
         )
     except OSError as error:
@@ -91,7 +91,7 @@ def note_forgotten(session_id: str, where: Where) -> None:
     """Remember that the server takes a session never again."""
     removal.discard(session_folder(session_id, where), where.state)
     with contextlib.suppress(OSError):
-        state_file.replace(_mark(session_id, where), b"", where)
+        state_file.replace_state_file(_mark(session_id, where), b"", where)
 
 
 def is_forgotten(session_id: str, where: Where) -> bool:

@@ -141,7 +141,7 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
             private_folder(place, where)
             os.replace(packed.path, path)
             known = {**pulled(where), wanted.row: wanted.session_id}
-            state_file.replace(
+            state_file.replace_state_file(
                 os.path.join(folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where
             )
         except OSError as error:
@@ -175,7 +175,7 @@ def drop_gone(db: Database, where: Where) -> list[str]:
         removal.discard(os.path.join(folder(where), _PULLED, str(row)), where.state)
     if gone:
         left = {row: name for row, name in known.items() if row not in gone}
-        state_file.replace(
+        state_file.replace_state_file(
             os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
         )
     return [known[row] for row in gone]
@@ -240,7 +240,7 @@ def _unpacked(
         yield BundledSession(head, sums, main.path, main.size, files, 0), [main, *places]
     finally:
         for path in made:
-            state_file.discard(path)
+            state_file.discard_spare(path)
 
 
 class _Budget:
@@ -270,7 +270,7 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
     ImportFailed, OSError.
     """
     here = private_folder(folder(where), where)
-    state_file.sweep(here)
+    state_file.sweep_spare_names(here)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
         "by name limit %s"

@@ -66,12 +66,12 @@ def keep(team: Team, where: Where) -> None:
     """Remember a team. WriteFailed."""
     row = {"version": VERSION, **team._asdict()}
     try:
-        state_file.replace(
+        state_file.replace_state_file(
             os.path.join(folder(where), FILE), json.dumps(row, indent=2).encode() + b"\n", where
         )
         mark = os.path.join(folder(where), PUSHES)
         if team.projects and not os.path.exists(mark):
-            state_file.replace(mark, b"", where)
+            state_file.replace_state_file(mark, b"", where)
             os.utime(mark, (0, 0))
         elif not team.projects:
             with contextlib.suppress(FileNotFoundError):

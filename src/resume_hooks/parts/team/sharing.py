@@ -85,7 +85,7 @@ def note_deleted(session_id: str, where: Where) -> str:
     ):
         return ""
     with contextlib.suppress(OSError):
-        state_file.replace(os.path.join(folder(where), _QUEUE, session_id), b"", where)
+        state_file.replace_state_file(os.path.join(folder(where), _QUEUE, session_id), b"", where)
     return f"The team still has it until: resume-hooks team forget {session_id}, or the next push."
 
 
@@ -99,7 +99,9 @@ def note_scrubbed(session_id: str, where: Where) -> str:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
-            state_file.replace(os.path.join(folder(where), _QUEUE, session_id), _HERE, where)
+            state_file.replace_state_file(
+                os.path.join(folder(where), _QUEUE, session_id), _HERE, where
+            )
     else:
         keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
     return (

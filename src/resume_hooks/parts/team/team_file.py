@@ -110,9 +110,9 @@ def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once
         min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told)
     )
     if not row.told and (at_once or now - row.since >= LONG):
-        state_file.replace(os.path.join(folder(where), UNTOLD), b"", where)
+        state_file.replace_state_file(os.path.join(folder(where), UNTOLD), b"", where)
         row = row._replace(told=True)
-    state_file.replace(
+    state_file.replace_state_file(
         os.path.join(folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where
     )
 
@@ -120,7 +120,7 @@ def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once
 def note_pushed(where: Where) -> None:
     """Remember that a push ran; forget what kept one from it."""
     with contextlib.suppress(OSError):
-        state_file.replace(os.path.join(folder(where), _LAST), b"", where)
+        state_file.replace_state_file(os.path.join(folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
         removal.discard(os.path.join(folder(where), name), where.state)
 

@@ -361,7 +361,7 @@ def _words(where: Where, *, fresh: bool) -> Postings:
         for level in LEVELS:
             own = os.path.join(folder, level)
             if fresh and os.path.lexists(own):
-                removal.remove(own, where.state)
+                removal.remove_for_good(own, where.state)
             private_folder(own, where)
     except OSError as error:
         raise IndexUnusable(

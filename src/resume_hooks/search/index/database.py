@@ -102,7 +102,7 @@ def remove_index(where: Where) -> None:
     """
     folder = words_folder(where)
     with contextlib.suppress(FileNotFoundError):
-        removal.remove(folder, where.state)
+        removal.remove_for_good(folder, where.state)
     for ending in ("", *BESIDE):
         with contextlib.suppress(FileNotFoundError):
             removal.remove_file(index_file(where) + ending, where.state)

@@ -21,7 +21,14 @@ from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpa
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used, sizes_in
-from resume_hooks.storage.state_file import MODE, create, discard, sweep, sync_folder, temporary_in
+from resume_hooks.storage.state_file import (
+    MODE,
+    create,
+    discard_spare,
+    sweep_spare_names,
+    sync_folder,
+    temporary_in,
+)
 
 ENDING = ".xz"
 PIECE = 1024 * 1024
@@ -211,10 +218,10 @@ def _fill(archived: ArchivedSession, home: str, folder: str, where: Where) -> No
         for root, _, _ in os.walk(temporary):
             sync_folder(root)
         if os.path.lexists(folder):
-            removal.remove(folder, where.state)
+            removal.remove_for_good(folder, where.state)
         os.rename(temporary, folder)
     finally:
-        discard(temporary)
+        discard_spare(temporary)
 
 
 def lay_out(
@@ -301,7 +308,7 @@ def _unpacked_folders(home: str) -> Iterator[str]:
         for session_id in filter(is_session_id, os.listdir(home)):
             own = os.path.join(home, session_id)
             if not os.path.islink(own):
-                sweep(own)
+                sweep_spare_names(own)
                 with os.scandir(own) as entries:
                     yield from [
                         entry.path for entry in entries if entry.is_dir(follow_symlinks=False)

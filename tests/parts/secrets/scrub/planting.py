@@ -14,7 +14,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from resume_hooks import seam
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import archive_session, delete
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
@@ -227,11 +227,11 @@ def plant(home: ConfigHome) -> Planted:
         document = laid(
             home.root / "docs" / "2026-01-31-token-11111111.md", f"# Token {one}\n".encode()
         )
-        stored_settings.store("handoff_dir", str(document.parent), where)
+        stored_settings.store_setting("handoff_dir", str(document.parent), where)
     with opened_index(where):
         pass
     lost = laid(own / "subagents" / "agent-3.jsonl", session_bytes(agent))
-    held.look(where, lambda: False)
+    hold_sessions.hold_sessions(where, lambda: False)
     lost.unlink()
     return Planted(home, path, children)
 
@@ -248,7 +248,9 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
     in_place.write(session_file(str(rewritten)), Where(environ), options)
-    delete.write(delete.plan(session_file(str(gone)), Where(environ)), Where(environ))
+    delete.move_to_trash(
+        delete.plan_delete(session_file(str(gone)), Where(environ)), Where(environ)
+    )
     yield from (trimmed, forked, rewritten)
 
 

@@ -108,7 +108,7 @@ def test_a_session_that_is_kept_meanwhile(
     config_home: ConfigHome, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever began to keep it as it was is waited for, and what they kept is scrubbed."""
-    environ, commit, linked = config_home.where, noting.commit, threading.Event()
+    environ, commit, linked = config_home.where, noting.commit_manifest, threading.Event()
     keeper = threading.Thread(
         target=lambda: archive_session.archive_session(session_file(str(path)), environ)
     )
@@ -123,7 +123,7 @@ def test_a_session_that_is_kept_meanwhile(
         keeper.start()
         assert linked.wait(10)
 
-    monkeypatch.setattr(noting, "commit", slow)
+    monkeypatch.setattr(noting, "commit_manifest", slow)
     beforehand(monkeypatch, begin)
     rows = scrub(path, environ.environ)
     assert not keeper.is_alive()
@@ -136,8 +136,8 @@ def test_a_session_that_somebody_keeps_for_long(
 ) -> None:
     """What is not waited for is told: it may be kept as it was."""
     monkeypatch.setattr(noting, "PATIENCE", 0.0)
-    monkeypatch.setattr(noting.only_one.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
-    with noting.only_one(SESSION, config_home.where):
+    monkeypatch.setattr(noting.lock_archived.__wrapped__, "__defaults__", (0.0,))  # type: ignore[attr-defined]
+    with noting.lock_archived(SESSION, config_home.where):
         rows = scrub(path, config_home.environ)
     (left,) = [row for row in rows if row.state == LEFT]
     assert left.place.kind == "vault"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from resume_hooks import clock, seam
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import archive_session, commit, delete, restore, trash
 from resume_hooks.archive.vault.packs import verify
 from resume_hooks.derive import untrim
@@ -88,7 +88,7 @@ def test_nothing_is_left_anywhere(planted: Planted) -> None:
     home, before = planted.home, places_with(planted.home)
     assert len(before) > 30
     (entry,) = trash.all_deleted(home.where)
-    commit.commit(
+    commit.commit_manifest(
         entry._replace(parts=tuple(part._replace(sha256="") for part in entry.parts)), home.where
     )
     rows = scrub(home, planted.path)
@@ -133,7 +133,7 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
     scrub(home, planted.path)
     assert not (top / home.project().name / planted.path.name).exists()
     assert SECRETS[0] not in lost.read_text()
-    held.look(home.where, lambda: False)
+    hold_sessions.hold_sessions(home.where, lambda: False)
     assert (top / home.project().name / planted.path.name).samefile(planted.path)
     assert told_in(home) == {".claude/settings.json"}
     assert [
@@ -178,7 +178,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     assert not [finding for kept in manifest.all_archived(home.where) for finding in verify(kept)]
     (entry,) = trash.all_deleted(home.where)
     assert SECRETS[0] not in entry.title
-    back = restore.write(restore.plan(entry, home.where), home.where)
+    back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
     plan = untrim.plan(read_trimmed(session_file(str(planted.children[0]))), home.where)
     assert [missing.record for missing in plan.missing] == [3], (
@@ -477,7 +477,9 @@ def test_a_newer_note_in_the_trash(config_home: ConfigHome, path: Path) -> None:
     gone = laid(
         path.with_name(f"{session_id(6)}.jsonl"), session_bytes([user(SECRETS[0], uuid="g")])
     )
-    delete.write(delete.plan(session_file(str(gone)), config_home.where), config_home.where)
+    delete.move_to_trash(
+        delete.plan_delete(session_file(str(gone)), config_home.where), config_home.where
+    )
     (note,) = (config_home.config / "resume-hooks" / "trash").rglob("*.json")
     note.write_text(json.dumps({**json.loads(note.read_text()), "version": 99}))
     left = scrubbed_alone(config_home, path)

@@ -26,7 +26,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
 from resume_hooks.paths import ENDING, Where, project_key
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used
-from resume_hooks.storage.state_file import replace
+from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.records import Record, string
@@ -43,7 +43,7 @@ class ThreadCopies:
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
-        self._root = removal.root_of(folder, where.state)
+        self._root = removal.removal_root(folder, where.state)
         self._agent = agent
         self._where = where
 
@@ -87,7 +87,7 @@ class ThreadCopies:
             )
             try:
                 self.make_room()
-                replace(path, pieces, self._where)
+                replace_state_file(path, pieces, self._where)
             except OSError as error:
                 raise WriteFailed(
                     f"{path} could not be written: {error.strerror or error}",

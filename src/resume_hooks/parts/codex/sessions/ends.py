@@ -89,7 +89,7 @@ class RolloutEnds(HeadTail):
             begun["context_window"] = self.window
         return [begun, *self._converted(self.head)]
 
-    def _opening(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
+    def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
         return iter(self.first_records)
 
     @cached_property
@@ -146,7 +146,7 @@ class RolloutEnds(HeadTail):
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
         """Whether some record of the newest file is ``wanted``."""
-        if any(wanted(record) for record in self._seen):
+        if any(wanted(record) for record in self._records_within_reach):
             return True
         return not self.small and any(
             wanted(record) for record in self._records(rollout_lines(self.path))
@@ -170,7 +170,7 @@ class RolloutEnds(HeadTail):
             region = stream.read(WIDE_REACH)
         return self._records(_lines(region, self.path))
 
-    def _last(self, kind: str) -> str:
+    def _last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
             return self._name or string(self._first, TITLE)
         return ""

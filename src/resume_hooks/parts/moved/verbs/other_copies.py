@@ -27,7 +27,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     chosen = choose_copy(
         named, options.where, by_path=os.path.basename(named.path) in str(options.locator)
     )
-    plans = [delete.plan(other, options.where) for other in chosen.others]
+    plans = [delete.plan_delete(other, options.where) for other in chosen.others]
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"
@@ -42,7 +42,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     entries = []
     for one in plans:
         entries.append(
-            delete.write(one, options.where, force=options.force) if agreed else one.entry
+            delete.move_to_trash(one, options.where, force=options.force) if agreed else one.entry
         )
     data = NOT_DELETED | {
         "session": entries[0],

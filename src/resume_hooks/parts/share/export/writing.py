@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import BUFFER, create_session
-from resume_hooks.storage.project_files import is_same, refused, state_of
-from resume_hooks.storage.state_file import discard, sync_folder, temporary_in
+from resume_hooks.storage.project_files import is_same_state, refused, state_of
+from resume_hooks.storage.state_file import discard_spare, sync_folder, temporary_in
 
 
 class WrittenFile(NamedTuple):
@@ -89,12 +89,12 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
     beside = temporary_in(os.path.dirname(path))
     try:
         create_session(beside, sink.pass_through(chunks), check)
-        if not is_same(state_of(path), over):
+        if not is_same_state(state_of(path), over):
             raise OSError(None, "another program changed it meanwhile")  # noqa: TRY301 - said as any other refusal
         os.replace(beside, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
         raise refused(path, error) from error
     finally:
-        discard(beside)
+        discard_spare(beside)
     return sink.written_file

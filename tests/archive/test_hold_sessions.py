@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.archive import held
+from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver
 from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore
@@ -58,7 +58,7 @@ def own(found: SessionFile) -> Path:
 
 def look(home: ConfigHome) -> None:
     """What follows a start."""
-    held.look(home.where, never)
+    hold_sessions.hold_sessions(home.where, never)
 
 
 def links(home: ConfigHome) -> dict[str, int]:
@@ -145,7 +145,7 @@ def test_an_early_sweep_loses_nothing(config_home: ConfigHome, days: float, how:
     assert links(config_home) == {}
     kept = archived(config_home)
     assert {place: row[0] for place, row in before.items()} == kept_files(kept, config_home)
-    restore.write(restore.plan(kept, config_home.where), config_home.where)
+    restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     assert snapshot(config_home) == before
     look(config_home)
     assert set(links(config_home).values()) == {2}
@@ -259,7 +259,9 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
     for number, looking in ((1, False), (2, True)):
         found = session(config_home, number)
         look(config_home)
-        entry = deletion.write(deletion.plan(found, config_home.where), config_home.where)
+        entry = deletion.move_to_trash(
+            deletion.plan_delete(found, config_home.where), config_home.where
+        )
         assert not [place for place in links(config_home) if session_id(number) in place]
         if looking:
             link = Path(
@@ -272,7 +274,7 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
                 stored(entry.folder, entry.transcript), link
             )  # as one that was made while the delete began
             look(config_home)
-        deletion.empty([entry], config_home.where)
+        deletion.empty_trash([entry], config_home.where)
         look(config_home)
     assert (links(config_home), all_archived(config_home.where)) == ({}, [])
 
@@ -281,8 +283,10 @@ def test_a_session_back_from_the_trash_is_held_again(config_home: ConfigHome) ->
     """At the next look."""
     found = session(config_home)
     look(config_home)
-    entry = deletion.write(deletion.plan(found, config_home.where), config_home.where)
-    restoring.write(restoring.plan(entry, config_home.where), config_home.where)
+    entry = deletion.move_to_trash(
+        deletion.plan_delete(found, config_home.where), config_home.where
+    )
+    restoring.restore_session(restoring.plan_restore(entry, config_home.where), config_home.where)
     look(config_home)
     assert len(links(config_home)) == 3
     assert set(links(config_home).values()) == {2}
@@ -356,10 +360,10 @@ def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     session(config_home)
     before = snapshot(config_home)
     look(config_home)
-    stored_settings.store("vault", "off", config_home.where)
+    stored_settings.store_setting("vault", "off", config_home.where)
     look(config_home)
     assert not os.path.lexists(held_links.folder(config_home.where))
-    stored_settings.store("vault", "on", config_home.where)
+    stored_settings.store_setting("vault", "on", config_home.where)
     look(config_home)
     assert links(config_home)
     managed = config_home.root / "managed-settings.json"
@@ -377,7 +381,9 @@ def test_a_variable_that_says_off_lets_no_link_go(config_home: ConfigHome) -> No
     before = links(config_home)
     Path(found.path).unlink()
     session(config_home, 2)
-    held.look(Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never)
+    hold_sessions.hold_sessions(
+        Where({**config_home.where.environ, "RESUME_HOOKS_VAULT": "off"}), never
+    )
     assert (links(config_home).keys(), all_archived(config_home.where)) == (before.keys(), [])
     look(config_home)
     assert archived(config_home).session_id == found.session_id
@@ -398,7 +404,7 @@ def test_where_no_link_can_be_made(
 
     monkeypatch.setattr(os, "link", refuse)
     look(config_home)
-    assert (len(tried), links(config_home)) == (held.MOST_REFUSED, {})
+    assert (len(tried), links(config_home)) == (hold_sessions.MOST_REFUSED, {})
     said = [each.detail for each in doctor.check_installation(CWD) if each.code == "vault-unheld"]
     assert len(said) == 1
     assert "120 sessions not held" in said[0]
@@ -474,7 +480,7 @@ def test_what_is_written_while_it_is_archived_stays_held(
 def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
     """It links nothing, and looks at nothing where nothing is held."""
     found, other = session(config_home), session(config_home, 2)
-    held.archive_lost(config_home.where)
+    hold_sessions.archive_lost(config_home.where)
     assert not os.path.lexists(held_links.folder(config_home.where))
     look(config_home)
     Path(found.path).unlink()
@@ -484,7 +490,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
         os.path.basename(other.path),
     )
     other_link.unlink()
-    held.archive_lost(config_home.where)
+    hold_sessions.archive_lost(config_home.where)
     assert archived(config_home).complete
     assert not other_link.exists()
 
@@ -492,7 +498,7 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
 def test_time_that_is_over_ends_a_look(config_home: ConfigHome) -> None:
     """Nothing is begun; the next one goes on."""
     session(config_home)
-    held.look(config_home.where, at_once)
+    hold_sessions.hold_sessions(config_home.where, at_once)
     assert links(config_home) == {}
     look(config_home)
     assert len(links(config_home)) == 3
@@ -509,7 +515,7 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     top.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
         look(config_home)
-    held.archive_lost(config_home.where)
+    hold_sessions.archive_lost(config_home.where)
     held_links.release(found.path, config_home.where)
     top.unlink()
     top.mkdir(mode=0o700)
@@ -533,7 +539,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     held_now = links(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(held, "why_not", lambda _: "no links are made here")
+        patch.setattr(hold_sessions, "why_not", lambda _: "no links are made here")
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)

@@ -62,7 +62,7 @@ def why_not(where: Where) -> str:
     return ""
 
 
-def look(where: Where, is_over: Callable[[], bool]) -> None:
+def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """Archive what only our link has left, then hold every session; until time is over.
 
     Names are compared, contents only where a file was replaced. Where nothing may be archived, all
@@ -73,7 +73,7 @@ def look(where: Where, is_over: Callable[[], bool]) -> None:
         private_folder(folder(where), where)
         for key in sorted({*_entries(folder(where)), *map(os.path.basename, all_folders(where))}):
             with contextlib.suppress(OSError):  # what can't be looked at stays as it is
-                walk.project(key, linking=True)
+                walk.hold_project(key, linking=True)
 
 
 def archive_lost(where: Where) -> None:
@@ -83,7 +83,7 @@ def archive_lost(where: Where) -> None:
         walk = _Walk(where, lambda: time.monotonic() > until, asked=True)
         for key in sorted(_entries(folder(where))):
             with contextlib.suppress(OSError):
-                walk.project(key, linking=False)
+                walk.hold_project(key, linking=False)
 
 
 def unheld(where: Where) -> int:
@@ -106,7 +106,7 @@ def _may_hold(where: Where) -> bool:
     """
     may = allowed(where)[0]
     if not may and not allowed(without_variables(where))[0] and is_private(folder(where), where):
-        removal.remove(folder(where), where.state)
+        removal.remove_for_good(folder(where), where.state)
     return may and not why_not(where)
 
 
@@ -123,7 +123,7 @@ class _Walk:
         self._refused = 0
         self._archiver: BackgroundArchiver | None = None
 
-    def project(self, key: str, *, linking: bool) -> None:
+    def hold_project(self, key: str, *, linking: bool) -> None:
         """Look at what is held of a project folder; with ``linking`` hold all of its sessions.
 
         OSError.
@@ -139,27 +139,29 @@ class _Walk:
             if self._is_over():
                 return
             if session_id_of(name) and not _is_one(entry, present.get(name)):
-                self._session(entry.path, os.path.join(theirs, name))
+                self._mend_held(entry.path, os.path.join(theirs, name))
         for name, entry in present.items() if linking else ():
             if self._is_over():
                 return
             if session_id_of(name) and entry.is_file(follow_symlinks=False):
-                has_folder = _own(name) in held or _own(name) in present
+                has_folder = _session_folder(name) in held or _session_folder(name) in present
                 self._hold(entry, os.path.join(ours, name), has_folder=has_folder)
         for name, entry in held.items():
             ends = (entry.path + ENDING, os.path.join(theirs, name + ENDING))
             if is_session_id(name) and not any(map(os.path.lexists, ends)):
-                removal.remove(entry.path, self._where.state)  # left of a session that went whole
+                removal.remove_for_good(
+                    entry.path, self._where.state
+                )  # left of a session that went whole
         with contextlib.suppress(OSError):
             removal.remove_empty(ours, self._where.state)
 
-    def _session(self, ours: str, theirs: str) -> None:
+    def _mend_held(self, ours: str, theirs: str) -> None:
         """A held transcript whose name leads the client to another file, or to none."""
         status = os.lstat(ours)
         if is_session_file(theirs):
             if os.path.samestat(os.lstat(theirs), status):
                 return  # some file systems list other numbers than they tell of a file
-            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive(ours, theirs):
+            if status.st_nlink > 1 or _continues(theirs, ours) or self._archive_held(ours, theirs):
                 removal.remove_file(ours, self._where.state)
         elif (
             status.st_nlink > 1
@@ -169,9 +171,9 @@ class _Walk:
             if (there and is_same(there, ours)) or os.path.isdir(
                 os.path.join(self._where.state, TRASH, session_id)
             ):
-                _drop(ours, self._where)
-        elif self._archive(ours, theirs):
-            _drop(ours, self._where)
+                _drop_links(ours, self._where)
+        elif self._archive_held(ours, theirs):
+            _drop_links(ours, self._where)
 
     def _hold(self, entry: os.DirEntry[str], ours: str, *, has_folder: bool) -> None:
         """Hold a session, and what is new in its folder; what that lost is archived.
@@ -181,12 +183,12 @@ class _Walk:
         if not os.path.lexists(ours):
             if not entry.stat(follow_symlinks=False).st_size:
                 return
-            self._link(entry.path, ours)
+            self._link_file(entry.path, ours)
         if has_folder:
-            lost = list(self._inside(_own(ours), _own(entry.path), MAX_DEPTH))
+            lost = list(self._inside(_session_folder(ours), _session_folder(entry.path), MAX_DEPTH))
         else:
             lost = []
-        if lost and self._archive(ours, entry.path):
+        if lost and self._archive_held(ours, entry.path):
             for path in lost:
                 removal.remove_file(path, self._where.state)
 
@@ -203,7 +205,7 @@ class _Walk:
                     )
             elif name not in held:
                 if entry.is_file(follow_symlinks=False):
-                    self._link(entry.path, os.path.join(ours, name))
+                    self._link_file(entry.path, os.path.join(ours, name))
             elif self._is_lost(entry, present.get(name)):
                 yield entry.path
         if not present:
@@ -219,10 +221,10 @@ class _Walk:
             return True
         if theirs:
             removal.remove_file(ours.path, self._where.state)
-            self._link(theirs.path, ours.path)
+            self._link_file(theirs.path, ours.path)
         return False
 
-    def _archive(self, ours: str, theirs: str) -> bool:
+    def _archive_held(self, ours: str, theirs: str) -> bool:
         """Archive a session from our links; whether the vault has it as it is now."""
         from resume_hooks.archive.retention.archive_sessions import (
             BackgroundArchiver,
@@ -234,7 +236,7 @@ class _Walk:
             held = Where(self._where.environ)
             held.projects = folder(self._where)
             self._archiver = BackgroundArchiver(held)
-        for _ in self._inside(_own(ours), _own(theirs), MAX_DEPTH):
+        for _ in self._inside(_session_folder(ours), _session_folder(theirs), MAX_DEPTH):
             pass  # what the client still has there belongs to it
         try:
             before = os.lstat(ours)
@@ -244,7 +246,7 @@ class _Walk:
             return False  # the link stays, and the next look tries again
         return archived and (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
 
-    def _link(self, theirs: str, ours: str) -> None:
+    def _link_file(self, theirs: str, ours: str) -> None:
         if self._refused < MOST_REFUSED:
             private_folder(os.path.dirname(ours), self._where)
             try:
@@ -255,7 +257,7 @@ class _Walk:
                 self._refused += 1
 
 
-def _own(path: str) -> str:
+def _session_folder(path: str) -> str:
     """The folder of the session whose transcript lies at a path."""
     return path[: -len(ENDING)]
 
@@ -286,11 +288,11 @@ def _continues(theirs: str, ours: str) -> bool:
     return False
 
 
-def _drop(ours: str, where: Where) -> None:
+def _drop_links(ours: str, where: Where) -> None:
     """Remove the links to a session.
 
     Its transcript's last, so that what is left is looked at again. OSError.
     """
     with contextlib.suppress(FileNotFoundError):
-        removal.remove(_own(ours), where.state)
+        removal.remove_for_good(_session_folder(ours), where.state)
     removal.remove_file(ours, where.state)
