@@ -1,4 +1,4 @@
-"""Each function of a part beside the question that it answers, for mypy. Made by ``make docs``."""
+"""Functions that are loaded by name beside their questions, for mypy. Made by ``make docs``."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from resume_hooks import questions
 from resume_hooks.seam import Function, Question
 
 if TYPE_CHECKING:
+    import resume_hooks.derive.claude_writer
+    import resume_hooks.derive.model.headless
     import resume_hooks.parts.attribution.answer
     import resume_hooks.parts.codex.defects
     import resume_hooks.parts.codex.model
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     import resume_hooks.parts.team.sdk_store
     import resume_hooks.parts.team.team_file
     import resume_hooks.parts.team.verbs.team_answer
+    import resume_hooks.sessions.agents.claude
 
 
 def fits(_: Question[Function]) -> Callable[[Function], None]:
@@ -42,10 +45,12 @@ def fits(_: Question[Function]) -> Callable[[Function], None]:
 
 if TYPE_CHECKING:
     fits(questions.agent_defects)(resume_hooks.parts.codex.defects.defects)
+    fits(questions.agent_model)(resume_hooks.derive.model.headless.model)
     fits(questions.agent_model)(resume_hooks.parts.codex.model.CodexExec)
     fits(questions.agent_strategy)(resume_hooks.parts.codex.sessions.strategy.Codex)
     fits(questions.agent_strategy)(resume_hooks.parts.lost.strategy.PromptsLeft)
-    fits(questions.agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
+    fits(questions.agent_strategy)(resume_hooks.sessions.agents.claude.Claude)
+    fits(questions.agent_writer)(resume_hooks.derive.claude_writer.ClaudeWriter)
     fits(questions.answer_line_search)(resume_hooks.parts.attribution.answer.answer_line_search)
     fits(questions.answer_smart_trim)(resume_hooks.parts.smart_trim.lane.answer_smart_trim)
     fits(questions.answer_trigger)(resume_hooks.parts.marks.lane.answer)
@@ -61,6 +66,7 @@ if TYPE_CHECKING:
         resume_hooks.parts.documents.requested_files.files_beside_handoff
     )
     fits(questions.folder_of_documents)(resume_hooks.parts.documents.places.folder_of_documents)
+    fits(questions.foreign_agent_writer)(resume_hooks.parts.codex.writer.CodexWriter)
     fits(questions.homes_of_session)(resume_hooks.parts.moved.find_moved_repo.homes_of_session)
     fits(questions.import_file)(resume_hooks.parts.share.verbs.import_.bring_in)
     fits(questions.is_loss)(resume_hooks.parts.codex.defects.is_loss)

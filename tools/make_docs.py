@@ -25,6 +25,7 @@ from resume_hooks.cli.verb_table import VERBS
 from resume_hooks.hooks.triggers import ALIASES, HELD, ROWS, SLASH, TYPED
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
+from resume_hooks.sessions.agents.registry import CLAUDE
 from tools.manifests import ROOT, manifests
 
 DOCS = ROOT / "docs"
@@ -161,7 +162,7 @@ OPTION_QUESTIONS: dict[str, Question[Any]] = {
 
 AGENT_QUESTIONS: dict[str, Question[Any]] = {
     "strategy": questions.agent_strategy,
-    "writer": questions.agent_writer,
+    "writer": questions.foreign_agent_writer,
     "defects": questions.agent_defects,
     "is_loss": questions.is_loss,
     "model": questions.agent_model,
@@ -177,13 +178,20 @@ def part_functions() -> str:
         for question, function in questions_of_part(part):
             module, _, function_name = function.partition(":")
             rows.add((question.name, f"{parts.__name__}.{name}.{module}", function_name))
+    for question, function in (
+        (questions.agent_strategy, CLAUDE.strategy),
+        (questions.agent_writer, CLAUDE.writer),
+        (questions.agent_model, CLAUDE.model),
+    ):
+        module, _, function_name = function.partition(":")
+        rows.add((question.name, f"resume_hooks.{module}", function_name))
     modules = sorted({module for _, module, _ in rows})
     imports = "\n".join(f"    import {module}" for module in modules)
     checks = "\n".join(
         f"    fits(questions.{question})({module}.{function})"
         for question, module, function in sorted(rows)
     )
-    text = f'''"""Each function of a part beside the question that it answers, for mypy. Made by ``make docs``."""
+    text = f'''"""Functions that are loaded by name beside their questions, for mypy. Made by ``make docs``."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from resume_hooks.cli.verbs.archives import DeleteOptions
     from resume_hooks.cli.verbs.search import SearchOptions
     from resume_hooks.cli.verbs.sessions import LineageOptions, SessionsOptions
-    from resume_hooks.derive.agents import Writer
+    from resume_hooks.derive.agents import ForeignWriter, Writer
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.fresh_child import FilesBeside, RolloverPlan
     from resume_hooks.derive.model.port import HeadlessModel
@@ -243,7 +243,12 @@ def agent_strategy(home: str, copies: str, where: Where, /) -> Agent:
 
 @question_of
 def agent_writer(home: str, where: Where, /) -> Writer:
-    """What writes sessions of the agent."""
+    """What writes sessions of an agent."""
+
+
+@question_of
+def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
+    """What writes sessions of an agent of a part."""
 
 
 @question_of

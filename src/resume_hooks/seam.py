@@ -69,7 +69,10 @@ class Question(Generic[Function]):
         self.name = name
 
     def load(self, part: str, function: str) -> Function:
-        """Load the function of a part, ``module:function`` below it. ImportError, AttributeError."""
+        """Load a function, ``module:function`` below a part or, for the part ``""``, below the core.
+
+        ImportError, AttributeError.
+        """
         return cast("Function", load_value(part, function))
 
 
@@ -144,6 +147,7 @@ def answers(question: Question[Function]) -> Iterator[Function]:
 
 
 def load_value(part: str, value: str) -> Any:
-    """Load a value of a part, ``module:name`` below it. ImportError, AttributeError."""
+    """Load a value, ``module:name`` below a part or the core. ImportError, AttributeError."""
     module, _, name = value.partition(":")
-    return getattr(importlib.import_module(f"{__package__}.parts.{part}.{module}"), name)
+    package = f"{__package__}.parts.{part}" if part else __package__
+    return getattr(importlib.import_module(f"{package}.{module}"), name)

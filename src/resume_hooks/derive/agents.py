@@ -1,8 +1,7 @@
 """The verbs that make children, whoever wrote the session and whoever shall go on in it.
 
-Claude Code's own form is that of the packages beside this module; every other agent is a folder
-here that has its name, the writing half of ``sessions.agents``: its module ``writer`` has a
-function ``writer`` that makes one.
+Each agent has a writer, named in its row of ``sessions.agents.registry``: this client's is
+``claude_writer``, that of another agent is in its part.
 """
 
 from __future__ import annotations
@@ -12,25 +11,27 @@ from typing import TYPE_CHECKING, Protocol
 
 from resume_hooks import questions
 from resume_hooks.derive import fresh_child
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, Sizes
 from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan, plan_of_work
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
-    OTHERS,
+    AgentRow,
     agents,
     ends_of,
     label_of,
     left_of,
     require_whole,
+    row_of,
 )
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.calibration import quick_context
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan
 
@@ -44,15 +45,21 @@ if TYPE_CHECKING:  # each verb loads its own alone
 
 
 class Writer(Protocol):
-    """Makes what an agent resumes: children of its own sessions, and of others'.
+    """Makes sessions that an agent resumes: children of its own sessions, and of others'.
 
     Errors as the verbs raise them.
     """
 
     def draft(
-        self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = ""
+        self,
+        session: SessionFile,
+        ends: HeadTail,
+        kind: Kind,
+        output_dir: str | None = None,
+        *,
+        about: str = "",
     ) -> Draft:
-        """A child to be, in the agent's folders."""
+        """A child to be of a session with these ``ends``, in the agent's folders."""
 
     def opening(self, told: Opening) -> Body:
         """A child that opens with what we tell."""
@@ -60,8 +67,27 @@ class Writer(Protocol):
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
         """A child that holds a conversation as text, behind what we tell; ``head`` are our fields of its first line."""
 
-    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
-        """A copy of a session of its own."""
+    def fork(
+        self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
+    ) -> ForkPlan:
+        """A copy of a session of its own; only this client's is given another ``home``."""
+
+    def scanned(self, session: SessionFile) -> Trimmable:
+        """A session of its own as a trim reads it."""
+
+    def untrim(
+        self,
+        reading: TrimmedSession,
+        numbers: Collection[int] | None,
+        *,
+        strict: bool,
+        output_dir: str | None,
+    ) -> UntrimPlan:
+        """A child of a trimmed session of its own."""
+
+
+class ForeignWriter(Writer, Protocol):
+    """The writer of an agent beside this client, for verbs that rewrite our form of record themselves."""
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that holds what can be read of a session of its own, and that the agent resumes."""
@@ -77,19 +103,6 @@ class Writer(Protocol):
 
     def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
         """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
-
-    def scanned(self, session: SessionFile) -> Trimmable:
-        """A session of its own as a trim reads it."""
-
-    def untrim(
-        self,
-        reading: TrimmedSession,
-        numbers: Collection[int] | None,
-        *,
-        strict: bool,
-        output_dir: str | None,
-    ) -> UntrimPlan:
-        """A child of a trimmed session of its own."""
 
 
 def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
@@ -110,16 +123,14 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     """
     if kind != "handoff":
         require_whole(parent)
-    ends, writes = ends_of(parent, where), _writer(to or parent.agent, where)
+    ends, writer = ends_of(parent, where), _writer_of_child(parent, to, where)
     step = fresh_child.usable_step(ends, next_step)
-    if child is None and writes is not None:
-        child = writes.draft(parent, kind, output_dir, about=step)
-    made = child or draft(parent, ends, kind, where, output_dir, about=step)
+    made = child or writer.draft(parent, ends, kind, output_dir, about=step)
     own = parent.agent == NAME and not made.subagent and not contents.new_task
     planned = plan_of_work(ends, made.ancestors, where) if own else ""
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
     told = fresh_child.opening(parent, ends, made, step, contents, where, note)
-    return fresh_child.fresh(told, writes.opening(told) if writes else None)
+    return fresh_child.fresh(told, writer.opening(told))
 
 
 def fork(
@@ -136,15 +147,13 @@ def fork(
 
     require_whole(session)
     own, target = session.agent, to or session.agent
-    if own == target == NAME:
-        return forking.plan(session, where, cut=cut, home=home, output_dir=output_dir)
-    if home is not None:
+    if home is not None and not own == target == NAME:
         raise UsageError(
             "Only a session of Claude Code gets another home", "Leave --here and --home out."
         )
-    writes = _writer(target, where)
-    if own == target and writes is not None:
-        return writes.fork(session, cut, output_dir)
+    writer = writer_of(target, where)
+    if own == target:
+        return writer.fork(session, cut, home, output_dir)
     if cut is not None:
         raise UsageError(
             "A cut and another agent exclude each other",
@@ -162,10 +171,8 @@ def fork(
     after = min(base_of(ends_of(session, where), where).tokens, before)
     after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
-    write = writes.conversation if writes else forking.conversation_lines
-    return forking.ForkPlan(
-        draft=made, body=write(made, head, told, said), sizes=Sizes(before, after)
-    )
+    body = writer.conversation(made, head, told, said)
+    return forking.ForkPlan(draft=made, body=body, sizes=Sizes(before, after))
 
 
 def trim(
@@ -185,12 +192,7 @@ def trim(
 def scanned(session: SessionFile, where: Where) -> Trimmable:
     """As ``trim.plan.read``."""
     require_whole(session)
-    writes = _writer(session.agent, where)
-    if writes is not None:
-        return writes.scanned(session)
-    from resume_hooks.derive.trim import plan as trimming
-
-    return trimming.read(session)
+    return writer_of(session.agent, where).scanned(session)
 
 
 def untrim(
@@ -202,22 +204,16 @@ def untrim(
     output_dir: str | None = None,
 ) -> UntrimPlan:
     """As ``untrim.plan``."""
-    writes = _writer(reading.session.agent, where)
-    if writes is None:
-        from resume_hooks.derive import untrim as untrimming
-
-        return untrimming.plan(reading, where, numbers, strict=strict, output_dir=output_dir)
-    return writes.untrim(reading, numbers, strict=strict, output_dir=output_dir)
+    writer = _writer_of_child(reading.session, "", where)
+    return writer.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
 
 def draft_of(
     parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
 ) -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
-    writes = _writer(to or parent.agent, where)
-    if writes is not None:
-        return writes.draft(parent, kind, output_dir)
-    return draft(parent, ends_of(parent, where), kind, where, output_dir)
+    writer = _writer_of_child(parent, to, where)
+    return writer.draft(parent, ends_of(parent, where), kind, output_dir)
 
 
 def _origin_note(made: Draft, where: Where) -> str:
@@ -239,22 +235,32 @@ def _origin_note(made: Draft, where: Where) -> str:
     ).strip()
 
 
-def _writer(name: str, where: Where) -> Writer | None:
-    """The writer for an agent; None for Claude Code, which needs none.
+def _writer_of_child(parent: SessionFile, to: str, where: Where) -> Writer:
+    """The writer for a child for the agent ``to``, by default the parent's own.
 
-    UsageError if the agent has no folder here.
+    This client goes on from a session that its own agent does not resume.
     """
-    known = OTHERS.get(name)
-    if known is None or not known.writer:
-        return None
-    agents(where, name)  # UsageError for one without a home
-    make_writer = questions.agent_writer.load(known.part, known.writer)
-    return make_writer(known.home_in(where), where)
+    name = to or parent.agent
+    return writer_of(name if row_of(name).writer else NAME, where)
 
 
-def writer_of(agent: str, where: Where) -> Writer:
-    """The writer for another agent than this client. UsageError if there is none."""
-    writes = _writer(agent, where)
-    if writes is None:
-        raise UsageError(f"Nothing here writes sessions of {agent}", "Name another session.")
-    return writes
+def writer_of(name: str, where: Where) -> Writer:
+    """The writer of an agent. UsageError if it has none, or no folder here."""
+    row = _row_with_writer(name, where)
+    make_writer = questions.agent_writer.load(row.part, row.writer)
+    return make_writer(row.home_in(where), where)
+
+
+def foreign_writer_of(name: str, where: Where) -> ForeignWriter:
+    """The writer of an agent beside this client. UsageError if it has none, or no folder here."""
+    row = _row_with_writer(name, where)
+    make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
+    return make_writer(row.home_in(where), where)
+
+
+def _row_with_writer(name: str, where: Where) -> AgentRow:
+    row = row_of(name)
+    if not row.writer:
+        raise UsageError(f"Nothing here writes sessions of {name}", "Name another session.")
+    agents(where, row.name)  # UsageError for one without a home
+    return row

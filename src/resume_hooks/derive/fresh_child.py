@@ -154,12 +154,12 @@ def lines_of(told: Opening) -> FreshLines:
     return FreshLines((told.head, asked, *digest, answered, *carried), told.text)
 
 
-def fresh(told: Opening, body: Body | None = None) -> RolloverPlan:
-    """The plan of a child that is told this; ``body`` are its lines where another agent reads them."""
+def fresh(told: Opening, body: Body) -> RolloverPlan:
+    """The plan of a child that is told this, in the form ``body`` of its agent."""
     child, contents = told.child, told.contents
     return RolloverPlan(
         draft=child,
-        body=body or lines_of(told),
+        body=body,
         sizes=told.sizes,
         remarks=on_secrets(child.block, contents),
         opening=told.text,

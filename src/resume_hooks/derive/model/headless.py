@@ -14,7 +14,6 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +25,6 @@ from resume_hooks.derive.model.port import Form, HeadlessModel, Reply
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents import registry
-from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import capture, claude_cli, programs
 from resume_hooks.system.capture import Captured
@@ -249,12 +247,10 @@ def _amount(value: object) -> float | None:
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
     """The model of a session's client, else of its own agent; ``name`` is its own, "" for the setting's."""
-    others = [known for known in registry.OTHERS.values() if known.model]
-    makers: dict[str, Callable[[Where, str], HeadlessModel]] = {NAME: model}
-    for each in others:
-        makers[each.name] = questions.agent_model.load(each.part, each.model)
-    found = [
-        makers[agent](where, name)
-        for agent in sorted(makers, key=lambda agent: agent != session.agent)
-    ]
-    return next((one for one in found if one.is_here), found[0])
+    rows = [row for row in registry.AGENTS.values() if row.model]
+    rows.sort(key=lambda row: row.name != session.agent)
+    models = []
+    for row in rows:
+        make_model = questions.agent_model.load(row.part, row.model)
+        models.append(make_model(where, name))
+    return next((each for each in models if each.is_here), models[0])

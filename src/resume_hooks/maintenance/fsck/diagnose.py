@@ -21,7 +21,7 @@ from resume_hooks.maintenance.fsck.sidecars import (
 )
 from resume_hooks.paths import Where, session_id_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import OTHERS, agent_of
+from resume_hooks.sessions.agents.registry import agent_of, row_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import LAST_PROMPT, SNAPSHOTS
@@ -81,12 +81,11 @@ def examine_session(session: SessionFile, where: Where) -> DefectReport:
     try:
         if agent.name == NAME:
             return diagnose_session(session, where)[1]
-        known = OTHERS.get(agent.name)
-        if known and known.defects:
-            find_defects = questions.agent_defects.load(known.part, known.defects)
-            defects = find_defects(path, agent.file_of)
-        else:
-            defects = ()
+        row = row_of(agent.name)
+        if not row.defects:
+            return report_findings(session.session_id, path, ())
+        find_defects = questions.agent_defects.load(row.part, row.defects)
+        defects = find_defects(path, agent.file_of)
         return report_findings(session.session_id, path, defects)
     except ResumeHooksError as error:
         return report_findings(session.session_id, path, [Defect(UNREADABLE, error.message)])

@@ -22,7 +22,7 @@ from resume_hooks.maintenance.fsck.messages import ALTERED, without_thinking
 from resume_hooks.maintenance.fsck.sidecars import OUTPUT_GONE
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import OTHERS, agent_of
+from resume_hooks.sessions.agents.registry import agent_of, row_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import Graph, find_leaf, live_chain
@@ -208,15 +208,15 @@ def plan_any_repair(session: SessionFile, where: Where, branch: str | None = Non
         return Repair(decided, decided.report, decided.lost)
     if branch is not None:
         raise UsageError(f"A session of {agent.label} has no other branch", "Leave --branch out.")
-    found, known = examine_session(session, where), OTHERS.get(agent.name)
+    found, row = examine_session(session, where), row_of(agent.name)
     lost: list[Defect] = []
-    if known and known.is_loss:
-        is_loss = questions.is_loss.load(known.part, known.is_loss)
+    if row.is_loss:
+        is_loss = questions.is_loss.load(row.part, row.is_loss)
         for group in found.groups:
             if is_loss(group.kind):
                 lost += group.findings
     return Repair(
-        agents.writer_of(session.agent, where).repair(session),
+        agents.foreign_writer_of(session.agent, where).repair(session),
         found,
         tuple(map(finding_in_words, lost)),
     )

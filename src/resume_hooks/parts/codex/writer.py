@@ -54,6 +54,7 @@ from resume_hooks.sessions.agents.registry import agent_of, ends_of
 from resume_hooks.sessions.child_titles import Kind, child_title
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.transcripts import records
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.placeholders import MARKS, Origin
 from resume_hooks.transcripts.provenance import ChildSize
@@ -90,7 +91,13 @@ class CodexWriter:
         self._where = where
 
     def draft(
-        self, session: SessionFile, kind: Kind, output_dir: str | None = None, *, about: str = ""
+        self,
+        session: SessionFile,
+        ends: HeadTail,
+        kind: Kind,
+        output_dir: str | None = None,
+        *,
+        about: str = "",
     ) -> Draft:
         """A child in the folder of today; its name tells local time, as Codex has it."""
         now = time.localtime()
@@ -99,7 +106,6 @@ class CodexWriter:
         )
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
         place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
-        ends = ends_of(session, self._where)
         made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
         return made._replace(
@@ -119,9 +125,15 @@ class CodexWriter:
         rest = [item_record(message(one.role, one.text), one.at or at, one.uuid) for one in said]
         return told_body(made, head, self._meta(made), [first, *rest])
 
-    def fork(self, session: SessionFile, cut: Truncator | None, output_dir: str | None) -> ForkPlan:
+    def fork(
+        self,
+        session: SessionFile,
+        cut: Truncator | None,
+        home: str | None,  # noqa: ARG002 - only this client's sessions get another
+        output_dir: str | None,
+    ) -> ForkPlan:
         """A copy of what is sent of a thread, whole or up to a place."""
-        made = self.draft(session, "fork", output_dir)
+        made = self._draft_of_own(session, "fork", output_dir)
         if cut is not None:
             place = cut_point.cut(scan(self._readable(session)), cut)
         else:
@@ -130,7 +142,7 @@ class CodexWriter:
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
-        made = self.draft(session, "repair")
+        made = self._draft_of_own(session, "repair")
         left = read_left(session, Rollouts(self._home).path_of)
         told = _told_meta(made, self._home) | {
             key: value for key, value in left.meta.items() if value
@@ -148,7 +160,7 @@ class CodexWriter:
 
         What is encrypted goes where that changes it.
         """
-        parent, child = self._read(session), self.draft(session, kind, output_dir)
+        parent, child = self._read(session), self._draft_of_own(session, kind, output_dir)
 
         def without(record: Record) -> Record:
             return parse(clean(orjson.dumps(record))) or record
@@ -206,7 +218,8 @@ class CodexWriter:
             {node.uuid: node.number for node in wanted_of(reading, numbers)},
         )
         originals = _originals(Rollouts(self._home), parent.trimmed.values())
-        child, trimmed = self.draft(reading.session, "untrim", output_dir), parent.trimmed
+        child = self._draft_of_own(reading.session, "untrim", output_dir)
+        trimmed = parent.trimmed
         chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
         edited, missing = dict[int, Record](), list[MissingOriginal]()
         for place in chosen:
@@ -241,6 +254,11 @@ class CodexWriter:
             after=after,
             characters=back,
         )
+
+    def _draft_of_own(
+        self, session: SessionFile, kind: Kind, output_dir: str | None = None
+    ) -> Draft:
+        return self.draft(session, ends_of(session, self._where), kind, output_dir)
 
     def _meta(self, child: Draft) -> Record:
         """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""

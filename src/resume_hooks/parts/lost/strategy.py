@@ -62,8 +62,8 @@ class PromptsLeft(Claude):
     name = NAME
     label = "prompts only"
 
-    def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
-        super().__init__(where)
+    def __init__(self, home: str, copies: str, where: Where) -> None:
+        super().__init__(home, copies, where)
         self._copies = copies
         self._root = removal.removal_root(copies, where.state)
 

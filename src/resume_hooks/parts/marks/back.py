@@ -25,7 +25,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
-from resume_hooks.derive.fresh_child import Opening, fresh
+from resume_hooks.derive.fresh_child import Opening, fresh, lines_of
 from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import remarks_on_parent
@@ -247,11 +247,11 @@ def plan_back(
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
     told = Opening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
-        decided: ChildPlan = agents.writer_of(child.agent, where).rewound(
+        decided: ChildPlan = agents.foreign_writer_of(child.agent, where).rewound(
             told, [node.uuid for node in kept]
         )
     elif lost:
-        decided = fresh(told)
+        decided = fresh(told, lines_of(told))
     else:
         part = parent.transcript.ending(kept)
         body = chain_rewrite(

@@ -94,7 +94,7 @@ def plan_scrubbed_child(
     """
     if session.agent != NAME:
         clean = lambda raw: cleaner.clean_record(raw).raw  # noqa: E731 - the cleaner as one function
-        return agents.writer_of(session.agent, where).cleaned(
+        return agents.foreign_writer_of(session.agent, where).cleaned(
             session, clean, FORGETTING, output_dir
         )
     transcript, (survey, said, pieces, thoughts) = scan_live(

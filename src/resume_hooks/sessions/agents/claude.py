@@ -122,12 +122,12 @@ NAME = OWN_AGENT
 
 
 class Claude(Agent):
-    """The sessions of a config home."""
+    """The sessions of a config home, which need no copies in our form of record."""
 
     name = NAME
     label = "Claude Code"
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, home: str, copies: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where
 
     @cached_property

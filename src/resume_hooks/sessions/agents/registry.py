@@ -1,4 +1,7 @@
-"""Which agents there are. One that is not installed costs a look at a folder, and nothing of it is loaded."""
+"""Which agents there are: this client and those of parts, a row each.
+
+One that is not installed costs a look at a folder, and nothing of it is loaded.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from typing import NamedTuple
 
 from resume_hooks import questions
 from resume_hooks.errors import NotATranscript, SessionNotFound, UsageError, WriteFailed
-from resume_hooks.part_table import AGENTS
+from resume_hooks.part_table import AGENTS as AGENTS_OF_PARTS
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import is_there
-from resume_hooks.sessions.agents.claude import NAME, Agent, Claude
+from resume_hooks.sessions.agents.claude import NAME, Agent
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
@@ -28,8 +31,8 @@ FIRST_READ = (
 )  # bytes of what was typed for whose first reading a list waits: half a second
 
 
-class Known(NamedTuple):
-    """An agent beside this client, of a part: as ``part.Agent`` says."""
+class AgentRow(NamedTuple):
+    """An agent: the part that brings it, ``""`` for the core, and the fields of ``part.Agent``."""
 
     name: str
     part: str
@@ -47,13 +50,20 @@ class Known(NamedTuple):
 
     def home_in(self, where: Where) -> str:
         """Its folder; it may not exist."""
+        if not self.home:
+            return where.config
         if not self.home_variable:
             return os.path.join(where.config, self.home)
         default = os.path.join(where.environ.get("HOME") or os.path.expanduser("~"), self.home)
         return os.path.abspath(where.environ.get(self.home_variable) or default)
 
     def is_there(self, where: Where) -> bool:
-        """Whether it has sessions on this machine, or we copies of what was typed."""
+        """Whether it has sessions on this machine, or we copies of what was typed.
+
+        This client counts without any.
+        """
+        if not self.home:
+            return True
         if self.home_variable:
             return os.path.isdir(self.home_in(where))
         return os.path.isfile(self.home_in(where)) or os.path.isdir(self._copies(where))
@@ -68,7 +78,7 @@ class Known(NamedTuple):
         return False
 
     def load(self, where: Where) -> Agent:
-        """What tells of its sessions: of its home, our copies of them and ``where``."""
+        """The agent with its sessions: by its home, our copies of them and ``where``."""
         return _loaded(self.part, self.strategy, self.home_in(where), self._copies(where), where)
 
     def _copies(self, where: Where) -> str:
@@ -110,22 +120,38 @@ def _of_this_run() -> str:
     return ""
 
 
-@functools.lru_cache(maxsize=4)
+@functools.lru_cache(maxsize=8)
 def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
     """One strategy a run, which need not look at everything again for each of many sessions."""
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
 
 
-OTHERS = {name: Known(name, *row) for name, row in AGENTS.items() if is_there(row[0])}
-NAMES = (NAME, *OTHERS)
-RUNNING = (
+CLAUDE = AgentRow(
     NAME,
-    *(known.name for known in OTHERS.values() if known.session_variable),
-)  # can go on with a session
-PARTIAL = frozenset(
-    known.name for known in OTHERS.values() if known.left
-)  # those whose sessions are not whole
+    part="",
+    home_variable="",
+    home="",
+    folders=(),
+    named="(?!)",
+    session_variable="CLAUDE_CODE_SESSION_ID",
+    left="",
+    strategy="sessions.agents.claude:Claude",
+    writer="derive.claude_writer:ClaudeWriter",
+    defects="",
+    is_loss="",
+    model="derive.model.headless:model",
+)
+"""This client. Its transcripts are our form of record, so fsck looks at them by itself."""
+
+OTHERS = {name: AgentRow(name, *row) for name, row in AGENTS_OF_PARTS.items() if is_there(row[0])}
+AGENTS = {NAME: CLAUDE, **OTHERS}
+NAMES = tuple(AGENTS)
+RUNNING = tuple(row.name for row in AGENTS.values() if row.session_variable)
+"""Those that can go on with a session."""
+
+PARTIAL = frozenset(row.name for row in AGENTS.values() if row.left)
+"""Those whose sessions are not whole."""
 
 OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
@@ -133,7 +159,7 @@ OPENED = (NAME, *PARTIAL)
 
 def others(where: Where) -> list[Agent]:
     """The agents beside this client's own that have a home on this machine."""
-    return [known.load(where) for known in OTHERS.values() if known.is_there(where)]
+    return [row.load(where) for row in OTHERS.values() if row.is_there(where)]
 
 
 def agents(where: Where, name: str = ALL) -> list[Agent]:
@@ -141,17 +167,15 @@ def agents(where: Where, name: str = ALL) -> list[Agent]:
 
     UsageError where the named one has no home.
     """
-    if name in {ALL, NAME}:
-        return [Claude(where), *(others(where) if name == ALL else [])]
-    found = [agent for agent in others(where) if agent.name == name]
-    if not found:
-        known = OTHERS[name]
-        if known.home_variable:
-            keeps = f"Set {known.home_variable} to where {name} keeps it."
-        else:
-            keeps = ""
-        raise UsageError(f"{known.home_in(where)} is not there", keeps)
-    return found
+    if name == ALL:
+        return [row.load(where) for row in AGENTS.values() if row.is_there(where)]
+    row = AGENTS[name]
+    if row.is_there(where):
+        return [row.load(where)]
+    remedy = ""
+    if row.home_variable:
+        remedy = f"Set {row.home_variable} to where {name} keeps it."
+    raise UsageError(f"{row.home_in(where)} is not there", remedy)
 
 
 def agent_at(path: str, where: Where) -> Agent:
@@ -186,9 +210,12 @@ def agent_of(session: SessionFile, where: Where) -> Agent:
 
 def agent_named(name: str, where: Where) -> Agent:
     """The agent of a name, whether or not it has a home here; this client's for any other."""
-    if name in OTHERS:
-        return OTHERS[name].load(where)
-    return Claude(where)
+    return row_of(name).load(where)
+
+
+def row_of(name: str) -> AgentRow:
+    """The row of an agent; this client's for any other name, as of a part that is gone."""
+    return AGENTS.get(name, CLAUDE)
 
 
 def label_of(name: str, where: Where) -> str:
@@ -203,9 +230,7 @@ def is_foreign(path: str, where: Where) -> bool:
 
 def left_of(agent: str) -> str:
     """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    if agent in OTHERS:
-        return OTHERS[agent].left
-    return ""
+    return row_of(agent).left
 
 
 def require_whole(session: SessionFile) -> None:
@@ -278,7 +303,7 @@ def homes_of_others(where: Where) -> list[str]:
 
 def asking(where: Where) -> str:
     """The session of another agent whose shell we run in; ``""`` for none."""
-    said = (where.environ.get(known.session_variable, "") for known in OTHERS.values())
+    said = (where.environ.get(row.session_variable, "") for row in OTHERS.values())
     return next((session_id for session_id in said if is_session_id(session_id)), "")
 
 
@@ -291,18 +316,14 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
     it, too.
     """
     running = [
-        known.load(where).store
-        for known in OTHERS.values()
-        if everyone and known.session_variable and known.is_there(where)
+        row.load(where).store
+        for row in OTHERS.values()
+        if everyone and row.session_variable and row.is_there(where)
     ]
     own = store_of(where, NAME)
     return [
         _Stores([own, *running]) if running else own,
-        *(
-            known.load(where).store
-            for known in OTHERS.values()
-            if known.left and known.is_quick(where)
-        ),
+        *(row.load(where).store for row in OTHERS.values() if row.left and row.is_quick(where)),
     ]
 
 

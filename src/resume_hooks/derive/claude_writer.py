@@ -1,0 +1,76 @@
+"""What writes sessions of Claude Code, whose transcripts are our form of record. Each verb loads its own alone."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
+
+from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.write import Body
+from resume_hooks.derive.fresh_child import Opening, lines_of
+from resume_hooks.paths import Where
+from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.transcripts.head_tail import HeadTail
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.fork import ForkPlan, SpokenText
+    from resume_hooks.derive.trim.plan import Trimmable
+    from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan
+
+
+class ClaudeWriter:
+    """Writes into the project folders of a config home. The methods are described in ``agents.Writer``."""
+
+    def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
+        self._where = where
+
+    def draft(
+        self,
+        session: SessionFile,
+        ends: HeadTail,
+        kind: Kind,
+        output_dir: str | None = None,
+        *,
+        about: str = "",
+    ) -> Draft:
+        """A child in the project folder of its parent's home."""
+        return draft(session, ends, kind, self._where, output_dir, about=about)
+
+    def opening(self, told: Opening) -> Body:
+        """The lines of a child that opens with a text."""
+        return lines_of(told)
+
+    def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
+        """The lines of a child that holds a conversation as text."""
+        from resume_hooks.derive.fork import conversation_lines
+
+        return conversation_lines(made, head, told, said)
+
+    def fork(
+        self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
+    ) -> ForkPlan:
+        """A copy of the live conversation, in another project where a ``home`` is given."""
+        from resume_hooks.derive import fork
+
+        return fork.plan(session, self._where, cut=cut, home=home, output_dir=output_dir)
+
+    def scanned(self, session: SessionFile) -> Trimmable:
+        """The session as a trim reads it."""
+        from resume_hooks.derive.trim import plan
+
+        return plan.read(session)
+
+    def untrim(
+        self,
+        reading: TrimmedSession,
+        numbers: Collection[int] | None,
+        *,
+        strict: bool,
+        output_dir: str | None,
+    ) -> UntrimPlan:
+        """A child in which the originals are back."""
+        from resume_hooks.derive import untrim
+
+        return untrim.plan(reading, self._where, numbers, strict=strict, output_dir=output_dir)
