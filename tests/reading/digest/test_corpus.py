@@ -56,10 +56,8 @@ def _claimed_of_now(text: str) -> list[str]:
         "sub-agents worked",
         "not committed",
         "plan mode is on",
-        "this session shows",
-        "since the session's",
-        "since then",
-        "the last git status",
+        "no git command ran",
+        "git status lists besides",
     )
     if not colon or head.startswith(ours):
         return []

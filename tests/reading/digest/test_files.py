@@ -11,7 +11,7 @@ from tests.reading.digest.talk import REJECTED, Talk, lines, notes, texts
 def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
     """Told from the session's folder, the latest first, what lies elsewhere after that.
 
-    How often, and where.
+    Each with its last record.
     """
     talk = (
         Talk()
@@ -21,7 +21,7 @@ def test_files_that_tools_and_commands_changed(config_home: ConfigHome) -> None:
     )
     talk.edits(f"{CWD}/sub/b.py").edits(f"{CWD}/a.py").runs("cd sub && touch c", cwd=CWD)
     digest = talk.digest(config_home)
-    assert notes(digest, "changed") == {"sub/c": "", "a.py": "2 changes", "sub/b.py": ""}
+    assert notes(digest, "changed") == {"sub/c": "", "a.py": "", "sub/b.py": ""}
     assert lines(digest, "changed") == {"sub/c": 9, "a.py": 7, "sub/b.py": 5}
 
 
@@ -78,7 +78,10 @@ def test_files_that_git_lists(config_home: ConfigHome) -> None:
         Talk().prompt("go").edits(f"{CWD}/a.py").runs("git status --short", " M a.py\n M gen.py\n")
     )
     digest = talk.digest(config_home)
-    assert notes(digest, "changed") == {"a.py": "", "gen.py": "listed by git"}
+    assert notes(digest, "changed") == {
+        "a.py": "not committed",
+        "gen.py": "listed by git, not committed",
+    }
     assert lines(digest, "changed")["gen.py"] == talk.at
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Digest
+from resume_hooks.reading.digest.file_states import FileStates
 from resume_hooks.reading.digest.git_seen import git_seen
 from resume_hooks.reading.digest.now import lines_of_now as now_of
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -29,7 +30,14 @@ def test_the_repository_as_it_is() -> None:
     seen = git_seen([], "main")
     rows = [
         row.text
-        for row in now_of(LineageFacts(), Paths("/home/user/proj", state), state, seen, SESSION)
+        for row in now_of(
+            LineageFacts(),
+            Paths("/home/user/proj", state),
+            state,
+            seen,
+            FileStates("/home/user/proj"),
+            SESSION,
+        )
     ]
     assert rows[0] == "git: branch main, 2 uncommitted"
     assert rows[1].startswith("not committed: ")
@@ -185,7 +193,7 @@ def test_a_report_after_the_last_words_is_unanswered(config_home: ConfigHome) ->
 
 
 def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
-    """Where git can't be asked, the last `git status` tells, and what was changed since."""
+    """Where git can't be asked, the session's own commands tell what is committed, and what else is there."""
     talk = (
         Talk()
         .prompt("go")
@@ -196,15 +204,23 @@ def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
         "/home/user/proj/d.py"
     )
     shown = now(talk.digest(config_home))
-    assert "the last git status listed as changed: b.py" in shown
-    assert "since then changed: d.py" in shown
+    assert "not committed: d.py, b.py\ngit status lists besides: c.py" in shown
     assert "the session did not push its last commit" in shown
     talk.runs("git commit -am y", "[main 2345678] y").runs("git push")
     talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n")
     shown = now(talk.digest(config_home))
-    assert "the last git status was clean" in shown
-    assert "since then changed" not in shown
+    assert "no change of the session's own is left to commit" in shown
+    assert "not committed" not in shown
     assert "the session pushed, and has committed nothing since" in shown
+
+
+def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> None:
+    """Files that lay there before."""
+    talk = Talk().prompt("go").runs("git status --short", "?? old/\n")
+    talk.edits("/home/user/proj/a.py").runs("git status --short", " M a.py\n?? old/\n")
+    shown = now(talk.digest(config_home))
+    assert "not committed: a.py" in shown
+    assert "git status lists besides: old" in shown
 
 
 def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:

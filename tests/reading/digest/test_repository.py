@@ -362,5 +362,5 @@ def test_a_digest_tells_what_is_uncommitted(repo: Path, config_home: ConfigHome)
     found = (digest_of(session_file(str(home)), Where(environ)) for _ in range(20))
     digest = next((one for one in found if one.git != "not asked"), None)
     assert digest is not None
-    assert notes(digest, "changed") == {"b": "", "a": "uncommitted"}
+    assert notes(digest, "changed") == {"b": "", "a": "not committed"}
     assert "1 uncommitted" in digest.git

@@ -28,6 +28,7 @@ from resume_hooks.reading.digest.entries import (
     without_secrets,
 )
 from resume_hooks.reading.digest.facts import FileChange
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
 from resume_hooks.reading.digest.git_seen import git_seen
 from resume_hooks.reading.digest.now import lines_of_now
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
@@ -56,6 +57,9 @@ Of a larger one, the beginning too.
 """
 
 OPENING = 2_000_000  # bytes of that beginning
+
+STATES_OF_THEN = ("uncommitted", "staged", NOT_COMMITTED)
+"""What is said of a file that may have been committed since; older versions say ``uncommitted``."""
 
 FAILED_SINCE = "failed since"  # what is said of an ancestor's command that did not work any more
 
@@ -100,10 +104,10 @@ def _entry_as_of_now(
 ) -> DigestEntry:
     """An entry of an ancestor's digest, with the present state of the file or the command that it names."""
     notes = [
-        note for note in entry.note.split(", ") if note not in {"", work.UNCOMMITTED, FAILED_SINCE}
+        note for note in entry.note.split(", ") if note not in {"", *STATES_OF_THEN, FAILED_SINCE}
     ]
     if section is CHANGED and paths.is_dirty(entry.text):
-        notes.append(work.UNCOMMITTED)
+        notes.append(NOT_COMMITTED)
     if section in {COMMANDS, OTHERS} and entry.text in failed:
         notes.append(FAILED_SINCE)
     return entry._replace(note=", ".join(notes))
@@ -134,18 +138,20 @@ def _own_sections(
     Paths are relative to ``folder``, ``session_id`` is the latest session.
     """
     runs = work.commands_of(facts)
-    seen = git_seen([(command.run, command.parts) for command in runs], branch)
+    parsed = [(command.run, command.parts) for command in runs]
+    seen = git_seen(parsed, branch)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
+    states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": lines_of_now(facts, paths, git, seen, session_id),
+        "now": lines_of_now(facts, paths, git, seen, states, session_id),
         "todos": statements.entries_of_todos(facts),
         "questions": statements.entries_of_questions(facts),
         "constraints": statements.entries_of_constraints(facts),
         "answers": statements.entries_of_answers(facts),
         "skills": statements.entries_of_skill_rules(facts),
-        "changed": work.changed_files(found, paths),
+        "changed": work.changed_files(found, paths, states, git.branch or seen.branch),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
         "failures": work.replaced_commands(runs),

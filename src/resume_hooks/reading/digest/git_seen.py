@@ -21,22 +21,9 @@ _BRANCH = late(
 _ASKS_BRANCH = late(
     r"\s*(?:cd \S+ && )?git (?:branch --show-current|rev-parse --abbrev-ref HEAD|symbolic-ref --short HEAD)\s*"
 )
-_CLEAN = "nothing to commit, working tree clean"
-_SHORT = frozenset({"-s", "--short", "--porcelain", "-sb"})
 
 
 MOST_CHECKOUTS = 3  # folders of which the branch is told
-
-
-class StatusSeen(NamedTuple):
-    """The paths in a session's last ``git status``, as printed.
-
-    Empty where everything was committed.
-    """
-
-    place: RecordPlace
-    folder: str
-    paths: tuple[str, ...]
 
 
 class CheckoutSeen(NamedTuple):
@@ -50,8 +37,6 @@ class CheckoutSeen(NamedTuple):
 class GitSeen(NamedTuple):
     """The branch that git named last, or the client; where the session committed and pushed last.
 
-    Its last status.
-
     The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the
     latest first.
     """
@@ -60,7 +45,6 @@ class GitSeen(NamedTuple):
     checkouts: tuple[CheckoutSeen, ...]
     commit: RecordPlace | None
     push: RecordPlace | None
-    status: StatusSeen | None
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
@@ -81,7 +65,6 @@ def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
         tuple(named[:MOST_CHECKOUTS]),
         _last_run_of(commands, "commit"),
         _last_run_of(commands, "push"),
-        _last_status(commands),
     )
 
 
@@ -97,23 +80,6 @@ def _branch_named(run: ShellRun) -> str:
     if _ASKS_BRANCH.fullmatch(run.command) and not run.failed and len(run.output.split()) == 1:
         return run.output.strip()
     return ""
-
-
-def _last_status(commands: Sequence[ParsedRun]) -> StatusSeen | None:
-    """The last ``git status`` that shows uncommitted changes, alone in its command but for a ``cd``."""
-    for run, parts in reversed(commands):
-        if run.failed or "status" not in run.command:
-            continue
-        moved = shell.folder_after_cd(parts)
-        calls = [part for part in parts if part.words[:1] != ("cd",)]
-        if moved is None or len(calls) != 1 or calls[0].words[:2] != ("git", "status"):
-            continue
-        options = set(calls[0].words[2:])
-        listed = shell.listed_by_git(parts, run.output).here
-        is_clean = _CLEAN in run.output or (bool(options & _SHORT) and not run.output.strip())
-        if listed or is_clean:
-            return StatusSeen(run.answered, moved or run.folder, listed)
-    return None
 
 
 def folder_of_run(run: ShellRun, parts: tuple[shell.SimpleCommand, ...]) -> str:

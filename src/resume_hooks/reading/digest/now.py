@@ -14,6 +14,7 @@ from resume_hooks.reading.digest import prose, shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.file_states import STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
@@ -41,10 +42,18 @@ _DOCUMENT = late(
 
 
 def lines_of_now(
-    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, session_id: str
+    facts: LineageFacts,
+    paths: Paths,
+    git: RepositoryState,
+    seen: GitSeen,
+    states: FileStates,
+    session_id: str,
 ) -> Iterator[DigestEntry]:
-    """The lines, the most pressing first; ``session_id`` is the latest session, ``seen`` is git by its commands."""
-    yield from _lines_of_repository(facts, paths, git, seen)
+    """The lines, the most pressing first.
+
+    ``session_id`` is the latest session; ``seen`` and ``states`` are git by its commands.
+    """
+    yield from _lines_of_repository(facts, paths, git, seen, states)
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
@@ -73,7 +82,7 @@ def lines_of_now(
 
 
 def _lines_of_repository(
-    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen
+    facts: LineageFacts, paths: Paths, git: RepositoryState, seen: GitSeen, states: FileStates
 ) -> Iterator[DigestEntry]:
     """Git's present state of the folder.
 
@@ -97,7 +106,7 @@ def _lines_of_repository(
         yield make_entry("the session did not push its last commit", commit)
     elif push is not None:
         yield make_entry("the session pushed, and has committed nothing since", push)
-    yield from _uncommitted_as_seen(facts, paths, seen)
+    yield from _uncommitted_as_seen(facts, paths, seen, states)
     if facts.has_unseen_agents:
         yield make_entry(
             "sub-agents worked, too: what they may have changed is not in these lists",
@@ -169,26 +178,27 @@ def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> It
         )
 
 
-def _uncommitted_as_seen(facts: LineageFacts, paths: Paths, seen: GitSeen) -> Iterator[DigestEntry]:
-    """The files in the session's last ``git status``, and those changed since that or since its last commit."""
-    commit, status = seen.commit, seen.status
-    since, before = (
-        commit,
-        "since the session's last commit" if commit else "this session shows no commit;",
-    )
-    if status is not None and (commit is None or status.place.order > commit.order):
-        since, before = status.place, "since then"
-        listed = [plain_line(paths.relative_path(path, status.folder)) for path in status.paths]
-        if listed:
-            shown = f"listed as changed: {_first_names(listed)}"
-        else:
-            shown = "was clean"
-        yield make_entry(f"the last git status {shown}", status.place)
-    names = _files_changed_since(facts, paths, since.order if since else 0)
+def _uncommitted_as_seen(
+    facts: LineageFacts, paths: Paths, seen: GitSeen, states: FileStates
+) -> Iterator[DigestEntry]:
+    """The changed files that are not committed, by the session's own commands, and what else git lists."""
+    if not states.uses_git:
+        names = _files_changed_since(facts, paths, 0)
+        if names:
+            yield make_entry(f"no git command ran; changed: {_first_names(names[::-1])}", "")
+        return
+    names = []
+    for path in reversed(states.open_files()):
+        if TEMPORARY.search(path) is None:
+            is_staged = states.states[path].words == STAGED
+            names.append(f"{plain_line(path)} (staged)" if is_staged else plain_line(path))
     if names:
-        yield make_entry(f"{before} changed: {_first_names(names[::-1])}", since or "")
-    elif facts.changes and commit is not None and since is commit:
-        yield make_entry(f"{before} no file was changed", commit)
+        yield make_entry(f"not committed: {_first_names(names)}", "")
+    elif seen.commit is not None and facts.changes:
+        yield make_entry("no change of the session's own is left to commit", seen.commit)
+    others = [plain_line(path) for path in sorted(states.listed) if path not in states.states]
+    if others and states.listed_at is not None:
+        yield make_entry(f"git status lists besides: {_first_names(others)}", states.listed_at)
 
 
 def _first_names(names: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
+from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, Edit, FileStates
 from resume_hooks.reading.digest.git_seen import folder_of_run, removed_folders
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
@@ -362,7 +363,7 @@ PATH = 300  # characters of a path; of a longer one its end is told
 LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
 UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
 
-UNCOMMITTED, REMOVED = "uncommitted", "removed"
+REMOVED = "removed"
 
 WRITES = 60  # files at most that one command is taken to name as what it changes
 MOST_LISTED = 8  # files that git alone names which are listed
@@ -421,6 +422,11 @@ class Paths:
         if f"{folder}/".startswith(f"{known}/"):
             return known
         return folder
+
+    def is_in_repository(self, path: str) -> bool:
+        """Whether git's present state of a relative path is known."""
+        root = self._git.root
+        return bool(root) and f"{posixpath.join(self.folder, path)}/".startswith(f"{root}/")
 
     def is_dirty(self, path: str) -> bool:
         """Whether a relative path has uncommitted changes."""
@@ -487,16 +493,39 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
     yield from (paths.relative_path(path, paths.git_root_of(folder)) for path in listed.rooted)
 
 
-def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[DigestEntry]:
-    """Changed files with git's present state of them.
+def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
+    """The changes that are sure, without those that only git's listings prove."""
+    edits: list[Edit] = []
+    for path, touches in found.items():
+        for touch in touches:
+            if not touch.doubt and not touch.removed:
+                edits.append(Edit(path, touch.place.order))
+    return edits
 
-    Those of the home folder, certain ones, and the latest first.
+
+def only_listed(found: Mapping[str, Sequence[Touch]]) -> list[str]:
+    """The files that nothing but git's listings proves as changed."""
+    paths: list[str] = []
+    for path, touches in found.items():
+        if all(touch.doubt == LISTED for touch in touches):
+            paths.append(path)
+    return paths
+
+
+def changed_files(
+    found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
+) -> Iterator[DigestEntry]:
+    """Changed files, each with its state at the end.
+
+    Those of the home folder, certain ones, those that are not committed, and the latest first.
     """
 
-    def rank(path: str) -> tuple[bool, bool, int, str]:
+    def rank(path: str) -> tuple[bool, bool, bool, int, str]:
         latest = max(touch.place.order for touch in found[path])
         outside = path.startswith(("/", "~", "..")) or _WINDOWS.match(path) is not None
-        return outside, all(touch.doubt for touch in found[path]), -latest, path
+        is_unsure = all(touch.doubt for touch in found[path])
+        is_settled = _state_note(path, paths, states, branch) not in OPEN_STATES
+        return outside, is_unsure, is_settled, -latest, path
 
     contents = _contents_of_folders(found)
     removed = {path for path in contents if _last_touch(found[path]).removed}
@@ -510,22 +539,40 @@ def changed_files(found: dict[str, list[Touch]], paths: Paths) -> Iterator[Diges
         if path in contents:  # a folder that a command named, beside the files in it
             if path in removed:
                 files = plural(sum(inner in folded for inner in contents[path]), "file")
-                yield DigestEntry(
-                    f"{_shown_path(path)}/",
-                    str(_last_touch(found[path]).place),
-                    f"{REMOVED} with {files}",
-                )
+                gone = _words_of_removal(path, states)
+                place = str(_last_touch(found[path]).place)
+                yield DigestEntry(f"{_shown_path(path)}/", place, f"{gone} with {files}")
+            continue
+        last = _last_touch(found[path])
+        if states.was_taken_back(path) and not last.removed:
             continue
         listed += all(touch.doubt == LISTED for touch in found[path])
         if listed > MOST_LISTED:
             continue  # they may be another's, and there may be hundreds
-        last, changes = _last_touch(found[path]), len(_sure_touches(found[path]))
-        notes = (
-            REMOVED if last.removed else f"{changes} changes" if changes > 1 else "",
-            last.doubt,
-            UNCOMMITTED if paths.is_dirty(path) else "",
-        )
+        notes = [last.doubt]
+        if last.removed:
+            notes.append(_words_of_removal(path, states))
+        else:
+            notes.append(_state_note(path, paths, states, branch))
         yield DigestEntry(_shown_path(path), str(last.place), ", ".join(filter(None, notes)))
+
+
+def _words_of_removal(path: str, states: FileStates) -> str:
+    """How a path went away: by a move, where a command says so."""
+    after = states.moved_to.get(path)
+    if after is None:
+        return REMOVED
+    return f"moved to {_shown_path(after)}"
+
+
+def _state_note(path: str, paths: Paths, states: FileStates, branch: str) -> str:
+    """The state of a file: by git, where it can be run there, else by the session's own commands."""
+    if paths.is_dirty(path):
+        return NOT_COMMITTED
+    note = states.note_on(path, branch)
+    if note in OPEN_STATES and paths.is_in_repository(path):
+        return ""
+    return note
 
 
 def _last_touch(touches: Sequence[Touch]) -> Touch:

@@ -1,0 +1,460 @@
+"""The state of each changed file at the end of a session: committed, staged, not committed, moved, taken back.
+
+It is read from the session's own git commands and from what they printed, oldest first.
+
+Invariant: a file is told to be committed only where a commit took it in: it was added before, the
+commit took everything, or a later ``git status`` no longer lists it. What people and sub-agents
+did in another window is not seen.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.shell import SimpleCommand, git_words
+from resume_hooks.redaction.lazy_patterns import late
+
+NOT_COMMITTED = "not committed"
+STAGED = "staged, not committed"
+STASHED = "in a git stash"
+TAKEN_BACK = "taken back: no change is left"
+UNCHANGED = "unchanged in the last git status"
+OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
+"""The states of a file whose changes the next commit may take in."""
+
+WHOLE_OUTPUT = 4_000  # characters of an output from which on its middle is missing
+
+_COMMITTED = late(r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ")
+_WORKTREE = late(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
+_STATUS_PART = late(
+    r"(Changes to be committed|Changes not staged for commit|Unmerged paths|Untracked files):"
+)
+_STATUS_ROW = late(
+    r"(?:\t| {8})(?:(?:modified|new file|deleted|renamed|copied|typechange|both \w+): +)?(\S.*)"
+)
+_SHORT_ROW = late(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
+_LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
+_CREATED = late(r"\n create mode \d{1,9} (.+)")
+_CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
+_SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
+_ALL = frozenset({"-A", "--all", "-u", "--update"})
+_TAKES_ALL = late(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
+_VALUED = frozenset({"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"})
+_QUIET = frozenset({"add", "rm", "mv", "commit", "status"})
+"""Verbs of git that print nothing that passes for a row of a status."""
+
+
+class CommitSeen(NamedTuple):
+    """A commit that the session made: its short ``name``, ``""`` if git did not print it, and its branch."""
+
+    name: str
+    branch: str
+
+
+class FileState(NamedTuple):
+    """The state of a file in one of the words above; ``commit`` is the one that took it in."""
+
+    words: str
+    commit: CommitSeen | None = None
+
+    def note(self, branch: str) -> str:
+        """The state for a reader who is on ``branch``."""
+        if self.commit is None:
+            return self.words
+        named = f"committed in {self.commit.name}" if self.commit.name else "committed"
+        if self.commit.branch and self.commit.branch != branch:
+            return f"{named} on {self.commit.branch}"
+        return named
+
+
+class Edit(NamedTuple):
+    """A change of a file: its path as an entry shows it, and its order among all records."""
+
+    path: str
+    order: int
+
+
+class GitCall(NamedTuple):
+    """One git command in a run: its words from the verb on, and the folder that it worked in."""
+
+    words: tuple[str, ...]
+    folder: str
+    run: ShellRun
+    is_alone: bool
+    """Whether nothing else in the run prints anything."""
+
+
+class _Status(NamedTuple):
+    """What a ``git status`` listed; ``is_whole``: what it does not list has no changes."""
+
+    staged: frozenset[str]
+    changed: frozenset[str]
+    is_whole: bool
+
+
+class FileStates:
+    """The states of files, and the paths that files were moved to.
+
+    ``listed`` are the files that only git's listings prove to be the session's work.
+    """
+
+    def __init__(self, home: str, listed: Collection[str] = ()) -> None:
+        self.states: dict[str, FileState] = {}
+        self.moved_to: dict[str, str] = {}
+        self.listed: frozenset[str] = frozenset()
+        """The paths in the last whole ``git status``, with what was not this session's work."""
+        self.listed_at: RecordPlace | None = None
+        self.uses_git = False
+        self._home = home
+        self._untouched = set(listed)
+        self._staged: set[str] = set()
+        self._last_commit: dict[str, CommitSeen] = {}
+        self._commit_of: dict[str, int] = {}
+        self._commits = 0
+
+    def take_edit(self, path: str) -> None:
+        """Take in a change of a file."""
+        self.states.pop(path, None)  # so that the latest comes last
+        self.states[path] = FileState(NOT_COMMITTED)
+        self._staged.discard(path)
+        self._commit_of[path] = self._commits
+
+    def take_call(self, call: GitCall) -> None:
+        """Take in a git command."""
+        self.uses_git = True
+        verb, rest = call.words[0], call.words[1:]
+        if verb == "add":
+            self._take_add(call, rest)
+        elif verb == "commit" and not call.run.failed:
+            self._take_commit(call, rest)
+        elif verb == "status":
+            self._take_status(call, rest)
+        elif verb == "stash" and not call.run.failed:
+            self._take_stash(call, rest)
+        elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
+            self._take_back(call, verb, rest)
+
+    def open_files(self) -> list[str]:
+        """The files of a known checkout whose changes are not committed, the latest last."""
+        found: list[str] = []
+        for path, state in self.states.items():
+            if state.words in OPEN_STATES and self.checkout_of(path):
+                found.append(path)
+        return found
+
+    def was_taken_back(self, path: str) -> bool:
+        """Whether a command set the last change of a file back."""
+        state = self.states.get(path)
+        return state is not None and state.words == TAKEN_BACK
+
+    def note_on(self, path: str, branch: str) -> str:
+        """The state of a file for a reader on ``branch``; ``""`` if it is not known."""
+        state = self.states.get(path)
+        if state is None or not self.uses_git or not self.checkout_of(path):
+            return ""
+        return state.note(branch)
+
+    def shown_path(self, path: str, folder: str) -> str:
+        """A path that git named in a folder, as an entry shows it."""
+        whole = posixpath.normpath(posixpath.join(self._home, folder, path))
+        if self._home and whole.startswith(f"{self._home}/"):
+            return whole[len(self._home) + 1 :]
+        return whole
+
+    def checkout_of(self, path: str) -> str:
+        """The checkout that a path or a folder lies in; ``""`` if unknown."""
+        whole = posixpath.normpath(posixpath.join(self._home, path))
+        worktree = _WORKTREE.match(f"{whole}/")
+        if worktree is not None:
+            return worktree[0]
+        if self._home and f"{whole}/".startswith(f"{self._home}/"):
+            return self._home
+        return ""
+
+    def _paths_in(self, folder: str) -> list[str]:
+        """The known files in the checkout of a folder."""
+        checkout = self.checkout_of(folder)
+        if not checkout:
+            return []
+        return [path for path in self.states if self.checkout_of(path) == checkout]
+
+    def _named(self, words: Iterable[str], folder: str) -> list[str]:
+        """The known files that words of a git command name, by themselves or by their folder."""
+        found: list[str] = []
+        for word in words:
+            named = self.shown_path(word, folder)
+            for path in self.states:
+                is_inside = path.startswith(f"{named}/") or named in {".", self._home}
+                if path == named or (is_inside and not posixpath.isabs(path)):
+                    found.append(path)
+        return found
+
+    def _take_add(self, call: GitCall, rest: Sequence[str]) -> None:
+        if _ALL.intersection(rest):
+            self._staged.update(self._paths_in(call.folder))
+        operands = [word for word in rest if not word.startswith("-")]
+        self._staged.update(self._named(operands, call.folder))
+
+    def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
+        printed = _COMMITTED.findall(call.run.output)
+        if not printed and not {"-q", "--quiet"}.intersection(rest) and call.is_alone:
+            return  # it said something else: a dry run, or nothing to commit
+        logged = _LOGGED.search(call.run.output) if "git log" in call.run.command else None
+        if printed:
+            branch, name = printed[-1]
+            commit = CommitSeen(name, branch)
+        elif logged is not None:
+            commit = CommitSeen(logged[1], "")
+        else:
+            commit = CommitSeen("", "")
+        checkout = self.checkout_of(call.folder)
+        former = self._last_commit.get(checkout)
+        if "--amend" in rest and former is not None:
+            for path, state in self.states.items():
+                if state.commit == former:
+                    self.states[path] = FileState("committed", commit)
+        taken = {path for path in self._staged if self.checkout_of(path) == checkout}
+        if any(_TAKES_ALL.match(word) for word in _options(rest)):
+            taken.update(self._paths_in(call.folder))
+        taken.update(self._named(_operands_of_commit(rest), call.folder))
+        created = {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
+        self._begin_untouched(created)
+        taken.update(created.intersection(self.states))
+        for path in taken:
+            if self.states[path].words in OPEN_STATES:
+                self.states[path] = FileState("committed", commit)
+        self._staged -= taken
+        self._commits += 1
+        self._last_commit[checkout] = commit
+
+    def _take_status(self, call: GitCall, rest: Sequence[str]) -> None:
+        status = self._parse_status(call, rest)
+        if status is None:
+            return
+        self._begin_untouched(status.staged | status.changed)
+        for path in self._paths_in(call.folder):
+            is_open = self.states[path].words in OPEN_STATES
+            if _is_listed(path, status.staged):
+                self.states[path] = FileState(STAGED)
+                self._staged.add(path)
+            elif _is_listed(path, status.changed):
+                self.states[path] = FileState(NOT_COMMITTED)
+            elif status.is_whole and is_open:
+                self.states[path] = self._state_of_unlisted(path)
+        if status.is_whole:
+            self.listed = status.staged | status.changed
+            self.listed_at = call.run.answered
+
+    def _begin_untouched(self, listed: Iterable[str]) -> None:
+        """Take files that only listings prove as changed from their first listing on."""
+        for path in self._untouched.intersection(listed):
+            self._untouched.discard(path)
+            self.take_edit(path)
+
+    def _state_of_unlisted(self, path: str) -> FileState:
+        """The state of a changed file that ``git status`` does not list: committed since, or without a change."""
+        checkout = self.checkout_of(path)
+        if self._commits > self._commit_of.get(path, 0) and checkout in self._last_commit:
+            return FileState("committed", self._last_commit[checkout])
+        return FileState(UNCHANGED)
+
+    def _parse_status(self, call: GitCall, rest: Sequence[str]) -> _Status | None:
+        """What a status printed; None where that can't be told from what else was printed."""
+        output = call.run.output
+        is_whole = (
+            call.is_alone
+            and len(output) <= WHOLE_OUTPUT
+            and "|" not in call.run.command
+            and not [word for word in rest if not word.startswith("-")]
+        )
+        if any(words in output for words in _CLEAN):
+            return _Status(frozenset(), frozenset(), is_whole and not _STATUS_PART.search(output))
+        if _SHORT.intersection(rest):
+            if not call.is_alone:
+                return None
+            rows = _SHORT_ROW.findall(output)
+            staged = [path for index, _, path in rows if index not in " ?"]
+            changed = [path for index, work, path in rows if work != " " or index == "?"]
+        else:
+            if _STATUS_PART.search(output) is None:
+                return None
+            staged, changed = _paths_in_long_status(output)
+        for row in (*staged, *changed):
+            self._note_move(row, call.folder)
+        return _Status(
+            self._shown_paths(staged, call.folder),
+            self._shown_paths(changed, call.folder),
+            is_whole,
+        )
+
+    def _shown_paths(self, rows: Iterable[str], folder: str) -> frozenset[str]:
+        names = [row.rpartition(" -> ")[2].strip().strip('"') for row in rows]
+        return frozenset(self.shown_path(name, folder) for name in names)
+
+    def _note_move(self, row: str, folder: str) -> None:
+        before, arrow, after = row.partition(" -> ")
+        if arrow:
+            self.moved_to[self.shown_path(before, folder)] = self.shown_path(after, folder)
+
+    def take_move(self, words: Sequence[str], folder: str) -> None:
+        """Take in an ``mv`` of one path to another."""
+        operands = [word for word in words if not word.startswith("-")]
+        if len(operands) != 2:
+            return
+        before = self.shown_path(operands[0], folder)
+        after = self.shown_path(operands[1], folder)
+        is_folder = operands[1].endswith("/") or any(
+            path.startswith(f"{after}/") for path in self.states
+        )
+        if is_folder and posixpath.basename(before) != posixpath.basename(after):
+            after = posixpath.join(after, posixpath.basename(before))
+        self.moved_to.pop(after, None)
+        self.moved_to[before] = after
+
+    def _take_stash(self, call: GitCall, rest: Sequence[str]) -> None:
+        part = next((word for word in rest if not word.startswith("-")), "push")
+        before, after = NOT_COMMITTED, STASHED
+        if part in {"pop", "apply"}:
+            before, after = STASHED, NOT_COMMITTED
+        elif part not in {"push", "save"}:
+            return
+        for path in self._paths_in(call.folder):
+            state = self.states[path].words
+            if state == before or (state == STAGED and after == STASHED):
+                self.states[path] = FileState(after)
+
+    def _take_back(self, call: GitCall, verb: str, rest: Sequence[str]) -> None:
+        """Take in a command that sets files back to a commit."""
+        is_hard = verb == "reset" and "--hard" in rest
+        is_index_only = verb == "reset" or ("--staged" in rest and "--worktree" not in rest)
+        if is_hard:
+            named = self._paths_in(call.folder)
+        elif is_index_only:
+            return
+        elif verb == "checkout" and "--" in rest:
+            named = self._named(rest[rest.index("--") + 1 :], call.folder)
+        elif verb == "restore" or rest == (".",):
+            operands = [word for word in rest if not word.startswith("-")]
+            named = self._named(operands, call.folder)
+        else:
+            return
+        for path in named:
+            if self.states[path].words in OPEN_STATES:
+                self.states[path] = FileState(TAKEN_BACK)
+
+
+def file_states(
+    edits: Sequence[Edit],
+    listed: Collection[str],
+    runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]],
+    home: str,
+) -> FileStates:
+    """The states of edited files, and of those that only git ``listed`` as changed.
+
+    ``runs`` are the session's commands, each with its parts, oldest first.
+    """
+    states = FileStates(home, listed)
+    waiting = sorted(edits, key=lambda edit: edit.order)
+    at = 0
+    for run, parts in runs:
+        if not _may_matter(run.command):
+            continue
+        while at < len(waiting) and waiting[at].order <= run.place.order:
+            states.take_edit(waiting[at].path)
+            at += 1
+        for words, folder in _steps(run, parts):
+            if words[0] == "mv":
+                if not run.failed:
+                    states.take_move(words[1:], folder)
+                continue
+            calls = [*git_words(words)]
+            if calls[:1] == ["mv"] and not run.failed:
+                states.take_move(calls[1:], folder)
+            elif calls:
+                states.take_call(GitCall(tuple(calls), folder, run, _is_alone(parts)))
+    for edit in waiting[at:]:
+        states.take_edit(edit.path)
+    return states
+
+
+def _is_alone(parts: Sequence[SimpleCommand]) -> bool:
+    """Whether a run does nothing but go to a folder and change or ask for git's state."""
+    for words, _ in parts:
+        is_git = words[:1] == ("git",) and next(git_words(words), "") in _QUIET
+        if words and words[0] != "cd" and not is_git:
+            return False
+    return True
+
+
+def _may_matter(command: str) -> bool:
+    return "git" in command or "mv " in command
+
+
+def _steps(run: ShellRun, parts: Sequence[SimpleCommand]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The git commands and the moves in a run, each with the folder that it worked in."""
+    folder = run.folder
+    for words, _ in parts:
+        if words[:1] == ("cd",):
+            folder = posixpath.normpath(posixpath.join(folder, words[-1]))
+        elif words[:1] == ("mv",):
+            yield words, folder
+        elif words and words[0].rpartition("/")[2] == "git":
+            yield words, _folder_of_git(words, folder)
+
+
+def _folder_of_git(words: Sequence[str], folder: str) -> str:
+    """The folder that a git command works in: the one after ``-C``, else the given one."""
+    for option, value in pairwise(words[1:]):
+        if not option.startswith("-"):
+            break
+        if option == "-C":
+            return posixpath.normpath(posixpath.join(folder, value))
+    return folder
+
+
+def _options(rest: Sequence[str]) -> Iterator[str]:
+    """The options of a commit, without their values."""
+    is_value = False
+    for word in rest:
+        if word == "--":
+            return
+        if word.startswith("-") and not is_value:
+            yield word
+        is_value = word in _VALUED or (word.startswith("-") and word.endswith("m"))
+
+
+def _operands_of_commit(rest: Sequence[str]) -> list[str]:
+    """The files that a commit names."""
+    if "--" in rest:
+        return [*rest[rest.index("--") + 1 :]]
+    return []
+
+
+def _paths_in_long_status(output: str) -> tuple[list[str], list[str]]:
+    """The staged and the other rows of a status in words."""
+    staged: list[str] = []
+    changed: list[str] = []
+    rows: list[str] | None = None
+    for line in output.split("\n"):
+        part = _STATUS_PART.match(line)
+        if part is not None:
+            rows = staged if part[1] == "Changes to be committed" else changed
+            continue
+        row = _STATUS_ROW.fullmatch(line)
+        if row is None:
+            if line.strip() and not line.startswith("  ("):
+                rows = None
+        elif rows is not None:
+            rows.append(row[1].strip())
+    return staged, changed
+
+
+def _is_listed(path: str, listed: frozenset[str]) -> bool:
+    """Whether a status lists a file, or the new folder that it lies in."""
+    if path in listed:
+        return True
+    return any(path.startswith(f"{folder.rstrip('/')}/") for folder in listed)

@@ -1,0 +1,126 @@
+"""The state of each changed file at the end, by the session's own git commands."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CWD, ConfigHome
+from tests.reading.digest.talk import Talk, notes
+
+COMMITTED = "[main 1234567] x\n 1 file changed\n"
+PART = """On branch main
+Changes to be committed:
+  (use "git restore --staged <file>..." to unstage)
+\tmodified:   a.py
+
+Changes not staged for commit:
+\tmodified:   b.py
+
+Untracked files:
+  (use "git add <file>..." to include in what will be committed)
+\tnew/
+
+"""
+
+
+def _state(talk: Talk, home: ConfigHome, path: str = "a.py") -> str:
+    """What the digest says of a file."""
+    return notes(talk.digest(home), "changed")[path]
+
+
+def _edited(*names: str) -> Talk:
+    talk = Talk().prompt("go")
+    for name in names:
+        talk.edits(f"{CWD}/{name}")
+    return talk
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "state"),
+    [
+        ("git add a.py && git commit -m x", COMMITTED, "committed in 1234567"),
+        ("git add -A && git commit -m x", COMMITTED, "committed in 1234567"),
+        ("git add . && git commit -qm x && git log --oneline -1", "1234567 x", "committed in 1234567"),
+        ("git commit -am x", COMMITTED, "committed in 1234567"),
+        ("git add b.py && git commit -m x", COMMITTED, "not committed"),
+        ("git -C /elsewhere commit -am x", COMMITTED, "not committed"),
+        ("git commit --dry-run", "On branch main", "not committed"),
+        ("git add a.py && git status", PART, "staged, not committed"),
+        ("git stash", "Saved working directory", "in a git stash"),
+        ("git stash && git stash pop", "ok", "not committed"),
+        ("git status", "On branch main\nnothing to commit, working tree clean\n",
+         "unchanged in the last git status"),
+        ("git log --oneline", "1234567 x", "not committed"),
+        ("ls", "a.py", ""),
+    ],
+)  # fmt: skip
+def test_a_file_is_committed_where_a_commit_took_it(
+    config_home: ConfigHome, command: str, output: str, state: str
+) -> None:
+    """By name, by its folder, or with everything."""
+    assert _state(_edited("a.py").runs(command, output, cwd=CWD), config_home) == state
+
+
+def test_a_failed_commit_took_nothing(config_home: ConfigHome) -> None:
+    """As where a hook refused it; what was added before goes into the next one."""
+    talk = _edited("a.py").fails("git add a.py && git commit -m x", "lint failed")
+    assert _state(talk, config_home) == "not committed"
+    assert _state(talk.runs("git commit -m x", COMMITTED), config_home) == "committed in 1234567"
+
+
+def test_a_change_after_the_commit(config_home: ConfigHome) -> None:
+    """It is not in it."""
+    talk = _edited("a.py").runs("git commit -am x", COMMITTED).edits(f"{CWD}/a.py")
+    assert _state(talk, config_home) == "not committed"
+
+
+def test_a_commit_that_was_amended(config_home: ConfigHome) -> None:
+    """Its name is the new one."""
+    talk = _edited("a.py").runs("git commit -am x", COMMITTED)
+    talk.runs("git commit --amend --no-edit", "[main 7654321] x\n")
+    assert _state(talk, config_home) == "committed in 7654321"
+
+
+def test_a_status_that_no_longer_lists_a_file(config_home: ConfigHome) -> None:
+    """It was committed by what the session's commands don't tell; a status of a part proves nothing."""
+    talk = _edited("a.py", "b.py").runs("git add $(list) && git commit -m x", COMMITTED)
+    assert _state(talk, config_home) == "not committed"
+    talk.runs("git status --short b.py", " M b.py\n")
+    assert _state(talk, config_home) == "not committed"
+    talk.runs("git status --short", " M b.py\n")
+    assert _state(talk, config_home) == "committed in 1234567"
+    assert _state(talk, config_home, "b.py") == "not committed"
+
+
+def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
+    """The reader may be on this one."""
+    talk = _edited("a.py").runs("git commit -am x", "[fix 1234567] x\n")
+    talk.runs("git checkout main", "Switched to branch 'main'")
+    assert _state(talk, config_home) == "committed in 1234567 on fix"
+
+
+def test_another_checkout_is_on_its_own(config_home: ConfigHome) -> None:
+    """A commit in a worktree takes in what lies there."""
+    tree = f"{CWD}/.worktrees/two"
+    talk = Talk().prompt("go").edits(f"{CWD}/a.py").edits(f"{tree}/a.py")
+    talk.runs(f"cd {tree} && git commit -am x", COMMITTED)
+    assert _state(talk, config_home) == "not committed"
+    assert _state(talk, config_home, ".worktrees/two/a.py") == "committed in 1234567"
+
+
+@pytest.mark.parametrize(
+    "command", ["git checkout -- a.py", "git restore a.py", "git reset --hard"]
+)
+def test_a_change_that_was_taken_back_is_not_listed(config_home: ConfigHome, command: str) -> None:
+    """Nothing is left of it."""
+    digest = _edited("a.py", "b.py").runs("git commit -m x b.py").runs(command).digest(config_home)
+    assert "a.py" not in notes(digest, "changed")
+
+
+def test_moves(config_home: ConfigHome) -> None:
+    """A file that was moved says where to, and so does a folder."""
+    talk = _edited("a.py", "old/x.py", "old/y.py").runs("git mv a.py b.py")
+    talk.runs("mv old archive/old", cwd=CWD)
+    found = notes(talk.digest(config_home), "changed")
+    assert found["a.py"] == "moved to b.py"
+    assert found["old/"] == "moved to archive/old with 2 files"
