@@ -182,7 +182,7 @@ class FileStates:
             return []
         return [path for path in self.states if self.checkout_of(path) == checkout]
 
-    def _named(self, words: Iterable[str], folder: str) -> list[str]:
+    def _files_named(self, words: Iterable[str], folder: str) -> list[str]:
         """The known files that words of a git command name, by themselves or by their folder."""
         found: list[str] = []
         for word in words:
@@ -197,7 +197,7 @@ class FileStates:
         if _ALL.intersection(rest):
             self._staged.update(self._paths_in(call.folder))
         operands = [word for word in rest if not word.startswith("-")]
-        self._staged.update(self._named(operands, call.folder))
+        self._staged.update(self._files_named(operands, call.folder))
 
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
@@ -220,7 +220,7 @@ class FileStates:
         taken = {path for path in self._staged if self.checkout_of(path) == checkout}
         if any(_TAKES_ALL.match(word) for word in _options(rest)):
             taken.update(self._paths_in(call.folder))
-        taken.update(self._named(_operands_of_commit(rest), call.folder))
+        taken.update(self._files_named(_operands_of_commit(rest), call.folder))
         created = {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
         self._begin_untouched(created)
         taken.update(created.intersection(self.states))
@@ -336,10 +336,10 @@ class FileStates:
         elif is_index_only:
             return
         elif verb == "checkout" and "--" in rest:
-            named = self._named(rest[rest.index("--") + 1 :], call.folder)
+            named = self._files_named(rest[rest.index("--") + 1 :], call.folder)
         elif verb == "restore" or rest == (".",):
             operands = [word for word in rest if not word.startswith("-")]
-            named = self._named(operands, call.folder)
+            named = self._files_named(operands, call.folder)
         else:
             return
         for path in named:
