@@ -25,8 +25,8 @@ import psycopg
 
 from resume_hooks.errors import NotATranscript
 from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.finding import asked_of, find
-from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.finding import asked_of, find_in_team
+from resume_hooks.parts.team.membership import join
 from resume_hooks.parts.team.pushing import push
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
@@ -104,7 +104,7 @@ def _measure(server: Server, backlog: list[Path], times: int, scratch: Path) -> 
         rng = random.Random(1)
         for count in (1, 2, 3):
             asked = [rng.sample(words, count) for _ in range(ASKED)]
-            spans = [_timed(functools.partial(find, said, db, most=10)) for said in asked]
+            spans = [_timed(functools.partial(find_in_team, said, db, most=10)) for said in asked]
             percentiles(f"search of {count} words, ms, texts read", spans)
             _looked_up(db.connection, asked)
         _naive(root, backlog, words, rng)

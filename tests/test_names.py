@@ -26,7 +26,7 @@ PENDING = tuple(
     for package in (
         "derive/", "hooks/context_notice.py", "hooks/resume_card.py", "redaction/", "search/", "sessions/",
         *(f"parts/{part}/" for part in (
-            "codex", "team",
+            "codex",
         )),
     )
 )  # fmt: skip

@@ -217,7 +217,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
             "team",
             ("--team",),
             "Ask the team's server for ancestors that are not here.",
-            "verbs.team_answer:lineage",
+            "verbs.team_answer:team_lineage",
             True,
         )
     ],
@@ -276,7 +276,7 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "line_at_start": [("team", "team_file:unpushed")],
     "work_after_start": [("team", "answers:after_start")],
     "push_after_turn": [("team", "background:main")],
-    "needs_driver": [("team", "team_file:found")],
+    "needs_driver": [("team", "team_file:joined_team")],
     "session_store": [("team", "sdk_store:PostgresSessionStore")],
     "note_on_lost_sessions": [("lost", "strategy:note_on_earlier_losses")],
     "files_beside_handoff": [("documents", "requested_files:files_beside_handoff")],

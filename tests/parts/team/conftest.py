@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.membership import join
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
@@ -45,7 +45,7 @@ def database(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 class Machine:
-    """A home of somebody's on a machine of his, joined."""
+    """A home of somebody's on a machine of his, membership."""
 
     def __init__(self, folder: Path, login: str) -> None:
         (folder / ".claude" / "projects").mkdir(parents=True)

@@ -13,8 +13,8 @@ import pytest
 from resume_hooks.errors import ImportFailed
 from resume_hooks.parts.team import fetching, finding, sharing, turn_reading
 from resume_hooks.parts.team.connect import connected
-from resume_hooks.parts.team.finding import asked_of, find
-from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.finding import asked_of, find_in_team
+from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
 from resume_hooks.search.query import parse
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
@@ -53,7 +53,7 @@ def test_it_uses_its_index(alice: Machine, root: Connection) -> None:
     before = scans()
     with connected("alice") as db:
         for words_asked in (["w8999"], ["w400", "w8001"], ["nowhere"]):
-            find(words_asked, db, most=1)
+            find_in_team(words_asked, db, most=1)
         db.connection.execute("select pg_stat_force_next_flush()")
     by_index, by_row = (after - was for after, was in zip(scans(), before, strict=True))
     assert by_index > 0
@@ -81,7 +81,7 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
             "\x00prompt naïve 日本語",
         ):
             assert all(query.count("'") % 2 == 0 for query in asked_of(parse([words])))
-            find([words], db, most=3)
+            find_in_team([words], db, most=3)
 
 
 def test_a_phrase_is_sought_in_every_turn_with_its_words(
@@ -103,11 +103,13 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
         )
     sent(alice, written(alice, talk))
     with connected("alice") as db:
-        (found,), searched = find(['"go test ./..."'], db, most=10)
+        (found,), searched = find_in_team(['"go test ./..."'], db, most=10)
         assert (found.reference.rpartition(":")[2], searched) == ("0", 0)
-        assert find(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
+        assert (
+            find_in_team(['"go test ./..." rule'], db, most=10).hits[0].reference == found.reference
+        )
         monkeypatch.setattr(finding, "_READ", 100)
-        given_up = find(['"go test ./..."'], db, most=10)
+        given_up = find_in_team(['"go test ./..."'], db, most=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched < 200
     asked = asked_of(parse(['"go test" rule']))
@@ -182,8 +184,8 @@ def test_no_row_of_a_members_breaks_a_search(
     )
     root.execute(damage, {"part": part.fetchone()[0]})  # type: ignore[index]
     with connected("alice") as db:
-        hits = find(["prompt"], db, most=10).hits
-        phrase = find(['"prompt 2"'], db, most=10).hits
+        hits = find_in_team(["prompt"], db, most=10).hits
+        phrase = find_in_team(['"prompt 2"'], db, most=10).hits
     assert {hit.session_id for hit in hits if hit.mine} == {SESSION}
     assert [hit.session_id for hit in phrase if hit.mine] == [SESSION]
     assert not any("\x1b" in hit.title for hit in hits)
@@ -204,7 +206,7 @@ def test_a_page_of_damaged_turns_hides_nothing(
         "update team.chunk set sha = sha256('x') where part <> (select min(id) from team.part)"
     )
     with connected("alice") as db:
-        assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
+        assert {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 50
         assert db.notes
 
@@ -224,7 +226,7 @@ def test_lying_turns_hide_nothing(
     sent(alice, written(alice))
     _lie(mallory, root, turns, at)
     with connected("alice") as db:
-        assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+        assert SESSION in {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits}
         assert db.refused >= 50
         assert db.notes
 
@@ -235,7 +237,7 @@ def test_nobody_hides_ones_own_sessions(alice: Machine, mallory: Machine, root: 
     for number in range(5, 9):
         _lie(mallory, root, 2_000, "now() + record * interval '1 second'", session_id(number))
     with connected("alice") as db:
-        assert SESSION in {hit.session_id for hit in find(["prompt"], db, most=10).hits}
+        assert SESSION in {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits}
 
 
 def test_a_piece_of_lines_alone_takes_nobodys_time(
@@ -257,7 +259,7 @@ def test_a_piece_of_lines_alone_takes_nobodys_time(
     monkeypatch.setattr(turn_reading._HitReader, "_texts", counting)
     _forge(mallory, body, len(body), [(record, "prompt") for record in range(40)])
     with connected("alice") as db:
-        assert {hit.session_id for hit in find(["prompt"], db, most=10).hits} == {SESSION}
+        assert {hit.session_id for hit in find_in_team(["prompt"], db, most=10).hits} == {SESSION}
         assert db.refused >= 40
     assert lines < 400_000
 
@@ -278,7 +280,7 @@ def test_a_session_of_empty_lines_is_not_taken(
         connected("alice") as db,
         pytest.raises(ImportFailed, match=r"damaged|more than 1,000 lines"),
     ):
-        fetching.pull(named(session_id(5), db), db, alice.where)
+        fetching.pull(named_team_session(session_id(5), db), db, alice.where)
 
 
 def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path) -> None:
@@ -295,12 +297,12 @@ def test_nobody_fills_a_search(alice: Machine, mallory: Machine, tmp_path: Path)
     _forge(mallory, session_bytes(said), 150, [(record, "prompt 2 settl") for record in range(150)])
     with connected("alice") as db:
         for words, most in ((["prompt"], 10), (["prompt"], 100), (['"prompt 2"'], 10)):
-            hits = find(words, db, most=most).hits
+            hits = find_in_team(words, db, most=most).hits
             assert {hit.owner for hit in hits} == {"alice", "bob", "mallory"}, words
             assert len(hits) <= most
-        assert find(["prompt"], db, most=1).hits[0].mine
+        assert find_in_team(["prompt"], db, most=1).hits[0].mine
     with connected("bob") as db:
-        assert len(find(["settled"], db, most=40).hits) == 40, (
+        assert len(find_in_team(["settled"], db, most=40).hits) == 40, (
             "where nobody else said it, there are as many as asked"
         )
 
@@ -351,9 +353,9 @@ def test_nobody_stands_before_ones_own_sessions(
     )
     root.execute("analyze team.session")
     with connected("alice") as db:
-        assert [each.session_id for each in listed(db, mine=True)] == [SESSION]
-        assert SESSION in {each.session_id for each in listed(db)}
+        assert [each.session_id for each in list_team_sessions(db, mine=True)] == [SESSION]
+        assert SESSION in {each.session_id for each in list_team_sessions(db)}
         for words in (SESSION, SESSION[:8], f"alice:{SESSION}", "alice@laptop:parser"):
-            assert named(words, db).session_id == SESSION
-        assert named("parser", db, mine=True).session_id == SESSION
-        assert sharing.forget(SESSION, db, alice.where) == 1
+            assert named_team_session(words, db).session_id == SESSION
+        assert named_team_session("parser", db, mine=True).session_id == SESSION
+        assert sharing.forget_on_server(SESSION, db, alice.where) == 1

@@ -28,12 +28,12 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.parts.team import ancestry, connect, fetching, finding, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor
-from resume_hooks.parts.team.joined import join, keep
+from resume_hooks.parts.team.membership import join, keep
 from resume_hooks.parts.team.pushing import push
-from resume_hooks.parts.team.rows import Database, text
+from resume_hooks.parts.team.rows import Database, parse_text
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-from resume_hooks.parts.team.sessions import listed, named
-from resume_hooks.parts.team.team_file import Team, folder
+from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.team_file import Team, team_folder
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -109,7 +109,7 @@ def good(query: str) -> list[Value] | None:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ConfigHome:
-    """The home of somebody who joined the stand-in's team, with a folder beside it that matters to him."""
+    """The home of somebody who membership the stand-in's team, with a folder beside it that matters to him."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "work.txt").write_text("the only copy")
     root = tmp_path / "a" / "b"
@@ -141,20 +141,20 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
 
     def resume(db: Database) -> object:
         wish = BundleOptions(str(home.root), whole=True, force=True, dry_run=False)
-        return fetching.resume(named(SESSION, db), wish, db, where)
+        return fetching.resume_team_session(named_team_session(SESSION, db), wish, db, where)
 
     def pull(db: Database) -> object:
-        made = fetching.pull(named(SESSION, db), db, where)
+        made = fetching.pull(named_team_session(SESSION, db), db, where)
         assert Path(made).read_bytes() == TEXT
         return made
 
     return {
-        "listed": lambda db: [each.session_id for each in listed(db)].count(SESSION),
-        "search": lambda db: finding.find(["prompt"], db, most=10).hits,
+        "listed": lambda db: [each.session_id for each in list_team_sessions(db)].count(SESSION),
+        "search": lambda db: finding.find_in_team(["prompt"], db, most=10).hits,
         "pull": pull,
         "gone": lambda db: fetching.drop_gone(db, where),
         "resume": resume,
-        "forget": lambda db: sharing.forget(SESSION, db, where),
+        "forget": lambda db: sharing.forget_on_server(SESSION, db, where),
         "expire": lambda db: sharing._remove([SESSION], 30, db, where),
         "push": lambda db: push(
             session_file(str(home.project() / f"{SESSION}.jsonl")),
@@ -163,7 +163,7 @@ def acts(home: ConfigHome) -> dict[str, Callable[[Database], object]]:
             where,
             rescan=True,
         ),
-        "lineage": lambda db: ancestry.of_team(named(SESSION, db), db),
+        "lineage": lambda db: ancestry.of_team(named_team_session(SESSION, db), db),
     }
 
 
@@ -228,7 +228,7 @@ def test_the_stand_in_knows_what_was_prepared(home: ConfigHome) -> None:
     with served(
         home, lambda query: [[ours[query]]] if query in ours else [good(query) or [b"1"]]
     ) as db:
-        told = [db.value(query, (), text) for _ in range(20) for query in ours]
+        told = [db.value(query, (), parse_text) for _ in range(20) for query in ours]
     assert told == ["a", "b"] * 20
 
 
@@ -278,7 +278,7 @@ def test_a_search_ends(home: ConfigHome, step: float) -> None:
         return [[b"7", b"3", b"0", at, b"0.5", b"alice", b"true"]] * 50
 
     with served(home, answer) as db:
-        assert not finding.find(["nowhere"], db, most=10).hits
+        assert not finding.find_in_team(["nowhere"], db, most=10).hits
     assert pages <= 400
 
 
@@ -350,7 +350,7 @@ def test_no_value_is_a_path(home: ConfigHome, tmp_path: Path, value: bytes) -> N
         "select gone from team.expire": [value],
         "\nselect s.id::text": [value, value, *GOOD["\nselect s.id::text"][2:]],
     }
-    pulled = Path(folder(home.where)) / "pulled"
+    pulled = Path(team_folder(home.where)) / "pulled"
     pulled.mkdir(parents=True)
     (pulled / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
 
@@ -380,8 +380,8 @@ def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
         row = good(query)
         return [row] if row else []
 
-    kept = Path(folder(home.where)) / "sessions" / other
-    copy = Path(folder(home.where)) / "pulled" / "9"
+    kept = Path(team_folder(home.where)) / "sessions" / other
+    copy = Path(team_folder(home.where)) / "pulled" / "9"
     copy.mkdir(parents=True)
     (copy.parent / "rows.json").write_text(f'{{"7": "{SESSION}"}}')
     with served(home, answer) as db:
@@ -392,7 +392,7 @@ def test_it_has_no_say_in_what_was_not_asked(home: ConfigHome) -> None:
 
 
 def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
-    """Neither an error nor the name under which one joined holds an escape sequence."""
+    """Neither an error nor the name under which one membership holds an escape sequence."""
 
     def refuse(query: str) -> list[list[Value]]:
         row = good(query)
@@ -401,7 +401,7 @@ def test_what_it_says_drives_no_terminal(home: ConfigHome) -> None:
         return [row]
 
     with pytest.raises(TeamFailed) as refused, served(home, refuse) as db:
-        listed(db)
+        list_team_sessions(db)
     assert not set("\x1b\x9b\x07\r\n") & set(refused.value.message)
     assert len(refused.value.message) < 400
     names: dict[str, list[Value]] = {"select session_user": [ESCAPE]}
@@ -424,8 +424,8 @@ def test_a_session_is_fetched_within_bounds(
         pytest.raises(TeamFailed, match=said),
         served(home, lambda query: filter(None, [good(query)])) as db,
     ):
-        fetching.pull(named(SESSION, db), db, home.where)
-    assert not list(Path(folder(home.where)).rglob("*.tmp"))
+        fetching.pull(named_team_session(SESSION, db), db, home.where)
+    assert not list(Path(team_folder(home.where)).rglob("*.tmp"))
 
 
 def test_a_program_waits_for_no_answer_without_end(
@@ -456,10 +456,10 @@ def test_a_program_waits_for_no_answer_without_end(
 LOGGED = """
 from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-from resume_hooks.parts.team.sessions import listed
+from resume_hooks.parts.team.sessions import list_team_sessions
 try:
     with connected("stand-in") as db, db.transaction():
-        listed(db)
+        list_team_sessions(db)
 except TeamFailed as error:
     print(error.message)
 """
@@ -491,15 +491,16 @@ import resource, sys
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team import fetching, finding
 from resume_hooks.parts.team.sdk_store import PostgresSessionStore
-from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where
 from resume_hooks.derive.imports import bring_in
 with connected("stand-in") as db:
-    listed(db)
+    list_team_sessions(db)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-for act in (listed, lambda db: finding.find(["prompt"], db, most=10),
-            lambda db: fetching.pull(named(sys.argv[1], db), db, Where()), lambda db: fetching.drop_gone(db, Where())):
+for act in (list_team_sessions, lambda db: finding.find_in_team(["prompt"], db, most=10),
+            lambda db: fetching.pull(named_team_session(sys.argv[1], db), db, Where()),
+            lambda db: fetching.drop_gone(db, Where())):
     try:
         with connected("stand-in") as db:
             act(db)

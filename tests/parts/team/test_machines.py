@@ -132,7 +132,7 @@ class Machines(RuleBasedStateMachine):
     def forget(self, where: str) -> None:
         """For good, from every machine."""
         with connected("alice") as db:
-            sharing.forget(SESSION, db, self.machines[where].where)
+            sharing.forget_on_server(SESSION, db, self.machines[where].where)
         self.forgotten, self.pushed = True, {}
 
     @invariant()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.membership import project_of
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from resume_hooks.parts.team.connect import TeamFailed, connected
 from resume_hooks.parts.team.cursor import keep_cursor
 from resume_hooks.parts.team.fetching import drop_gone, pull, pulled
 from resume_hooks.parts.team.pushing import Pushed, is_behind, push
-from resume_hooks.parts.team.sessions import named
+from resume_hooks.parts.team.sessions import named_team_session
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.redaction.load_rules import rules
@@ -180,7 +180,7 @@ def test_two_machines_one_session(alice: Machine, desk: Machine, root: Connectio
     sent(alice, here)
     assert live(root) == {"laptop": clean(here), "desk": clean(there)}
     with connected("alice") as db:
-        assert named(SESSION[:8], db).machine == "desk"
+        assert named_team_session(SESSION[:8], db).machine == "desk"
 
 
 def test_secrets_and_images_stay_here(
@@ -255,9 +255,9 @@ def test_forgotten_is_forgotten(alice: Machine, desk: Machine, root: Connection)
     sent(alice, path)
     sent(desk, written(desk))
     with connected("alice") as db:
-        copy = pull(named("Fix the parser", db), db, desk.where)
+        copy = pull(named_team_session("Fix the parser", db), db, desk.where)
         assert Path(copy).read_bytes() == clean(path)
-        assert sharing.forget(SESSION, db, alice.where) == 2
+        assert sharing.forget_on_server(SESSION, db, alice.where) == 2
         assert drop_gone(db, desk.where) == [SESSION]
     assert not os.path.exists(copy)
     assert pulled(desk.where) == {}

@@ -17,11 +17,11 @@ from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.connect import TeamFailed, connected, refusals
 from resume_hooks.parts.team.cursor import Cursor, keep_cursor
 from resume_hooks.parts.team.fetching import pull
-from resume_hooks.parts.team.finding import Narrowing, find
-from resume_hooks.parts.team.joined import join
+from resume_hooks.parts.team.finding import Narrowing, find_in_team
+from resume_hooks.parts.team.membership import join
 from resume_hooks.parts.team.pushing import is_behind
-from resume_hooks.parts.team.sessions import listed, named
-from resume_hooks.parts.team.team_file import found
+from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
+from resume_hooks.parts.team.team_file import joined_team
 from resume_hooks.sessions.locate import session_file
 from tests.builders import ConfigHome, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
@@ -89,7 +89,7 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
     row = root.execute("select id from team.session").fetchone()
     assert row is not None
     with connected("alice") as db:
-        sharing.forget("11111111-1111-4111-8111-999999999999", db, mallory.where)
+        sharing.forget_on_server("11111111-1111-4111-8111-999999999999", db, mallory.where)
     with connected("mallory") as db:
         for table in SEEN:
             assert db.connection.execute(f"select * from team.{table}".encode()).fetchall() == [], (
@@ -99,9 +99,9 @@ def test_a_member_sees_nothing_of_others(secret: Path, mallory: Machine, root: C
             login
             for (login,) in db.connection.execute("select distinct login::text from team.audit")
         } == {"mallory"}
-        assert listed(db) == []
-        assert find(["prompt"], db, most=10).hits == []
-        assert sharing.forget(named_id(root), db, mallory.where) == 0
+        assert list_team_sessions(db) == []
+        assert find_in_team(["prompt"], db, most=10).hits == []
+        assert sharing.forget_on_server(named_id(root), db, mallory.where) == 0
         assert db.connection.execute("select team.gone(array[%s])", row).fetchone() == row
     attempts = (
         "select team.share((select '11111111-1111-4111-8111-111111111111'), 't', '', null)",
@@ -153,7 +153,7 @@ def test_a_piece_that_unpacks_to_anything(secret: Path, alice: Machine, root: Co
     for raw in (1 << 20, 1 << 30):
         root.execute("update team.chunk set data = %s, raw = %s", (bomb, raw))
         with connected("alice") as db, pytest.raises(ImportFailed, match="damaged"):
-            pull(listed(db)[0], db, alice.where)
+            pull(list_team_sessions(db)[0], db, alice.where)
 
 
 def named_id(root: Connection) -> str:
@@ -172,22 +172,25 @@ def test_shared_and_withdrawn(
 
     def sees() -> tuple[int, int]:
         with connected("mallory") as db:
-            return len(listed(db)), len(find(["prompt"], db, most=10).hits)
+            return len(list_team_sessions(db)), len(find_in_team(["prompt"], db, most=10).hits)
 
     def shared(*whom: object) -> None:
         with connected("alice") as db:
-            session = named("Fix the parser", db)
+            session = named_team_session("Fix the parser", db)
             if whom:
-                sharing.share(session, str(whom[0]), None, db)
+                sharing.share_session(session, str(whom[0]), None, db)
             else:
-                sharing.unshare(session, db)
+                sharing.unshare_session(session, db)
 
     assert sees() == (0, 0)
     shared("mallory")
     assert sees() == (1, 4)
     with connected("mallory") as db:
-        assert (listed(db)[0].mine, find(["prompt"], db, most=1).hits[0].mine) == (False, False)
-        assert find(["prompt"], db, Narrowing(mine=True), most=1).hits == []
+        assert (
+            list_team_sessions(db)[0].mine,
+            find_in_team(["prompt"], db, most=1).hits[0].mine,
+        ) == (False, False)
+        assert find_in_team(["prompt"], db, Narrowing(mine=True), most=1).hits == []
     root.execute("update team.grant_ set until = now() - interval '1 second'")
     assert sees() == (0, 0)
     shared("team")
@@ -233,11 +236,11 @@ def test_a_stranger_and_a_member_who_left(
             db.connection.execute(attempt.encode())
     with pytest.raises(TeamFailed, match="holds no team, or your role"):
         join(STRANGER, home.where)
-    assert found(home.where) is None
+    assert joined_team(home.where) is None
     root.execute("revoke rh_member from mallory")
     try:
         with pytest.raises(TeamFailed), connected("mallory") as db:
-            listed(db)
+            list_team_sessions(db)
     finally:
         root.execute("grant rh_member to mallory")
 

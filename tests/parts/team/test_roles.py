@@ -14,10 +14,10 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.team import connect, sharing
 from resume_hooks.parts.team.ancestry import of_team, with_team
 from resume_hooks.parts.team.connect import TeamFailed, connected
-from resume_hooks.parts.team.fetching import resume
-from resume_hooks.parts.team.finding import find
+from resume_hooks.parts.team.fetching import resume_team_session
+from resume_hooks.parts.team.finding import find_in_team
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import listed, named
+from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.link_log import read_links
 from tests.builders import SESSION, conversation, custom_title, session_id, user
@@ -206,7 +206,7 @@ def carol(server: Server, alice: Machine, root: Connection, tmp_path: Path) -> I
     for number in (1, 2):
         sent(member, written(member, session=session_id(number)))
     with connected("carol") as db:
-        sharing.share(listed(db)[0], "team", None, db)
+        sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     root.execute(f"drop role carol; {again}".encode())
     yield member
     root.execute("drop role carol")
@@ -218,7 +218,7 @@ def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> 
     Then he says who left.
     """
     with connected("carol") as db:
-        assert listed(db) == []
+        assert list_team_sessions(db) == []
         assert db.connection.execute("select act from team.audit").fetchall() == []
         with pytest.raises(TeamFailed, match="not the one that entered as carol") as refused:
             raise_it(db.connection)
@@ -233,7 +233,7 @@ def test_a_role_made_anew_inherits_nothing(carol: Machine, root: Connection) -> 
         db.connection.execute("select team.settle_member('carol', 'retire', '')")
     with connected("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'fresh')")
-        assert [each.mine for each in listed(db)] == [False], (
+        assert [each.mine for each in list_team_sessions(db)] == [False], (
             "what was shared with the team is there, as another's"
         )
         assert {row[0] for row in db.connection.execute("select act from team.audit")} == {"enter"}
@@ -252,7 +252,7 @@ def test_the_same_person_is_kept(carol: Machine) -> None:
         db.connection.execute("select team.settle_member('carol', 'keep', '')")
     with connected("carol") as db:
         db.connection.execute("select team.enter(gen_random_uuid(), 'laptop')")
-        assert [each.mine for each in listed(db)] == [True, True]
+        assert [each.mine for each in list_team_sessions(db)] == [True, True]
 
 
 def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connection) -> None:
@@ -263,7 +263,7 @@ def test_what_a_member_shared_is_given_to_another(carol: Machine, root: Connecti
     with connected("admin") as db:
         assert one(db.connection, "select team.settle_member('carol', 'give', 'alice')") == 1
     with connected("alice") as db:
-        assert [(each.mine, each.visible) for each in listed(db)] == [(True, "team")]
+        assert [(each.mine, each.visible) for each in list_team_sessions(db)] == [(True, "team")]
     gone = one(root, "select login from team.member where login::text like 'carol (left%'")
     with connected("admin") as db:
         assert one(db.connection, f"select team.settle_member('{gone}', 'remove', '')") == 1
@@ -317,11 +317,11 @@ def test_what_was_given_is_nobodys_own_word(
     with connected("admin") as db:
         db.run("select team.settle_member('carol', 'give', 'alice')")
     with connected("alice") as db:
-        (session,) = listed(db)
+        (session,) = list_team_sessions(db)
         assert (session.mine, session.given) == (True, True)
-        assert {hit.mine for hit in find(["prompt"], db, most=5).hits} == {False}
+        assert {hit.mine for hit in find_in_team(["prompt"], db, most=5).hits} == {False}
         wish = BundleOptions(str(alice.home.root), whole=True, force=True, dry_run=True)
-        came, notes = resume(session, wish, db, alice.where)
+        came, notes = resume_team_session(session, wish, db, alice.where)
     assert came[0].session_id != session.session_id
     assert "a member's who left" in notes[0]
 
@@ -335,7 +335,10 @@ def test_a_given_session_shares_nothing_of_ones_own(
     given_id = str(one(root, "select session_id from team.session where given"))
     sent(alice, written(alice, session=given_id))
     with connected("alice") as db:
-        assert {each.given: each.visible for each in listed(db)} == {True: "team", False: "private"}
+        assert {each.given: each.visible for each in list_team_sessions(db)} == {
+            True: "team",
+            False: "private",
+        }
 
 
 def test_ones_own_is_named_before_a_twin(
@@ -351,7 +354,7 @@ def test_ones_own_is_named_before_a_twin(
         db.run("select team.share(%s, 't', '', null)", (given_id,))
     root.execute("update team.session set ended = '2090-01-01T00:00:00Z' where given or owner = 3")
     with connected("alice") as db:
-        found = named(given_id, db)
+        found = named_team_session(given_id, db)
     assert (found.mine, found.given) == (True, False)
 
 
@@ -368,12 +371,12 @@ def test_no_title_passes_for_an_id(alice: Machine, mallory: Machine, asked: str)
     with connected("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (name,))
     with connected("alice") as db:
-        assert named(name, db).title == asked
+        assert named_team_session(name, db).title == asked
         with pytest.raises(SessionNotFound):
-            named(asked, db)
+            named_team_session(asked, db)
         with pytest.raises(SessionNotFound):
-            named("00000009", db)
-        assert named("00000008", db).title == asked
+            named_team_session("00000009", db)
+        assert named_team_session("00000008", db).title == asked
 
 
 def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
@@ -386,8 +389,8 @@ def test_ones_own_is_named_before_a_stranger_s_that_begins_alike(
     with connected("mallory") as db:
         db.run("select team.share(%s, 't', '', null)", (twin,))
     with connected("alice") as db:
-        assert named(SESSION[:8], db).session_id == own
-        assert named(f"mallory:{SESSION[:8]}", db).session_id == twin
+        assert named_team_session(SESSION[:8], db).session_id == own
+        assert named_team_session(f"mallory:{SESSION[:8]}", db).session_id == twin
 
 
 @pytest.mark.parametrize("where", ["here", "on the other machine"])
@@ -404,7 +407,9 @@ def test_a_strangers_session_is_no_child_of_ones_own(
         db.run("select team.share(%s, 't', '', null)", (SESSION,))
     with connected("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
-        came, notes = resume(named(f"mallory:{SESSION}", db), wish, db, alice.where)
+        came, notes = resume_team_session(
+            named_team_session(f"mallory:{SESSION}", db), wish, db, alice.where
+        )
         assert [row.session_id for row in Family(alice.where).lineage(came[0].receipt.file)] == [
             came[0].session_id
         ]
@@ -421,7 +426,7 @@ def test_what_a_stranger_hid_is_counted(alice: Machine, mallory: Machine) -> Non
     with connected("alice") as db:
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
         for _ in range(2):
-            _, notes = resume(named("Zebra", db), wish, db, alice.where)
+            _, notes = resume_team_session(named_team_session("Zebra", db), wish, db, alice.where)
             assert "1 record of it the model reads and the screen does not show." in notes
 
 
@@ -442,7 +447,7 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
         return [(row.session_id, row.status, row.owner) for row in rows]
 
     with connected("alice") as db:
-        assert seen(of_team(named(f"bob:{child}", db), db)) == [
+        assert seen(of_team(named_team_session(f"bob:{child}", db), db)) == [
             (parent, "private", ""),
             (child, "team", "bob"),
         ]
@@ -452,13 +457,15 @@ def test_an_ancestor_is_its_childs_owners(alice: Machine, mallory: Machine, tmp_
             (own, "present", ""),
         ]
         wish = BundleOptions(str(alice.home.root), whole=True, force=False, dry_run=False)
-        (came,), _ = resume(named(f"bob:{child}", db), wish, db, alice.where)
+        (came,), _ = resume_team_session(
+            named_team_session(f"bob:{child}", db), wish, db, alice.where
+        )
         here = Family(alice.where).lineage(came.receipt.file)
         assert seen(with_team(here, db, alice.where)) == [
             (parent, "private", ""), (child, "team", "bob"), (came.session_id, "present", ""),
         ]  # fmt: skip
     with connected("bob") as db:
-        assert seen(of_team(named(child, db), db))[0] == (parent, "team", "bob")
+        assert seen(of_team(named_team_session(child, db), db))[0] == (parent, "team", "bob")
 
 
 def test_who_is_let_back_changes_nothing_that_was_given(
@@ -471,7 +478,7 @@ def test_who_is_let_back_changes_nothing_that_was_given(
     path = written(mallory)
     sent(mallory, path)
     with connected("mallory") as db:
-        sharing.share(listed(db)[0], "team", None, db)
+        sharing.share_session(list_team_sessions(db)[0], "team", None, db)
     with connected("admin") as db:
         db.run("select team.settle_member('mallory', 'give', 'alice')")
     left = one(root, "select login::text from team.member where login::text like 'mallory (left%'")
@@ -609,13 +616,13 @@ def test_retention_waits_for_nobody(alice: Machine, mallory: Machine, root: Conn
     root.execute(month.encode())
     root.execute(b"alter table team.passage_202001 owner to rh_owner")
     with connected("mallory") as db, db.transaction():
-        find(["prompt"], db, most=5)
+        find_in_team(["prompt"], db, most=5)
         db.run("select team.share(%s, 't', '', null)", (path.stem,))
         with connected("admin") as own:
             own.run("set lock_timeout = 0")
             own.run("select team.retain(30)")
         with connected("alice") as other:
-            assert find(["prompt"], other, most=5).hits == []
+            assert find_in_team(["prompt"], other, most=5).hits == []
     assert rows(root, "session") != []
     with connected("admin") as own:
         own.run("select team.retain(30)")
@@ -648,7 +655,7 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
     month = one(root, "select 'passage_' || to_char(now() + interval '1 month', 'YYYYMM')")
     root.execute(f"drop table team.{month}".encode())
     with connected("mallory") as db, db.transaction():
-        find(["prompt"], db, most=5)
+        find_in_team(["prompt"], db, most=5)
         assert sent(alice, written(alice)).result == "sent"
         with connected("admin") as own:
             own.run("select team.retain(3000)")
@@ -658,13 +665,13 @@ def test_an_open_search_blocks_nobody(alice: Machine, mallory: Machine, root: Co
         )
         with connected("alice") as other:
             other.run("set lock_timeout = '2s'")
-            assert find(["prompt"], other, most=5).hits, "no push locks the words"
+            assert find_in_team(["prompt"], other, most=5).hits, "no push locks the words"
     with connected("admin") as own:
         own.run("select team.retain(3000)")
     assert one(root, f"select to_regclass('team.{month}') is not null")
     root.execute("begin; lock table team.session")
     with pytest.raises(TeamFailed, match="lock timeout") as refused, connected("alice") as db:
-        listed(db)
+        list_team_sessions(db)
     root.execute("rollback")
     assert "transaction is open" in refused.value.remedy
 
@@ -684,7 +691,7 @@ def test_nobody_locks_an_owner_out(alice: Machine, mallory: Machine, root: Conne
         try:
             assert sent(alice, path).result == "sent"
             with connected("alice") as own:
-                assert sharing.forget(path.stem, own, alice.where) == 1
+                assert sharing.forget_on_server(path.stem, own, alice.where) == 1
         finally:
             root.execute("alter role alice reset lock_timeout")
 
@@ -695,7 +702,7 @@ def test_two_machines_of_one_name(alice: Machine, tmp_path: Path) -> None:
     for machine in (alice, other):
         sent(machine, written(machine))
     with connected("alice") as db:
-        labels = {each.machine for each in listed(db)}
+        labels = {each.machine for each in list_team_sessions(db)}
     assert labels == {"laptop", f"laptop {other.team.machine[:4]}"}
 
 
@@ -726,13 +733,13 @@ def test_after_a_restore_names_are_bound_by_who_restored(
     server.services(copy, tmp_path / "services.conf")
     try:
         with connected("alice") as db:
-            assert listed(db) == []
+            assert list_team_sessions(db) == []
         page = (REPO / "docs" / "team.md").read_text(encoding="utf-8")
         (lines,) = re.findall(r"^```\n(GRANT rh_owner.*?)^```$", page, re.MULTILINE | re.DOTALL)
         with server.superuser(copy) as db:
             db.execute(lines.encode())
             db.execute("revoke rh_owner from postgres")
         with connected("alice") as db:
-            assert [each.mine for each in listed(db)] == [True]
+            assert [each.mine for each in list_team_sessions(db)] == [True]
     finally:
         server.drop(copy)

@@ -21,10 +21,10 @@ from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.maintenance.doctor import Finding, check_installation
 from resume_hooks.parts.team import answers, background, connect, pushing, team_file
-from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.membership import project_of
 from resume_hooks.parts.team.pushing import Pushed
-from resume_hooks.parts.team.sessions import TeamSession, chosen
-from resume_hooks.parts.team.team_file import PUSHES, folder, found
+from resume_hooks.parts.team.sessions import TeamSession, choose_team_session
+from resume_hooks.parts.team.team_file import PUSHES, joined_team, team_folder
 from resume_hooks.parts.team.verbs.team_answer import pushed_text
 from resume_hooks.paths import Where
 from resume_hooks.sessions.lineage import Family
@@ -164,7 +164,7 @@ def test_a_push_that_can_t_run_is_told(
     laptop.team("join", "alice")
     told(laptop, git)
     laptop.team("projects", "add")
-    mark = Path(folder(laptop.where)) / PUSHES
+    mark = Path(team_folder(laptop.where)) / PUSHES
     with monkeypatch.context() as patch:  # the venv was built anew, without it
         patch.setitem(sys.modules, "psycopg", None)
         background.push_behind(laptop.where, lambda: False)
@@ -220,7 +220,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     told(laptop, git)
     assert project_of(str(laptop.here)) == "example.com/acme/parser"
     assert laptop.team("projects")["projects"] == []
-    assert not (Path(folder(laptop.where)) / PUSHES).exists()
+    assert not (Path(team_folder(laptop.where)) / PUSHES).exists()
     assert laptop.team("projects", "add")["projects"] == ["example.com/acme/parser"]
     assert laptop.team("status")["behind"] == 2
     would = laptop.team("push", "--all", "--dry-run")
@@ -229,7 +229,7 @@ def test_ones_own_machines(people: dict[str, Person], git: Any, root: Connection
     background.push_behind(laptop.where, lambda: False)
     status = laptop.team("status")
     assert (status["behind"], status["service"], status["failing"]) == (0, "alice", "")
-    os.unlink(Path(folder(laptop.where)) / "last")
+    os.unlink(Path(team_folder(laptop.where)) / "last")
     assert "last push  never" in laptop.run("team", "status")
     assert laptop.team("push", "--all")["pushed"][0]["result"] == "unchanged"
     assert re.search(r"last push  20\d\d-.* UTC", laptop.run("team", "status"))
@@ -348,7 +348,7 @@ def test_a_colleague_and_the_end(people: dict[str, Person], git: Any, root: Conn
     assert laptop.team("push", "--all")["gone"] == [SESSION]
     assert root.execute("select count(*) from team.session").fetchone() == (0,)
     laptop.team("leave")
-    assert found(laptop.where) is None
+    assert joined_team(laptop.where) is None
 
 
 def test_whose_a_project_is(people: dict[str, Person], git: Any) -> None:
@@ -507,11 +507,11 @@ def listed(machine: str, own: str = SESSION) -> TeamSession:
 def test_a_session_on_two_machines() -> None:
     """It is the one that went on last, or the one of the machine that is named."""
     both = [listed("desk"), listed("laptop")]
-    assert chosen(SESSION[:8], both).machine == "desk"
-    assert chosen(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
-    assert chosen("bob@desk:parser", both).machine == "desk"
+    assert choose_team_session(SESSION[:8], both).machine == "desk"
+    assert choose_team_session(f"bob@laptop:{SESSION[:8]}", both).machine == "laptop"
+    assert choose_team_session("bob@desk:parser", both).machine == "desk"
     with pytest.raises(AmbiguousLocator):
-        chosen("bob:parser", [*both, listed("desk", session_id(2))])
+        choose_team_session("bob:parser", [*both, listed("desk", session_id(2))])
 
 
 def test_secrets_of_many_kinds_fit_a_terminal() -> None:
@@ -531,7 +531,7 @@ def diagnosed(cwd: Path) -> Finding:
 def test_a_team_that_is_sent_nothing(
     config_home: ConfigHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """None was joined; one is pushed to; the driver is missing; a push failed."""
+    """None was membership; one is pushed to; the driver is missing; a push failed."""
     assert diagnosed(tmp_path).code == "team-none"
     team = {
         "version": 1,

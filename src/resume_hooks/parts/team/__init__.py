@@ -27,7 +27,7 @@ PART = Part(
             "lineage",
             ("--team",),
             "Ask the team's server for ancestors that are not here.",
-            "verbs.team_answer:lineage",
+            "verbs.team_answer:team_lineage",
         ),
         Option(
             "search",
@@ -43,7 +43,7 @@ PART = Part(
         Answer(questions.line_at_start, "team_file:unpushed"),
         Answer(questions.work_after_start, "answers:after_start"),
         Answer(questions.push_after_turn, "background:main"),
-        Answer(questions.needs_driver, "team_file:found"),
+        Answer(questions.needs_driver, "team_file:joined_team"),
         Answer(questions.session_store, "sdk_store:PostgresSessionStore"),
     ),
 )

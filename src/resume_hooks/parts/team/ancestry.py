@@ -27,15 +27,23 @@ def with_team(rows: list[Ancestor], db: Database, where: Where) -> list[Ancestor
         if (link.parent_id, link.child_id) == (missing, child):
             owners.append(link.owner)
     owner = next((owner for owner in reversed(owners) if owner), "")
-    return [*_ancestors(missing, owner, db, {row.session_id for row in rows[1:]}), *rows[1:]]
+    return [
+        *_ancestors_on_server(missing, owner, db, {row.session_id for row in rows[1:]}),
+        *rows[1:],
+    ]
 
 
 def of_team(wanted: TeamSession, db: Database) -> list[Ancestor]:
     """The lineage of a session that the server alone has, oldest first."""
-    return [*_ancestors(wanted.parent, wanted.owner, db, {wanted.session_id}), _row(wanted)]
+    return [
+        *_ancestors_on_server(wanted.parent, wanted.owner, db, {wanted.session_id}),
+        _ancestor_row(wanted),
+    ]
 
 
-def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> list[Ancestor]:
+def _ancestors_on_server(
+    session_id: str, owner: str, db: Database, seen: set[str]
+) -> list[Ancestor]:
     """A session and its ancestors, oldest first; ``owner``: the login of whose the first one is, ``""`` for one's own.
 
     Each is its child's owner's, or one's own, the newest of several machines: anybody can push a
@@ -54,7 +62,7 @@ def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> lis
             unseen = Ancestor(
                 session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0
             )
-            rows.append(_row(found) if found else unseen)
+            rows.append(_ancestor_row(found) if found else unseen)
             if found:
                 session_id, owner = (found.parent, found.owner)
             else:
@@ -62,7 +70,7 @@ def _ancestors(session_id: str, owner: str, db: Database, seen: set[str]) -> lis
     return rows[::-1]
 
 
-def _row(session: TeamSession) -> Ancestor:
+def _ancestor_row(session: TeamSession) -> Ancestor:
     if session.parent:
         derived = "trimmed" if session.kind == "trim" else "continued"
     else:

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from resume_hooks.parts.team import team_file
-from resume_hooks.parts.team.team_file import PUSHES, folder, found
+from resume_hooks.parts.team.team_file import PUSHES, joined_team, team_folder
 from resume_hooks.paths import Where
 from resume_hooks.system.text import plural
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def after_delete(session_id: str, where: Where) -> list[str]:
     """Have a deleted session forgotten at the next push; what to say."""
-    if found(where) is None:
+    if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import note_deleted
 
@@ -30,7 +30,7 @@ def after_delete(session_id: str, where: Where) -> list[str]:
 
 def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
     """Have what the team has of scrubbed sessions replaced at the next push; what to say."""
-    if found(where) is None:
+    if joined_team(where) is None:
         return []
     from resume_hooks.parts.team.sharing import note_scrubbed
 
@@ -41,7 +41,7 @@ def after_scrub(sessions: Iterable[str], where: Where) -> list[str]:
 
 def after_start(where: Where, is_over: Callable[[], bool]) -> None:
     """Send the team what turns' ends did not: they pause a minute, and a server may be away."""
-    if not os.path.exists(os.path.join(folder(where), PUSHES)):
+    if not os.path.exists(os.path.join(team_folder(where), PUSHES)):
         return
     from resume_hooks.parts.team.background import push_behind
 
@@ -53,7 +53,7 @@ def check(_: str) -> Finding:
     from resume_hooks.maintenance.doctor import ok, problem
     from resume_hooks.parts.team.connect import DRIVER, how_to_add
 
-    joined, failing = team_file.found(Where()), team_file.failing(Where())
+    joined, failing = team_file.joined_team(Where()), team_file.failing(Where())
     if joined is None:
         return ok("none was joined", "none")
     if failing:

@@ -20,11 +20,18 @@ from resume_hooks.hooks.background import MAX_INPUT, NICE
 from resume_hooks.parts.team import team_file
 from resume_hooks.parts.team.connect import DriverMissing, connected
 from resume_hooks.parts.team.cursor import cursor_of, pushed_here
-from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.membership import project_of
 from resume_hooks.parts.team.pushing import is_behind, push
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.sharing import expiring, has_queued, remove_gone
-from resume_hooks.parts.team.team_file import PUSHES, Team, folder, found, note_failing, note_pushed
+from resume_hooks.parts.team.team_file import (
+    PUSHES,
+    Team,
+    joined_team,
+    note_failing,
+    note_pushed,
+    team_folder,
+)
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import RUNNING, ends_of, others
@@ -60,12 +67,12 @@ def pushable(team: Team, where: Where) -> list[SessionFile]:
     return [
         session
         for session in locate.all_sessions(where)
-        if _is_of(session, team, where, known)
+        if _belongs_to_team(session, team, where, known)
         or (session.session_id in sent and cursor_of(session.session_id, where).drop)
     ]
 
 
-def behind(team: Team, where: Where) -> list[SessionFile]:
+def sessions_behind(team: Team, where: Where) -> list[SessionFile]:
     """Those of them that the server has not, or not whole, as far as is remembered here."""
     return [session for session in pushable(team, where) if is_behind(session, where)]
 
@@ -77,7 +84,7 @@ def not_taken(team: Team, where: Where) -> list[str]:
     for agent in others(where):
         if agent.name in RUNNING:
             counts[agent.label] = sum(
-                _is_of(session, team, where, known) for session in agent.store.sessions()
+                _belongs_to_team(session, team, where, known) for session in agent.store.sessions()
             )
     fork = "a fork is sent: resume-hooks fork SESSION --to claude"
     return [
@@ -95,7 +102,7 @@ def push_behind(
     Nothing is done where the last try is less than ``pause`` seconds ago, or a server that was away
     is not to be tried yet; ``-AWAY`` is for who can't wait for either.
     """
-    team, mark = found(where), os.path.join(folder(where), PUSHES)
+    team, mark = joined_team(where), os.path.join(team_folder(where), PUSHES)
     with contextlib.suppress(ResumeHooksError, OSError):
         if (
             team is None
@@ -103,7 +110,7 @@ def push_behind(
             or -AWAY <= time.time() - os.stat(mark).st_mtime < pause
         ):
             return
-        everything = behind(team, where)
+        everything = sessions_behind(team, where)
         waiting = [each for each in everything if only in {"", each.session_id}]
         if not (waiting or has_queued(where) or (not only and expiring(where)[0])):
             return  # the next turn's end need not wait
@@ -160,7 +167,9 @@ def require_model_may_search(where: Where) -> None:
         )
 
 
-def _is_of(session: SessionFile, team: Team, where: Where, known: dict[str, bool]) -> bool:
+def _belongs_to_team(
+    session: SessionFile, team: Team, where: Where, known: dict[str, bool]
+) -> bool:
     try:
         home = home_folder(ends_of(session, where), where)
     except SessionNotFound:
@@ -190,10 +199,10 @@ def main() -> None:
             time.sleep(pause)
             push_behind(where, lambda: time.monotonic() > until, str(session_id), pause=-AWAY)
         return
-    waiting = os.path.join(team_file.folder(where), "waiting", str(session_id))
+    waiting = os.path.join(team_file.team_folder(where), "waiting", str(session_id))
     pause = 0.0  # a server that was away is not tried yet
     with contextlib.suppress(OSError):
-        past = time.time() - os.stat(os.path.join(folder(where), PUSHES)).st_mtime
+        past = time.time() - os.stat(os.path.join(team_folder(where), PUSHES)).st_mtime
         pause = PAUSE - past if 0 <= past < PAUSE else 0.0
     with contextlib.suppress(
         SessionOpen

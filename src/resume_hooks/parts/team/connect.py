@@ -21,7 +21,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
-from resume_hooks.parts.team.rows import Database, bounded_memory, whole
+from resume_hooks.parts.team.rows import Database, bounded_memory, parse_whole_number
 from resume_hooks.project_places import is_outside, projects_of
 from resume_hooks.system.plugin_files import CHECKOUT
 from resume_hooks.system.text import plain_line
@@ -67,7 +67,7 @@ READ_SECONDS = 60.0
 _MOST_SAID = 300
 """Characters of a server's error that are shown."""
 
-_form = whole(0, 1_000_000)
+_form = parse_whole_number(0, 1_000_000)
 
 
 class TeamFailed(ResumeHooksError, code="team-failed"):
@@ -310,7 +310,7 @@ def _without_variables_of_a_project() -> Iterator[None]:
 def _name_authorities() -> None:
     """Tell OpenSSL where this system keeps the authorities that it trusts, unless somebody said so.
 
-    The driver's wheel brings an OpenSSL of its own, which looks where it was built: there are none.
+    The driver's wheel brings an OpenSSL of its own, which looks for them where it was built, in vain.
     """
     import ssl  # 10 ms, for who connects over a network
 
@@ -362,7 +362,7 @@ def _refusal(error: Exception) -> TeamFailed:
     said = plain_line(words)[:_MOST_SAID]
     if state in {"3F000", "42P01"} or (state == NOT_YOURS and "schema team" in said):
         return TeamFailed(
-            "The database holds no team, or your role is none of its members",
+            "The database holds no team, or your role is not one of its members",
             (
                 "An administrator runs: resume-hooks team init SERVICE; and: grant rh_member "
                 "to YOUR_ROLE"

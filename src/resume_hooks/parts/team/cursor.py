@@ -12,7 +12,7 @@ import zlib
 from typing import NamedTuple
 
 from resume_hooks.errors import WriteFailed
-from resume_hooks.parts.team.team_file import folder
+from resume_hooks.parts.team.team_file import team_folder
 from resume_hooks.paths import Where, is_session_id, open_regular, read_object
 from resume_hooks.storage import removal, state_file
 from resume_hooks.transcripts.lines import bytes_before
@@ -44,14 +44,14 @@ class Cursor(NamedTuple):
 
 
 def session_folder(session_id: str, where: Where) -> str:
-    """Where it is remembered how far a session was sent. ValueError for what is no session's id."""
+    """The file that notes how far a session was sent. ValueError for anything but a session's id."""
     if not is_session_id(session_id):
-        raise ValueError("That is no session's id")
+        raise ValueError("That is not a session's id")
     return os.path.join(_folders(where), session_id)
 
 
 def _folders(where: Where) -> str:
-    return os.path.join(folder(where), "sessions")
+    return os.path.join(team_folder(where), "sessions")
 
 
 def cursor_of(session_id: str, where: Where) -> Cursor:
@@ -100,7 +100,7 @@ def is_forgotten(session_id: str, where: Where) -> bool:
 
 
 def _mark(session_id: str, where: Where) -> str:
-    return os.path.join(folder(where), "forgotten", session_id)
+    return os.path.join(team_folder(where), "forgotten", session_id)
 
 
 def place_at(path: str, offset: int, records: int, head: bytes) -> SentPlace:

@@ -29,13 +29,13 @@ from resume_hooks.parts.team.stored_pieces import (
     PIECE,
     StoredPiece,
     batches,
-    damaged,
+    damaged_piece,
     packed_pieces,
     part_name,
     slices_of,
-    unpacked,
+    unpack_lines,
 )
-from resume_hooks.parts.team.team_file import folder
+from resume_hooks.parts.team.team_file import team_folder
 from resume_hooks.paths import Where, is_session_id, private_folder, read_object
 from resume_hooks.reading.bundle import MAX_FILES, Head, Sums
 from resume_hooks.sessions.lineage import Family
@@ -80,10 +80,10 @@ class _Listed(NamedTuple):
     head: bytes
 
 
-_PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.head))
+_PART = Form(_Listed, (rows.row_number, part_name, rows.count, rows.parse_head))
 
 
-def resume(
+def resume_team_session(
     wanted: TeamSession, options: BundleOptions, db: Database, where: Where
 ) -> tuple[list[ImportedSession], list[str]]:
     """Make a session of a team's one, whole where it is one's own.
@@ -94,7 +94,7 @@ def resume(
     """
     if not wanted.mine or wanted.given:
         name = f"the team ({wanted.owner}, {wanted.machine}, {wanted.session_id})"
-        with _unpacked(wanted, db, where) as (packed, _):
+        with _unpack_session(wanted, db, where) as (packed, _):
             came = import_sessions([packed], name, options._replace(whole=False), where)
         if wanted.given:
             whose = "a member's who left"
@@ -115,14 +115,14 @@ def resume(
                 )
                 record_link(link, where)
         return came, notes
-    line, notes = _ancestors(wanted, db)
+    line, notes = _own_ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
-        fetched = [stack.enter_context(_unpacked(session, db, where)) for session in line]
+        fetched = [stack.enter_context(_unpack_session(session, db, where)) for session in line]
         came = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
         if not options.dry_run:
             for session, (_, parts), one in zip(line, fetched, came, strict=True):
                 if not one.existing:
-                    _remember(session, parts, one, where)
+                    _remember_pulled(session, parts, one, where)
     return came, notes
 
 
@@ -134,15 +134,15 @@ def _is_own(session_id: str, db: Database, where: Where) -> bool:
 
 def pull(wanted: TeamSession, db: Database, where: Where) -> str:
     """A copy of a session for reading; its path. ImportFailed, WriteFailed, TeamFailed."""
-    place = os.path.join(folder(where), _PULLED, str(wanted.row))
+    place = os.path.join(team_folder(where), _PULLED, str(wanted.row))
     path = os.path.join(place, f"{wanted.session_id}.jsonl")
-    with _unpacked(wanted, db, where) as (packed, _):
+    with _unpack_session(wanted, db, where) as (packed, _):
         try:
             private_folder(place, where)
             os.replace(packed.path, path)
             known = {**pulled(where), wanted.row: wanted.session_id}
             state_file.replace_state_file(
-                os.path.join(folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where
+                os.path.join(team_folder(where), _PULLED, _ROWS), json.dumps(known).encode(), where
             )
         except OSError as error:
             raise WriteFailed(
@@ -153,7 +153,7 @@ def pull(wanted: TeamSession, db: Database, where: Where) -> str:
 
 def pulled(where: Where) -> dict[int, str]:
     """The rows of the server of which copies for reading are here, each with its session's id."""
-    known = read_object(os.path.join(folder(where), _PULLED, _ROWS))
+    known = read_object(os.path.join(team_folder(where), _PULLED, _ROWS))
     return {
         int(row): name for row, name in known.items() if row.isdecimal() and is_session_id(name)
     }
@@ -172,16 +172,16 @@ def drop_gone(db: Database, where: Where) -> list[str]:
     )
     gone = sorted({row for row in told if row in known})  # it has no say in any other
     for row in gone:
-        removal.discard(os.path.join(folder(where), _PULLED, str(row)), where.state)
+        removal.discard(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
     if gone:
         left = {row: name for row, name in known.items() if row not in gone}
         state_file.replace_state_file(
-            os.path.join(folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
+            os.path.join(team_folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
         )
     return [known[row] for row in gone]
 
 
-def _ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
+def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], list[str]]:
     """One's own sessions from the first ancestor down to the wanted one, and what to say of one that is missing."""
     line = [wanted]
     while (parent := line[0].parent) and len(line) < MOST_ANCESTORS:
@@ -194,7 +194,7 @@ def _ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession], li
     return line, []
 
 
-def _remember(
+def _remember_pulled(
     session: TeamSession, parts: list[_Part], came: ImportedSession, where: Where
 ) -> None:
     """Note from where on the session is our own, so that only what follows is sent."""
@@ -210,7 +210,7 @@ def _remember(
 
 
 @contextlib.contextmanager
-def _unpacked(
+def _unpack_session(
     session: TeamSession, db: Database, where: Where
 ) -> Iterator[tuple[BundledSession, list[_Part]]]:
     """A session's files in private ones of ours, for the length of the block."""
@@ -269,7 +269,7 @@ def _fetched(session: TeamSession, db: Database, where: Where, made: list[str]) 
 
     ImportFailed, OSError.
     """
-    here = private_folder(folder(where), where)
+    here = private_folder(team_folder(where), where)
     state_file.sweep_spare_names(here)
     query = (
         "select id::text, name, records::text, head from team.part where session = %s order "
@@ -298,23 +298,23 @@ def _fetch_part(listed: _Listed, path: str, budget: _Budget, db: Database) -> _P
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, state_file.MODE), "wb") as stream:
         for piece, slices in _pieces(listed, db):
             if piece.first != lines or size + piece.raw > MAX_BYTES:
-                raise damaged()
+                raise damaged_piece()
             if is_lined and lines + piece.records > MAX_LINES:
                 raise ImportFailed(
                     f"It has more than {MAX_LINES:,} lines", "No transcript has so many."
                 )
             ended = 0
-            for body in unpacked(slices, piece.raw, piece.sha):
+            for body in unpack_lines(slices, piece.raw, piece.sha):
                 budget.take(len(body))
                 size += stream.write(body)
                 digest.update(body)
                 ended += body.count(b"\n")
             if is_lined and ended != piece.records:
-                raise damaged()
+                raise damaged_piece()
             chain = hashlib.sha256(chain + piece.sha).digest()
             lines += piece.records
     if (lines, chain) != (listed.records, listed.head):
-        raise damaged()
+        raise damaged_piece()
     return _Part(listed.name, path, lines, chain, size, digest.hexdigest())
 
 

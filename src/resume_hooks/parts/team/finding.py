@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from resume_hooks.parts.team import rows as columns
 from resume_hooks.parts.team.connect import until_late
-from resume_hooks.parts.team.pieces import quoted
+from resume_hooks.parts.team.pieces import quote_word
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.turn_reading import (
     LOOKED_AT,
@@ -75,7 +75,9 @@ class Narrowing(NamedTuple):
 EVERY = Narrowing()
 
 
-def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int) -> Found:
+def find_in_team(
+    words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int
+) -> Found:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
     query = parse(words)
     queries = asked_of(query)
@@ -87,7 +89,7 @@ def find(words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: 
     own = _Search(query, db, among._replace(mine=True), most).run(
         queries[: search.asked]
     )  # others' left no room
-    return found._replace(hits=_best([*found.hits, *own.hits], most))
+    return found._replace(hits=_best_hits([*found.hits, *own.hits], most))
 
 
 class _Search:
@@ -121,11 +123,11 @@ class _Search:
             answers: list[TeamHit] = []
             with until_late(self._db):
                 self._add_answers(asked, answers)
-            hits = [*hits, *_best(answers, self._most - len(hits))]
+            hits = [*hits, *_best_hits(answers, self._most - len(hits))]
             if len(hits) >= self._most or (not self._has_phrases and self._read >= self._most):
                 break
         return Found(
-            _best(hits, self._most),
+            _best_hits(hits, self._most),
             len(self._known) if self._more and len(hits) < self._most else 0,
         )
 
@@ -180,7 +182,7 @@ class _Search:
         return found, len(found) + self._db.refused - refused >= _RANKED
 
 
-def _best(hits: list[TeamHit], most: int) -> list[TeamHit]:
+def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
     """So many hits by their score, half of them nobody's alone."""
     best: dict[str, TeamHit] = {}
     for hit in sorted(hits, key=lambda hit: -hit.score):
@@ -202,10 +204,12 @@ def asked_of(query: Query) -> list[str]:
 
     In none a phrase lacks one of its words.
     """
-    without = "".join(f" & !({_term(term, stem_of)})" for term in query.excluded if not term.exact)
-    every = [_term(term, stem_of) for term in query.terms]
-    exact = [_term(term, stem_of) for term in query.terms if term.exact]
-    begun = [_term(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
+    without = "".join(
+        f" & !({_term_query(term, stem_of)})" for term in query.excluded if not term.exact
+    )
+    every = [_term_query(term, stem_of) for term in query.terms]
+    exact = [_term_query(term, stem_of) for term in query.terms if term.exact]
+    begun = [_term_query(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
     forms = [
         " & ".join(every),
         *([" & ".join(exact)] if exact else [" | ".join(every), " | ".join(begun)]),
@@ -215,10 +219,10 @@ def asked_of(query: Query) -> list[str]:
 
 def stem_of(form: str) -> str:
     """A word as the server has it."""
-    return quoted(stem(form))
+    return quote_word(stem(form))
 
 
-def _term(term: Term, word: Callable[[str], str]) -> str:
+def _term_query(term: Term, word: Callable[[str], str]) -> str:
     """A term: every word of it, each whole or by its parts."""
     tokens = []
     for whole, *parts in term.forms:

@@ -27,7 +27,7 @@ from resume_hooks.transcripts.records import MEDIA, parse
 from resume_hooks.transcripts.turns import opens_turn
 
 Redacted = NewType("Redacted", bytes)
-"""Bytes that went through ``cleaned``; nothing else can be made a piece of."""
+"""Bytes that went through ``clean_line``; nothing else can be made a piece of."""
 
 MOST_RAW = 256 * 1024
 """Bytes of a piece, but for its last line."""
@@ -78,10 +78,10 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
     OSError.
 
     A last line without its line feed counts once it is a whole object, and is given one; until then
-    it waits. What is no text is left out.
+    it waits. Anything but text is left out.
     """
     if not path.endswith(".jsonl"):
-        yield from _text(path, known) if not offset else ()
+        yield from _transcript_records(path, known) if not offset else ()
         return
     with open_regular(path, follow=False) as stream:
         is_ended = bytes_before(stream, offset)[-1:] in {b"", b"\n"}
@@ -91,11 +91,11 @@ def records_of(path: str, known: Redactor, offset: int = 0) -> Iterator[Record]:
                 return
             if line.offset == offset and not is_ended and not line.raw.strip():
                 continue  # the line feed of the last line that was sent
-            body, secrets = cleaned(line.body, known)
+            body, secrets = clean_line(line.body, known)
             yield Record(Redacted(body + b"\n"), line.offset + len(line.raw), secrets)
 
 
-def cleaned(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
+def clean_line(line: bytes, known: Redactor) -> tuple[Redacted, list[Secret]]:
     """A transcript's line without images, documents and secrets, those ``known`` among them, and the secrets."""
     body = as_json(line) if len(line) <= MOST_LINE else None
     if body is None:
@@ -135,7 +135,7 @@ def pieces_of(path: str, known: Redactor, first: int = 0, offset: int = 0) -> It
         yield piece()
 
 
-def _text(path: str, known: Redactor) -> Iterator[Record]:
+def _transcript_records(path: str, known: Redactor) -> Iterator[Record]:
     raw = read_regular(path, MAX_FILE)
     try:
         text = raw.decode()
@@ -249,13 +249,13 @@ class _Words:
     def _close(self) -> None:
         if self._places:
             text = " ".join(
-                f"{quoted(word)}:{','.join(places)}" for word, places in self._places.items()
+                f"{quote_word(word)}:{','.join(places)}" for word, places in self._places.items()
             )
             self._done.append(TurnWords(self._start, self._at or _NO_TIME, text))
         self._places, self._size = {}, 0
 
 
-def quoted(word: str) -> str:
+def quote_word(word: str) -> str:
     """A word as PostgreSQL's types of words have it, whatever is in it."""
     escaped = word.replace("\\", "\\\\").replace("'", "''").replace("\x00", "")
     return f"'{escaped}'"

@@ -32,7 +32,7 @@ from resume_hooks.parts.team.cursor import (
     session_folder,
     stands,
 )
-from resume_hooks.parts.team.joined import project_of
+from resume_hooks.parts.team.membership import project_of
 from resume_hooks.parts.team.pieces import MOST_RAW, LinePiece, pieces_of, records_of
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.stored_pieces import MOST_STORED, slices_of
@@ -96,8 +96,8 @@ class _SentPiece(NamedTuple):
     head: bytes
 
 
-_TAKEN = Form(_Taken, (rows.count, rows.head))
-_SENT = Form(_SentPiece, (rows.count, rows.whole(1), rows.digest, rows.digest))
+_TAKEN = Form(_Taken, (rows.count, rows.parse_head))
+_SENT = Form(_SentPiece, (rows.count, rows.parse_whole_number(1), rows.digest, rows.digest))
 
 
 class _DivergedError(Exception):
@@ -131,11 +131,11 @@ def push(
         return Pushed(session.session_id, title, "busy")
 
 
-def preview(session: SessionFile, where: Where) -> Pushed:
+def preview_push(session: SessionFile, where: Where) -> Pushed:
     """What a first push of a session would send; nothing is connected to."""
     count = _Count()
     known = secrets_of_sessions([session])
-    for _, path in files(session):
+    for _, path in files_to_push(session):
         for piece in pieces_of(path, known):
             count.add(piece)
     return count.pushed(
@@ -143,12 +143,12 @@ def preview(session: SessionFile, where: Where) -> Pushed:
     )
 
 
-def files(session: SessionFile) -> list[tuple[str, str]]:
+def files_to_push(session: SessionFile) -> list[tuple[str, str]]:
     """The files of a session that go along, each with its name on the server.
 
     The transcript's is ``""``.
 
-    A file whose name is no place of a session's, or holds a secret, stays.
+    A file stays whose name is not a place of a session, or holds a secret.
     """
     beside = []
     for name, path in files_of(session):
@@ -189,7 +189,7 @@ def is_behind(session: SessionFile, where: Where) -> bool:
     cursor = cursor_of(session.session_id, where)
     if not cursor.row or cursor.drop:
         return True
-    for name, path in files(session):
+    for name, path in files_to_push(session):
         place = cursor.places.get(name)
         with contextlib.suppress(OSError):
             if (place and not stands(place, path)) or any(
@@ -247,7 +247,7 @@ class _Push:
     def _secrets(self) -> Redactor:
         """What the rules find in all that was not sent yet, and in the two ends of the session."""
         known = secrets_of_ends(HeadTail(self._session.path))
-        for name, path in files(self._session):
+        for name, path in files_to_push(self._session):
             place = self._cursor.places.get(name)
             learn_file(known, path, place.offset if place and stands(place, path) else 0)
         return known
@@ -307,7 +307,7 @@ class _Push:
         ):  # that and earlier generations may hold what was scrubbed
             raise _DivergedError
         found: dict[str, SentPlace] = {}
-        for name, path in files(self._session):
+        for name, path in files_to_push(self._session):
             try:
                 place = places.get(name)
                 if place is None or not stands(place, path):

@@ -40,7 +40,7 @@ A file of 10 GB has 40,000 pieces.
 """
 
 MOST_TEXT = 64 * 1024
-"""Bytes of a value that is text; a longer one is none of ours."""
+"""Bytes of a value that is text; a longer one is not ours."""
 
 MOST_NUMBER = 2**63 - 1
 DIGEST = 32
@@ -54,7 +54,7 @@ _WHOLE = re.compile(rb"-?[0-9]{1,19}")
 _LATE = "The server took too long over all of it: what had come by then is shown."
 
 Parser = Callable[["bytes | None"], Any]
-"""Reads one value as it was sent, None for a null. ValueError where it is none of its kind."""
+"""Reads one value as it was sent, None for a null. ValueError where it has another form."""
 
 Row = TypeVar("Row")
 
@@ -66,7 +66,7 @@ class Form(NamedTuple, Generic[Row]):
     columns: tuple[Parser, ...]
 
     def read(self, values: Sequence[bytes | None]) -> Row:
-        """A row. ValueError where a value of it is none of its kind."""
+        """A row. ValueError where a value has another form."""
         return self.make(*(parse(value) for parse, value in zip(self.columns, values, strict=True)))
 
 
@@ -126,7 +126,7 @@ class Database:
     def value(
         self, query: str, values: Sequence[object], parse: Callable[[bytes | None], Row]
     ) -> Row | None:
-        """The one value of a query; None where there is none, or it is none of its kind."""
+        """The one value of a query; None without a row, and for another form."""
         return self.row(query, values, Form(_same, (parse,)))
 
     @property
@@ -165,7 +165,7 @@ def _read(result: Any, form: Form[Row]) -> tuple[list[Row], int]:
     return found, count - len(found)
 
 
-def whole(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
+def parse_whole_number(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
     """A parser of whole numbers between two."""
 
     def parse(raw: bytes | None) -> int:
@@ -176,10 +176,10 @@ def whole(least: int, most: int = MOST_NUMBER) -> Callable[[bytes | None], int]:
     return parse
 
 
-row_number = whole(1)
+row_number = parse_whole_number(1)
 """A row of ours on the server."""
 
-count = whole(0)
+count = parse_whole_number(0)
 
 
 def truth(raw: bytes | None) -> bool:
@@ -189,7 +189,7 @@ def truth(raw: bytes | None) -> bool:
     return raw == b"true"
 
 
-def text(raw: bytes | None) -> str:
+def parse_text(raw: bytes | None) -> str:
     """Text as it is, ``MOST_TEXT`` bytes at most: for a program, never for a screen or a path."""
     return _text(raw)
 
@@ -202,7 +202,7 @@ def real(raw: bytes | None) -> float:
     return number
 
 
-def session_id(raw: bytes | None) -> str:
+def parse_session_id(raw: bytes | None) -> str:
     """The id of a session, which alone may become part of a path."""
     text = _text(raw)
     if not is_session_id(text):
@@ -241,7 +241,7 @@ def logins(raw: bytes | None) -> tuple[str, ...]:
     return tuple(login(name.encode()) for name in names)
 
 
-def line(most: int) -> Callable[[bytes | None], str]:
+def parse_line(most: int) -> Callable[[bytes | None], str]:
     """A parser of words to be shown: one line without control characters, cut to ``most`` of them."""
 
     def parse(raw: bytes | None) -> str:
@@ -250,13 +250,13 @@ def line(most: int) -> Callable[[bytes | None], str]:
     return parse
 
 
-def folder(raw: bytes | None) -> str:
+def parse_folder(raw: bytes | None) -> str:
     """A folder on somebody's machine, as it is shown, never opened."""
     return plain_line(_text(raw))[:4096]
 
 
-def instant(raw: bytes | None) -> str:
-    """An instant that a client wrote, in the form of the transcripts; ``""`` where it is none."""
+def parse_instant(raw: bytes | None) -> str:
+    """An instant that a client wrote, in the form of the transcripts; ``""`` for anything else."""
     return clock.normal(_text(raw))
 
 
@@ -291,7 +291,7 @@ def blob(most: int, least: int = 0) -> Callable[[bytes | None], bytes]:
 digest = blob(DIGEST, DIGEST)
 
 
-def head(raw: bytes | None) -> bytes:
+def parse_head(raw: bytes | None) -> bytes:
     """The digest of all that came before a place; empty at the first."""
     if raw is None or len(raw) not in {0, DIGEST}:
         raise ValueError

@@ -52,10 +52,10 @@ def _bytes_or_none(raw: bytes | None) -> bytes:
 
 
 _PART = Form(_Part, (rows.row_number, rows.count, _bytes_or_none))
-_LISTED = Form(_Listed, (rows.text, rows.count))
+_LISTED = Form(_Listed, (rows.parse_text, rows.count))
 _SUMMARY = Form(_Summary, (_ANY_BYTES, rows.count))
 _BYTES = Form(bytes, (_ANY_BYTES,))
-_TEXT = Form(str, (rows.text,))
+_TEXT = Form(str, (rows.parse_text,))
 
 
 class PostgresSessionStore:
@@ -69,7 +69,7 @@ class PostgresSessionStore:
         if not entries:
             return
         async with connected_async(self._service) as db, db.transaction():
-            place = (*_main(key), key.get("subpath") or "")
+            place = (*_main_key(key), key.get("subpath") or "")
             await db.execute(
                 (
                     "insert into team.sdk_part(project_key, session_id, subpath) values(%s, "
@@ -77,7 +77,7 @@ class PostgresSessionStore:
                 ),
                 place,
             )
-            found = await _asked(
+            found = await _strict_rows(
                 db,
                 "select id::text, entries::text, summary from team.sdk_part"
                 " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s for update",
@@ -94,7 +94,7 @@ class PostgresSessionStore:
                 for entry in entries
                 if isinstance(entry.get("uuid"), str) and entry["uuid"]
             ]
-            answer = await _asked(
+            answer = await _strict_rows(
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
                 " on conflict do nothing returning uuid",
@@ -130,7 +130,7 @@ class PostgresSessionStore:
             "select c.data from team.sdk_chunk c join team.sdk_part p on p.id = c.part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath = %s"
             " order by c.first",
-            (*_main(key), key.get("subpath") or ""),
+            (*_main_key(key), key.get("subpath") or ""),
             _BYTES,
         )
         if pieces:
@@ -159,7 +159,9 @@ class PostgresSessionStore:
         """Remove a transcript; the main one with all below it."""
         subpath = key.get("subpath")
         async with connected_async(self._service) as db:
-            await db.execute("select team.sdk_delete(%s, %s, %s)", (*_main(key), subpath or None))
+            await db.execute(
+                "select team.sdk_delete(%s, %s, %s)", (*_main_key(key), subpath or None)
+            )
 
     async def list_subkeys(self, key: Key) -> list[str]:
         """The sub-agents' transcripts of a session."""
@@ -167,25 +169,25 @@ class PostgresSessionStore:
             "select subpath from team.sdk_part"
             " where owner = team.me() and project_key = %s and session_id = %s and subpath <> ''"
         )
-        return await self._rows(query, _main(key), _TEXT)
+        return await self._rows(query, _main_key(key), _TEXT)
 
     async def _rows(self, query: str, values: Sequence[object], form: Form[Row]) -> list[Row]:
         async with connected_async(self._service) as db:
-            return await _asked(db, query, values, form)
+            return await _strict_rows(db, query, values, form)
 
 
-async def _asked(
+async def _strict_rows(
     db: psycopg.AsyncConnection[Any], query: str, values: Sequence[object], form: Form[Row]
 ) -> list[Row]:
     """The rows of a query. TeamFailed where one is not what was kept: to leave it out would change the session."""
     found, refused = await rows.rows_of(db, query, values, form)
     if refused:
-        raise _damaged()
+        raise _damaged_store()
     return found
 
 
 def _entries(pieces: Iterable[bytes]) -> list[Entry]:
-    """What pieces hold. TeamFailed where that is no JSON, or more than ``MOST_LOADED``."""
+    """What pieces hold. TeamFailed where that is not JSON, or more than ``MOST_LOADED``."""
     entries: list[Entry] = []
     room = MOST_LOADED
     for packed in pieces:
@@ -193,19 +195,19 @@ def _entries(pieces: Iterable[bytes]) -> list[Entry]:
         try:
             body = unpacking.decompress(packed, room)
             if not unpacking.eof:
-                raise _damaged()
+                raise _damaged_store()
             entries += [json.loads(line) for line in body.split(b"\n")]
         except (zlib.error, ValueError, RecursionError) as error:
-            raise _damaged() from error
+            raise _damaged_store() from error
         room = max(1, room - len(body))  # 0 would be no limit
     return entries
 
 
-def _damaged() -> TeamFailed:
+def _damaged_store() -> TeamFailed:
     return TeamFailed(
         "What the team's database keeps of this session is not what was kept", "Who runs it?"
     )
 
 
-def _main(key: Key) -> tuple[str, str]:
+def _main_key(key: Key) -> tuple[str, str]:
     return str(key["project_key"]), str(key["session_id"])

@@ -91,19 +91,21 @@ def _pushed(raw: bytes | None) -> str:
 _LISTED = Form(
     TeamSession,
     (
-        rows.row_number, rows.session_id, rows.login, rows.line(100), rows.line(TITLE_LENGTH), rows.folder,
-        rows.line(300), rows.instant, rows.instant, rows.session_id_or_none, rows.line(40), rows.one_of(VISIBLE),
+        rows.row_number, rows.parse_session_id, rows.login, rows.parse_line(100),
+        rows.parse_line(TITLE_LENGTH), rows.parse_folder,
+        rows.parse_line(300), rows.parse_instant, rows.parse_instant, rows.session_id_or_none,
+        rows.parse_line(40), rows.one_of(VISIBLE),
         rows.count, rows.count, rows.truth, rows.truth, rows.logins, _pushed,
     ),
 )  # fmt: skip
 
 
-def listed(db: Database, *, mine: bool = False) -> list[TeamSession]:
+def list_team_sessions(db: Database, *, mine: bool = False) -> list[TeamSession]:
     """What one may see, one's own alone with ``mine``, the newest first.
 
     The ``MOST_LISTED`` pushed last.
     """
-    return _found(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
+    return _sessions_where(db, _NEWEST, {}, mine=mine, most=MOST_LISTED)
 
 
 def of_rows(db: Database, numbers: list[int]) -> list[TeamSession]:
@@ -119,11 +121,11 @@ def of_ids(
     Several machines, and several members, may have the same.
     """
     which = _IN_IDS + (_OF_OWNER if owner else "") + _NEWEST
-    found = _found(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
+    found = _sessions_where(db, which, {"ids": ids, "owner": owner}, mine=mine, most=_MOST_NAMED)
     return [session for session in found if owner in {"", session.owner}]
 
 
-def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
+def named_team_session(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
     """The session that words name, among one's own with ``mine``.
 
     SessionNotFound, AmbiguousLocator.
@@ -136,10 +138,12 @@ def named(locator: str, db: Database, *, mine: bool = False) -> TeamSession:
         "last": rest or words,
         "front": front.partition("@")[0],
     }
-    return chosen(locator, _found(db, _NAMED + _FITTING, values, mine=mine, most=_MOST_NAMED))
+    return choose_team_session(
+        locator, _sessions_where(db, _NAMED + _FITTING, values, mine=mine, most=_MOST_NAMED)
+    )
 
 
-def _found(
+def _sessions_where(
     db: Database, which: str, values: dict[str, Any], *, mine: bool = False, most: int
 ) -> list[TeamSession]:
     found: list[TeamSession] = []
@@ -148,7 +152,7 @@ def _found(
     return sorted(found, key=lambda session: (session.ended, session.pushed), reverse=True)
 
 
-def chosen(locator: str, sessions: list[TeamSession]) -> TeamSession:
+def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSession:
     """The session of some, the newest first, that words name: an id, its beginning, a title or a part of one.
 
     ``owner:`` or ``owner@machine:`` may stand before it; of one that is on several machines it is

@@ -19,10 +19,10 @@ from resume_hooks.parts.team.cursor import (
     pushed_here,
     session_folder,
 )
-from resume_hooks.parts.team.joined import required
+from resume_hooks.parts.team.membership import required
 from resume_hooks.parts.team.rows import Database, Form
 from resume_hooks.parts.team.sessions import TeamSession
-from resume_hooks.parts.team.team_file import folder, found
+from resume_hooks.parts.team.team_file import joined_team, team_folder
 from resume_hooks.paths import Where, find_session, is_session_id, read_regular
 from resume_hooks.sessions.archived.manifest import all_archived
 from resume_hooks.sessions.locate import all_sessions
@@ -52,18 +52,18 @@ def reach_of(project: str, db: Database) -> Reach | None:
     return db.row(query, (project,), Form(Reach, (rows.login, rows.count)))
 
 
-def share(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:
+def share_session(session: TeamSession, whom: str, until: datetime | None, db: Database) -> None:
     """Let others see a session: ``team``, ``project`` (its own), or a member's login, until an instant. TeamFailed."""
     kind, name = {"team": ("t", ""), "project": ("p", session.project)}.get(whom, ("g", whom))
     db.run("select team.share(%s, %s, %s, %s)", (session.session_id, kind, name, until))
 
 
-def unshare(session: TeamSession, db: Database) -> None:
+def unshare_session(session: TeamSession, db: Database) -> None:
     """Make a session private again, to everybody. TeamFailed."""
     db.run("select team.share(%s, 'm', '', null)", (session.session_id,))
 
 
-def forget(session_id: str, db: Database, where: Where) -> int:
+def forget_on_server(session_id: str, db: Database, where: Where) -> int:
     """Have the server forget a session on all one's machines, for good; how many copies it had.
 
     TeamFailed.
@@ -79,13 +79,15 @@ def note_deleted(session_id: str, where: Where) -> str:
     What to tell, ``""`` where nothing was sent.
     """
     if (
-        found(where) is None
+        joined_team(where) is None
         or not is_session_id(session_id)
         or not cursor_of(session_id, where).row
     ):
         return ""
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(os.path.join(folder(where), _QUEUE, session_id), b"", where)
+        state_file.replace_state_file(
+            os.path.join(team_folder(where), _QUEUE, session_id), b"", where
+        )
     return f"The team still has it until: resume-hooks team forget {session_id}, or the next push."
 
 
@@ -95,12 +97,12 @@ def note_scrubbed(session_id: str, where: Where) -> str:
     Where the session's file is gone, and only a copy of it was scrubbed, the server's goes.
     """
     cursor = cursor_of(session_id, where)
-    if found(where) is None or not is_session_id(session_id) or not cursor.row:
+    if joined_team(where) is None or not is_session_id(session_id) or not cursor.row:
         return ""
     if find_session(session_id, where) is None:
         with contextlib.suppress(OSError):
             state_file.replace_state_file(
-                os.path.join(folder(where), _QUEUE, session_id), _HERE, where
+                os.path.join(team_folder(where), _QUEUE, session_id), _HERE, where
             )
     else:
         keep_cursor(session_id, cursor._replace(drop=True, places={}), where)
@@ -112,12 +114,14 @@ def note_scrubbed(session_id: str, where: Where) -> str:
 
 def has_queued(where: Where) -> bool:
     """Whether something that was deleted here is to be forgotten."""
-    return os.path.isdir(queue := os.path.join(folder(where), _QUEUE)) and bool(os.listdir(queue))
+    return os.path.isdir(queue := os.path.join(team_folder(where), _QUEUE)) and bool(
+        os.listdir(queue)
+    )
 
 
 def forget_queued(db: Database, where: Where) -> list[str]:
     """Have everything forgotten that was deleted here; the ids."""
-    queue = os.path.join(folder(where), _QUEUE)
+    queue = os.path.join(team_folder(where), _QUEUE)
     try:
         waiting = [name for name in sorted(os.listdir(queue)) if is_session_id(name)]
     except OSError:
@@ -129,7 +133,7 @@ def forget_queued(db: Database, where: Where) -> list[str]:
             if read_regular(note, len(_HERE)) == _HERE:
                 gone += _remove([session_id], 0, db, where)
             elif find_session(session_id, where) is None:  # else it was restored since
-                forget(session_id, db, where)
+                forget_on_server(session_id, db, where)
                 gone.append(session_id)
             removal.discard(note, where.state)
     return gone
@@ -160,7 +164,7 @@ def _remove(sessions: list[str], days: int, db: Database, where: Where) -> list[
         return []
     values = (sessions, required(where).machine, days)
     told = db.rows(
-        "select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.session_id,))
+        "select gone from team.expire(%s, %s, %s) gone", values, Form(str, (rows.parse_session_id,))
     )
     gone = [
         session_id for session_id in told if session_id in sessions

@@ -48,10 +48,10 @@ PIECE = Form(
     StoredPiece,
     (
         rows.count,
-        rows.whole(1),
-        rows.whole(1, MOST_RAW + MOST_LINE),
+        rows.parse_whole_number(1),
+        rows.parse_whole_number(1, MOST_RAW + MOST_LINE),
         rows.digest,
-        rows.whole(1, MOST_STORED),
+        rows.parse_whole_number(1, MOST_STORED),
     ),
 )
 
@@ -108,11 +108,11 @@ def slices_of(part: int, first: int, stored: int, db: Database) -> Iterator[byte
     for start in range(0, stored, SLICE):
         data = db.value(query, (start + 1, SLICE, part, first), rows.blob(SLICE, 1))
         if data is None:
-            raise damaged()
+            raise damaged_piece()
         yield data
 
 
-def unpacked(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
+def unpack_lines(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
     """The lines of a piece of ``raw`` bytes, as its packed bytes come.
 
     ImportFailed where they are not what was sent.
@@ -126,18 +126,18 @@ def unpacked(slices: Iterable[bytes], raw: int, sha: bytes) -> Iterator[bytes]:
             try:
                 body = unpacking.decompress(left, SLICE)
             except zlib.error as error:
-                raise damaged() from error
+                raise damaged_piece() from error
             size += len(body)
             if size > raw:
-                raise damaged()
+                raise damaged_piece()
             digest.update(body)
             yield body
             left = unpacking.unconsumed_tail
     if size != raw or not unpacking.eof or digest.digest() != sha:
-        raise damaged()
+        raise damaged_piece()
 
 
-def damaged() -> ImportFailed:
+def damaged_piece() -> ImportFailed:
     """What to say where a piece, or all of them, is not what was sent."""
     return ImportFailed(
         "What the server has of this session is damaged, or not complete",

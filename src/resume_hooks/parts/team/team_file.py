@@ -65,14 +65,14 @@ class Failing(NamedTuple):
         return f"{waits} to be pushed to the team since {since} UTC: {self.why}"
 
 
-def folder(where: Where) -> str:
+def team_folder(where: Where) -> str:
     """Our folder for the team."""
     return os.path.join(where.state, FOLDER)
 
 
-def found(where: Where) -> Optional[Team]:
+def joined_team(where: Where) -> Optional[Team]:
     """The team that was joined; None for none, and where the project says which."""
-    row = read_object(os.path.join(folder(where), FILE))
+    row = read_object(os.path.join(team_folder(where), FILE))
     service, login, machine = (row.get(key) for key in ("service", "login", "machine"))
     if row.get("version") != VERSION or not all(
         isinstance(text, str) and text for text in (service, login, machine)
@@ -91,7 +91,7 @@ def found(where: Where) -> Optional[Team]:
 
 def failing(where: Where) -> Optional[Failing]:
     """What keeps turns' ends from pushing; None where nothing is known to."""
-    row = read_object(os.path.join(folder(where), FAILING))
+    row = read_object(os.path.join(team_folder(where), FAILING))
     try:
         since, sessions = int(row["since"]), int(row["sessions"])
         datetime.fromtimestamp(since, timezone.utc)
@@ -110,25 +110,25 @@ def note_failing(error: Tuple[str, str], sessions: int, where: Where, *, at_once
         min(known.since, now) if known else now, sessions, *error, told=bool(known and known.told)
     )
     if not row.told and (at_once or now - row.since >= LONG):
-        state_file.replace_state_file(os.path.join(folder(where), UNTOLD), b"", where)
+        state_file.replace_state_file(os.path.join(team_folder(where), UNTOLD), b"", where)
         row = row._replace(told=True)
     state_file.replace_state_file(
-        os.path.join(folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where
+        os.path.join(team_folder(where), FAILING), json.dumps(row._asdict()).encode() + b"\n", where
     )
 
 
 def note_pushed(where: Where) -> None:
     """Remember that a push ran; forget what kept one from it."""
     with contextlib.suppress(OSError):
-        state_file.replace_state_file(os.path.join(folder(where), _LAST), b"", where)
+        state_file.replace_state_file(os.path.join(team_folder(where), _LAST), b"", where)
     for name in (UNTOLD, FAILING):
-        removal.discard(os.path.join(folder(where), name), where.state)
+        removal.discard(os.path.join(team_folder(where), name), where.state)
 
 
 def last_push(where: Where) -> str:
     """When a push ran last; ``"never"`` where none did."""
     try:
-        at = os.stat(os.path.join(folder(where), _LAST)).st_mtime
+        at = os.stat(os.path.join(team_folder(where), _LAST)).st_mtime
     except OSError:
         return "never"
     return f"{datetime.fromtimestamp(at, timezone.utc):%Y-%m-%d %H:%M} UTC"
@@ -140,7 +140,7 @@ def unpushed(where: Where) -> str:
     ``""`` for nothing.
     """
     try:
-        removal.remove_file(os.path.join(folder(where), UNTOLD), where.state)
+        removal.remove_file(os.path.join(team_folder(where), UNTOLD), where.state)
     except OSError:
         return ""
     known = failing(where)

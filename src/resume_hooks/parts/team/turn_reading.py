@@ -22,7 +22,7 @@ from resume_hooks.parts.team.stored_pieces import (
     packed_pieces,
     part_name,
     slices_of,
-    unpacked,
+    unpack_lines,
 )
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
@@ -101,8 +101,9 @@ class _Place(NamedTuple):
 _PLACE = Form(
     _Place,
     (
-        columns.row_number, columns.count, part_name, columns.count, columns.whole(1), columns.whole(1), columns.digest,
-        columns.whole(1),
+        columns.row_number, columns.count, part_name, columns.count, columns.parse_whole_number(1),
+        columns.parse_whole_number(1), columns.digest,
+        columns.parse_whole_number(1),
     ),
 )  # fmt: skip
 
@@ -148,7 +149,7 @@ class TurnReader:
     def hits(self, rows: Sequence[Turn], most: int, *, is_exact: bool) -> list[TeamHit]:
         """The hits among turns, the best ranked first, until there are ``most``.
 
-        Where the server was asked for exactly what is sought, a turn that is no hit counts as
+        Where the server was asked for exactly what is sought, a turn without a hit counts as
         refused.
         """
         sessions = {}
@@ -192,7 +193,7 @@ class TurnReader:
                     else [packed]
                 )
                 try:
-                    body = b"".join(unpacked(slices, piece.raw, piece.sha))
+                    body = b"".join(unpack_lines(slices, piece.raw, piece.sha))
                 except ImportFailed:
                     self._db.refused += len(turns)
                     continue

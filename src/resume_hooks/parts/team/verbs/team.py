@@ -9,10 +9,16 @@ from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.clock import minute
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team import joined, sharing, team_file
+from resume_hooks.parts.team import membership, sharing, team_file
 from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import MOST_LISTED, TeamSession, listed, named, of_rows
+from resume_hooks.parts.team.sessions import (
+    MOST_LISTED,
+    TeamSession,
+    list_team_sessions,
+    named_team_session,
+    of_rows,
+)
 from resume_hooks.parts.team.verbs import (
     ForgetOptions,
     PullOptions,
@@ -24,8 +30,8 @@ from resume_hooks.parts.team.verbs import (
     UnshareOptions,
 )
 from resume_hooks.parts.team.verbs.team_answer import (
-    answer,
     answer_search,
+    print_team_answer,
     push_notes,
     pushed_text,
     sessions_text,
@@ -47,16 +53,18 @@ def push(options: PushOptions) -> None:
         pushing,
     )  # what reads and imports sessions takes 80 ms to load
 
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     if options.everything and options.locators:
         raise UsageError("Give either SESSIONs or --all", "Leave one of them out.")
     if options.everything:
         wanted = background.pushable(team, options.where)
     else:
-        wanted = [_sent(locator, options.where) for locator in options.locators or [None]]
+        wanted = [
+            _pushable_session(locator, options.where) for locator in options.locators or [None]
+        ]
     gone: list[str] = []
     if options.dry_run:
-        done = [pushing.preview(session, options.where) for session in wanted]
+        done = [pushing.preview_push(session, options.where) for session in wanted]
     else:
         with connected(team.service) as db:
             gone = sharing.remove_gone(db, options.where)
@@ -69,18 +77,18 @@ def push(options: PushOptions) -> None:
         *push_notes(done),
         *(background.not_taken(team, options.where) if options.everything else []),
     ]
-    answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
+    print_team_answer(options, data, lambda: pushed_text(done, written=not options.dry_run), notes)
 
 
 def pull(options: PullOptions) -> None:
     """Fetch a session, or drop the copies that are gone."""
     from resume_hooks.parts.team import fetching  # as above
 
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     with connected(team.service) as db:
         gone = fetching.drop_gone(db, options.where)
         if options.locator:
-            wanted = [named(options.locator, db)]
+            wanted = [named_team_session(options.locator, db)]
         else:
             wanted = []
         paths = [fetching.pull(session, db, options.where) for session in wanted]
@@ -93,16 +101,18 @@ def pull(options: PullOptions) -> None:
         for session in wanted
         if session.given
     ]
-    answer(options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes])
+    print_team_answer(
+        options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes]
+    )
 
 
 def sessions(options: SessionsOptions) -> None:
     """Print the sessions that one may see."""
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     with connected(team.service) as db:
-        found = listed(db, mine=options.mine)
+        found = list_team_sessions(db, mine=options.mine)
     notes = [*db.notes, *(_MORE if len(found) >= MOST_LISTED else [])]
-    answer(options, {"sessions": found}, lambda: sessions_text(found), notes)
+    print_team_answer(options, {"sessions": found}, lambda: sessions_text(found), notes)
 
 
 def search(options: SearchOptions) -> None:
@@ -116,14 +126,14 @@ def resume(options: ResumeOptions) -> None:
     from resume_hooks.derive.imports.bring_in import BundleOptions  # as above
     from resume_hooks.parts.team import fetching
 
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     require_client(options)
     home = canonical(options.home or current_folder())
     require_folder(options, home)
     with connected(team.service) as db:
-        wanted = named(options.locator, db)
+        wanted = named_team_session(options.locator, db)
         wish = BundleOptions(home, whole=True, force=options.force, dry_run=options.dry_run)
-        found, notes = fetching.resume(wanted, wish, db, options.where)
+        found, notes = fetching.resume_team_session(wanted, wish, db, options.where)
     came = found[-1]
     made = came.receipt
     facts = [
@@ -140,7 +150,9 @@ def resume(options: ResumeOptions) -> None:
         ("in a shell", made.shell),
     ]
     data = {"sessions": [wanted], "receipt": made, "written": made.written}
-    answer(options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes])
+    print_team_answer(
+        options, data, lambda: facts_table(facts), [*made.warnings, *notes, *db.notes]
+    )
     if options.start and not options.dry_run:
         become_client(
             start_of_session(came.session_id, made.file or made.parent_file, home, options.where)
@@ -156,37 +168,39 @@ def share(options: ShareOptions) -> None:
     until = time_of_option(options.until) if options.until else None
     _on_own(
         options,
-        lambda db, session: sharing.share(session, options.whom, until, db),
+        lambda db, session: sharing.share_session(session, options.whom, until, db),
         f"with {options.whom}",
     )
 
 
 def unshare(options: UnshareOptions) -> None:
     """Take a session back."""
-    _on_own(options, lambda db, session: sharing.unshare(session, db), "private again")
+    _on_own(options, lambda db, session: sharing.unshare_session(session, db), "private again")
 
 
 def forget(options: ForgetOptions) -> None:
     """Ask, and remove a session from the server."""
     asks = options.asks("Forgetting")
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     with connected(team.service) as db:
-        session = named(options.locator, db, mine=True)
+        session = named_team_session(options.locator, db, mine=True)
         agreed = options.agreed(
             f"Forget '{session.title}' ({session.session_id}), for good?", asks=asks
         )
         if agreed:
-            copies = sharing.forget(session.session_id, db, options.where)
+            copies = sharing.forget_on_server(session.session_id, db, options.where)
         else:
             copies = 0
     if agreed:
         text = f"Forgotten: {session.title}, of {plural(copies, 'machine')}."
     else:
         text = "Nothing was forgotten."
-    answer(options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text)
+    print_team_answer(
+        options, {"sessions": [session], "copies": copies, "written": agreed}, lambda: text
+    )
 
 
-def _sent(locator: str | None, where: Where) -> SessionFile:
+def _pushable_session(locator: str | None, where: Where) -> SessionFile:
     """The session that a locator names. UsageError for another agent's."""
     session = locate_session(locator, where, foreign=bool(locator))
     require_whole(session)
@@ -218,9 +232,9 @@ def _on_own(
     change: Callable[[Database, TeamSession], None],
     done: str,
 ) -> None:
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     with connected(team.service) as db:
-        session = named(options.locator, db, mine=True)
+        session = named_team_session(options.locator, db, mine=True)
         if done == "with project":
             notes = _reach_notes(session.project, team.login, db)
         else:
@@ -233,4 +247,6 @@ def _on_own(
         f"{session.title} ({session.session_id}) {verb} "
         f"{'' if 'again' in done else 'shared '}{done}."
     )
-    answer(options, {"sessions": [session], "written": not options.dry_run}, lambda: text, notes)
+    print_team_answer(
+        options, {"sessions": [session], "written": not options.dry_run}, lambda: text, notes
+    )

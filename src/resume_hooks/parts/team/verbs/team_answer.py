@@ -22,11 +22,11 @@ from resume_hooks.cli.output import column_table, emit
 from resume_hooks.cli.verbs import search as core
 from resume_hooks.clock import minute
 from resume_hooks.errors import SessionNotFound
-from resume_hooks.parts.team import joined
+from resume_hooks.parts.team import membership
 from resume_hooks.parts.team.connect import READ_SECONDS, connected
 from resume_hooks.parts.team.rows import Database
-from resume_hooks.parts.team.sessions import TeamSession, named
-from resume_hooks.parts.team.team_file import Team, found
+from resume_hooks.parts.team.sessions import TeamSession, named_team_session
+from resume_hooks.parts.team.team_file import Team, joined_team
 from resume_hooks.parts.team.verbs import SearchOptions
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.processes import is_below_client
@@ -55,17 +55,19 @@ def answer_search(options: SearchOptions | core.SearchOptions, *, mine: bool = F
     else:
         since = None
     if options.project:
-        project = joined.project_of(project_folder_of_option(options.project))
+        project = membership.project_of(project_folder_of_option(options.project))
     else:
         project = ""
     with connected_to_read(options) as db:
         among = finding.Narrowing(since, mine, project)
-        hits, searched = finding.find(options.words, db, among, most=min(options.limit, 100))
+        hits, searched = finding.find_in_team(
+            options.words, db, among, most=min(options.limit, 100)
+        )
     older = (
         f"Of the turns with these words the newest {searched:,} were looked at for the "
         "phrase; there are older ones."
     )
-    answer(
+    print_team_answer(
         options,
         {"hits": hits},
         lambda: _hits_text(hits),
@@ -85,12 +87,12 @@ def connected_to_read(options: VerbOptions) -> Iterator[Database]:
         from resume_hooks.parts.team import background  # a user's search does without
 
         background.require_model_may_search(options.where)
-    with connected(joined.required(options.where).service) as db:
+    with connected(membership.required(options.where).service) as db:
         db.limit(READ_SECONDS)
         yield db
 
 
-def lineage(
+def team_lineage(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]]
 ) -> tuple[list[Ancestor], list[str]]:
     """The rows of ``lineage --team``: those of this machine, and where it knows no more the server's; and its notes."""
@@ -102,7 +104,7 @@ def lineage(
         except SessionNotFound:
             if options.locator is None:
                 raise
-            return of_team(named(options.locator, db), db), db.notes
+            return of_team(named_team_session(options.locator, db), db), db.notes
         return with_team(rows, db, options.where), db.notes
 
 
@@ -119,14 +121,14 @@ def _hits_text(hits: Sequence[TeamHit]) -> str:
     return "\n".join(lines)
 
 
-def answer(
+def print_team_answer(
     options: VerbOptions,
     data: dict[str, Any],
     text: Callable[[], str],
     warnings: Sequence[str] = (),
 ) -> None:
     """Print an act's answer: what it did, and nothing in the fields that it is not about."""
-    team: Team | None = found(options.where)
+    team: Team | None = joined_team(options.where)
     facts = {
         "act": options.verb,
         "service": team.service if team else "",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from resume_hooks.cli.options import project_folder_of_option
 from resume_hooks.cli.output import facts_table
 from resume_hooks.errors import UsageError
-from resume_hooks.parts.team import joined, rows, sharing, team_file
+from resume_hooks.parts.team import membership, rows, sharing, team_file
 from resume_hooks.parts.team.connect import VERSION, connected, form_of, schema, service_named
 from resume_hooks.parts.team.verbs import (
     InitOptions,
@@ -17,7 +17,7 @@ from resume_hooks.parts.team.verbs import (
     ProjectsOptions,
     StatusOptions,
 )
-from resume_hooks.parts.team.verbs.team_answer import answer
+from resume_hooks.parts.team.verbs.team_answer import print_team_answer
 from resume_hooks.system.text import plural
 
 _HELD = (
@@ -51,16 +51,16 @@ def init(options: InitOptions) -> None:
             else:
                 done = "The database needs no upgrade."
     elif not options.sql:
-        joined.join(service, options.where)
+        membership.join(service, options.where)
         done = f"{service} is a team's now, and you are its first member."
     data = {"sql": sql if options.sql else "", "written": bool(sql) and not options.sql}
-    answer(options, data, lambda: sql if options.sql else done)
+    print_team_answer(options, data, lambda: sql if options.sql else done)
 
 
 def join(options: JoinOptions) -> None:
     """Join the team."""
-    team = joined.join(options.service, options.where)
-    answer(
+    team = membership.join(options.service, options.where)
+    print_team_answer(
         options,
         {"written": True},
         lambda: f"Joined {team.service} as {team.login}. Nothing is sent yet.",
@@ -69,9 +69,9 @@ def join(options: JoinOptions) -> None:
 
 def projects(options: ProjectsOptions) -> None:
     """Print the projects, after changing them if that was asked."""
-    team = joined.required(options.where)
+    team = membership.required(options.where)
     key, change, text = (
-        joined.project_of(project_folder_of_option(options.project)),
+        membership.project_of(project_folder_of_option(options.project)),
         options.change,
         "",
     )
@@ -103,9 +103,11 @@ def projects(options: ProjectsOptions) -> None:
             elif first:
                 notes = [f"{first} added {key} first, and can admit you to what is shared with it."]
         team = team._replace(projects=(*others, key) if change == "add" else others)
-        joined.keep(team, options.where)
+        membership.keep(team, options.where)
     text += "\n".join(team.projects) or "No project is pushed at turns' ends."
-    answer(options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes)
+    print_team_answer(
+        options, {"written": bool(change), "projects": list(team.projects)}, lambda: text, notes
+    )
 
 
 def member(options: MemberOptions) -> None:
@@ -122,7 +124,7 @@ def member(options: MemberOptions) -> None:
     agreed = options.agreed(f"{options.change.title()} {options.login}?", asks=asks)
     text = "Nothing was changed."
     if agreed:
-        with connected(joined.required(options.where).service) as db:
+        with connected(membership.required(options.where).service) as db:
             told = (options.login, options.change, options.to)
             count = db.value("select team.settle_member(%s, %s, %s)::text", told, rows.count)
             held = db.row(_HELD, (options.change,), rows.Form(_Held, (rows.count, rows.login)))
@@ -130,7 +132,7 @@ def member(options: MemberOptions) -> None:
         text += f" the role {options.to or options.login}." if options.change == "keep" else "."
         text += f" Sessions: {count}." if options.change in {"give", "remove"} else ""
         text += _held_text(held) if held and held.sessions else ""
-    answer(options, {"written": agreed}, lambda: text)
+    print_team_answer(options, {"written": agreed}, lambda: text)
 
 
 class _Held(NamedTuple):
@@ -151,8 +153,8 @@ def status(options: StatusOptions) -> None:
     """Print what is pushed and what waits."""
     from resume_hooks.parts.team import background  # with what reads sessions: 80 ms
 
-    team = joined.required(options.where)
-    waiting = background.behind(team, options.where)
+    team = membership.required(options.where)
+    waiting = background.sessions_behind(team, options.where)
     failing = team_file.failing(options.where)
     data = {
         "projects": list(team.projects),
@@ -166,14 +168,14 @@ def status(options: StatusOptions) -> None:
         ("last push", team_file.last_push(options.where)),
     ]
     facts += [("not pushed", failing.sentence), ("remedy", failing.remedy)] if failing else []
-    answer(options, data, lambda: facts_table(facts))
+    print_team_answer(options, data, lambda: facts_table(facts))
 
 
 def leave(options: LeaveOptions) -> None:
     """Forget the team here."""
-    joined.required(options.where)
-    joined.leave(options.where)
-    answer(
+    membership.required(options.where)
+    membership.leave_team(options.where)
+    print_team_answer(
         options,
         {"written": True},
         lambda: "Left. What the server has is removed by: team forget, on any machine.",

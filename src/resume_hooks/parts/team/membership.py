@@ -18,7 +18,7 @@ from resume_hooks import paths
 from resume_hooks.errors import WriteFailed
 from resume_hooks.parts.team.connect import TeamFailed, connected, service_named
 from resume_hooks.parts.team.rows import login
-from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, folder, found
+from resume_hooks.parts.team.team_file import FILE, PUSHES, VERSION, Team, joined_team, team_folder
 from resume_hooks.paths import Where, canonical
 from resume_hooks.redaction.texts import redact
 from resume_hooks.storage import removal, state_file
@@ -37,13 +37,13 @@ _REMOTE = re.compile(
 )
 """A remote's address: its host and path.
 
-Scheme, user, password, port and the ending are none of a project's name.
+Scheme, user, password, port and the ending do not belong to a project's name.
 """
 
 
 def required(where: Where) -> Team:
-    """The team that was joined. TeamFailed where there is none."""
-    team = found(where)
+    """The team that was joined. TeamFailed without one."""
+    team = joined_team(where)
     if team is None:
         raise TeamFailed("No team was joined", "resume-hooks team join SERVICE")
     return team
@@ -51,7 +51,7 @@ def required(where: Where) -> Team:
 
 def join(service: str, where: Where, label: str = "") -> Team:
     """Enter the team of a libpq service, and remember it. TeamFailed, UsageError, WriteFailed."""
-    known = found(where)
+    known = joined_team(where)
     machine = known.machine if known else str(uuid.uuid4())
     with connected(service_named(service)) as db:
         db.run("select team.enter(%s, %s)", (machine, label or socket.gethostname()))
@@ -67,9 +67,11 @@ def keep(team: Team, where: Where) -> None:
     row = {"version": VERSION, **team._asdict()}
     try:
         state_file.replace_state_file(
-            os.path.join(folder(where), FILE), json.dumps(row, indent=2).encode() + b"\n", where
+            os.path.join(team_folder(where), FILE),
+            json.dumps(row, indent=2).encode() + b"\n",
+            where,
         )
-        mark = os.path.join(folder(where), PUSHES)
+        mark = os.path.join(team_folder(where), PUSHES)
         if team.projects and not os.path.exists(mark):
             state_file.replace_state_file(mark, b"", where)
             os.utime(mark, (0, 0))
@@ -82,9 +84,9 @@ def keep(team: Team, where: Where) -> None:
         ) from error
 
 
-def leave(where: Where) -> None:
+def leave_team(where: Where) -> None:
     """Forget the team here, with what was pulled; what the team has stays with it."""
-    removal.discard(folder(where), where.state)
+    removal.discard(team_folder(where), where.state)
 
 
 def project_of(cwd: str) -> str:
