@@ -10,20 +10,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from resume_hooks.derive import agents, cut_point
+from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.fresh_child import NOTHING, Contents
-from resume_hooks.derive.opening_size import checked_size, tokens_of
+from resume_hooks.derive.opening_size import ALL, checked_size
 from resume_hooks.derive.trim.options import Options as Options  # noqa: PLC0414 - one of the API's names
 from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import ForkSpec
+from resume_hooks.derive.verbs.fork import fork as make_fork
+from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
+from resume_hooks.derive.verbs.rollover import rollover_quick
+from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.search.engine import find
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
 from resume_hooks.sessions.agents.registry import readable
-from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
 
 
@@ -113,16 +115,17 @@ def rollover(
     ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``.
     Raises ResumeHooksError; nothing is left behind then.
     """
-    kind: Kind = "handoff" if next_step.strip() else "rollover"
-    session = readable(_require_path(session_file), Where())
-    contents = NOTHING
-    if kind == "handoff":
-        contents = Contents(
-            digest_of(session, Where()),
-            tokens=tokens_of(checked_size(size) if size else "", Where()),
-        )
-    decided = agents.fresh(session, Where(), kind=kind, next_step=next_step, contents=contents)
-    return carry_out(decided, Where(), dry_run=dry_run)
+    session, caller = (
+        readable(_require_path(session_file), Where()),
+        Caller(Where(), dry_run=dry_run),
+    )
+    if not next_step.strip():
+        return rollover_quick(session, caller).receipt
+    asked_size = checked_size(size) if size else ""
+    if asked_size == ALL:
+        raise UsageError("The size all makes a copy, which has no next step", "Call fork for it.")
+    spec = HandoffSpec(next_step, asked_size, has_files=False)
+    return handoff(session, spec, caller).receipt
 
 
 def trim(
@@ -135,8 +138,7 @@ def trim(
     """
     session = readable(_require_path(session_file), Where())
     chosen = options_of() if options is None else options
-    decided = agents.trim(session, Where(), chosen)
-    return carry_out(decided, Where(), dry_run=dry_run)
+    return make_trim(session, chosen, Caller(Where(), dry_run=dry_run)).receipt
 
 
 def fork_session(
@@ -163,8 +165,8 @@ def fork_session(
         else None
     )
     session = readable(_require_path(session_file), Where())
-    decided = agents.fork(session, Where(), cut=cut, home=None if home is None else os.fspath(home))
-    return carry_out(decided, Where(), dry_run=dry_run)
+    spec = ForkSpec(cut, None if home is None else os.fspath(home))
+    return make_fork(session, spec, Caller(Where(), dry_run=dry_run)).receipt
 
 
 def search_sessions(

@@ -14,12 +14,12 @@ from resume_hooks import clock
 from resume_hooks.cli.output import emit
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.compare import compare
-from resume_hooks.derive.outcome import Outcome
+from resume_hooks.derive.outcome import Opened, Outcome
 from resume_hooks.hooks import plain_cards, reply
 from resume_hooks.hooks import trim as trim_cards
 from resume_hooks.hooks.child_cards import child_card
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.hooks.handoff import opened_handoff
+from resume_hooks.hooks.handoff import with_step_lines
 from resume_hooks.hooks.lineage import lineage_card
 from resume_hooks.hooks.prompt import draw_card
 from resume_hooks.hooks.reply import MAX_START, start_reply
@@ -55,6 +55,17 @@ def receipt(**more: Any) -> Receipt:
     return made._replace(**more)
 
 
+def handed_off(receipt: Receipt, next_step: str) -> Outcome:
+    """A handoff that was written."""
+    return with_step_lines(Opened(receipt, None, "handed off", next_step=next_step))
+
+
+def trimmed(receipt: Receipt, options: str, note: str) -> Outcome:
+    """A confirmed trim, written now or before."""
+    done = "trimmed" if receipt.written else "already trimmed"
+    return trim_cards.with_savings(Opened(receipt, None, done, (note,)), options)
+
+
 def card_of(outcome: Outcome, copied: Copied, *, slash: bool) -> str:
     """The card of an outcome whose line was copied in this way."""
     return draw_card(outcome, lambda _: copied, slash=slash)
@@ -86,13 +97,13 @@ def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> N
     """
     made = receipt(warnings=("odd place",))
     if done == "handed off":
-        text = shown(card_of(opened_handoff(made, "fix\nthe tests"), copied, slash=slash))
+        text = shown(card_of(handed_off(made, "fix\nthe tests"), copied, slash=slash))
         own = "next step: fix the tests\n  note: odd place\n  note: /home/user/my proj is gone"
     else:
         made = made._replace(kind="trim", written=done == "trimmed", tools_trimmed=1_234)
         text = shown(
             card_of(
-                trim_cards.opened_trim(made, "--tools Read", ["It would compact."]),
+                trimmed(made, "--tools Read", "It would compact."),
                 copied,
                 slash=slash,
             )
@@ -118,7 +129,7 @@ def test_a_card_gives_both_commands(copied: Copied, slash: bool, done: str) -> N
 
 def test_a_handoff_without_a_step_says_so() -> None:
     """The user sees that nothing was lost."""
-    assert "no next step given" in card_of(opened_handoff(receipt(), ""), WAYS[0], slash=False)
+    assert "no next step given" in card_of(handed_off(receipt(), ""), WAYS[0], slash=False)
 
 
 @pytest.mark.parametrize("slash", [True, False])
@@ -248,12 +259,8 @@ def test_hostile_facts_stay_text(config_home: ConfigHome) -> None:
             trigger_of_command("full", HOSTILE),
         ),
         lineage_card([row]),
-        card_of(
-            opened_handoff(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True
-        ),
-        card_of(
-            trim_cards.opened_trim(receipt(title=HOSTILE), HOSTILE, [HOSTILE]), WAYS[2], slash=True
-        ),
+        card_of(handed_off(receipt(folder=HOSTILE, title=HOSTILE), HOSTILE), WAYS[2], slash=True),
+        card_of(trimmed(receipt(title=HOSTILE), HOSTILE, HOSTILE), WAYS[2], slash=True),
         trim_cards.question_card(HOSTILE, HOSTILE, "", "/trim"),
         trim_cards.answered_card(StoredQuestion(SESSION, HOSTILE, 0), "/trim", gone=False),
     ):

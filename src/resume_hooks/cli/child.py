@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.derive.model.port import LIMIT, HeadlessModel
+from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -58,6 +60,12 @@ def require_start(options: VerbOptions, child: Draft) -> None:
             "--start can't start a session outside of its project's folder", "Leave --start out."
         )
     require_folder(options, child.setting.cwd, child.agent)
+
+
+def caller_of(options: VerbOptions) -> Caller:
+    """The terms on which a command has a child made."""
+    check_draft = partial(require_start, options)
+    return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 
 
 def make_child(options: VerbOptions, plan: ChildPlan) -> Receipt:

@@ -20,10 +20,10 @@ from resume_hooks.cli.start_client import Start, become_client, start_of_session
 from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.cli.verbs.resume import ContinueOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
 from resume_hooks.derive.compare import HANDOFF, ROLLOVER, TRIM, Comparison
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
@@ -146,7 +146,7 @@ def child_by_way(session: SessionFile, way: str) -> Receipt:
 
 def make_fork(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
-    return write(agents.fork(session, Where()), Where())
+    return fork(session, WHOLE, Caller(Where())).receipt
 
 
 def ask_way(session: SessionFile, found: Comparison) -> str:

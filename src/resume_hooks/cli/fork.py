@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client
+from resume_hooks.cli.child import caller_of, print_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, locate_parent, time_of_option
 from resume_hooks.cli.verbs.children import ForkOptions
 from resume_hooks.cli.with_fields import With
-from resume_hooks.derive import agents, cut_point
+from resume_hooks.derive import cut_point
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.cut_point import AtRecord, AtTurn, Before, BeforeCompaction, Truncator
 from resume_hooks.derive.fork import ForkPlan
+from resume_hooks.derive.verbs.fork import ForkSpec
+from resume_hooks.derive.verbs.fork import fork as make_fork
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import Reference
 from resume_hooks.sessions.session_files import SessionFile
@@ -25,15 +27,8 @@ def fork(options: ForkOptions) -> None:
         home = os.path.join(current_folder(), os.path.expanduser(options.home))
     require_client(options)
     session, cut = _session_and_cut(options)
-    decided = agents.fork(
-        session,
-        options.where,
-        cut=cut,
-        home=home,
-        output_dir=options.output_dir,
-        to=options.to or "",
-    )
-    made = make_child(options, decided)
+    outcome = make_fork(session, ForkSpec(cut, home, options.to or ""), caller_of(options))
+    decided, made = outcome.plan, outcome.receipt
     if decided.cut:
         last = f"{session.session_id}:{decided.cut.last.number}"
     else:

@@ -18,37 +18,25 @@ from collections.abc import Iterator
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
-    make_child,
+    caller_of,
     print_child,
     receipt_text,
     require_client,
-    require_start,
 )
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
-from resume_hooks.derive import agents
-from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out, write
-from resume_hooks.derive.fresh_child import (
-    Contents,
-    FilesBeside,
-    RolloverPlan,
-    digest_reference,
-    digest_to_edit,
-    edited_digest,
-    file_writer,
-)
-from resume_hooks.derive.opening_size import ALL, checked_size, tokens_of
+from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
+from resume_hooks.derive.opening_size import ALL, checked_size
+from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
+from resume_hooks.derive.verbs.handoff import handoff as make_handoff
+from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.paths import read_regular
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import Digest, knowledge
+from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import programs
-
-Made = tuple[Receipt, FilesBeside]  # a child's receipt, and the files beside it
 
 
 def handoff(options: HandoffOptions) -> Receipt | None:
@@ -58,24 +46,22 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     parent = _parent_of_options(options)
     if not options.show:
         require_client(options)
-    if size == ALL:
-        return print_child(
-            options,
-            make_child(options, agents.fork(parent, options.where, output_dir=options.output_dir)),
-        )
-    digest, tokens = digest_of(parent, options.where), tokens_of(size, options.where)
-    contents = Contents(digest, tokens=tokens)
-    if options.new_task is not None:
-        contents = Contents(knowledge(digest), new_task=True, tokens=tokens)
-    decided = _plan_handoff(parent, contents, options)
+    spec = HandoffSpec(
+        next_step=options.new_task or options.next_step,
+        size=size,
+        is_new_task=options.new_task is not None,
+        to=options.to or "",
+        edit=edit_text if options.edit else None,
+        part_options=options,
+    )
+    caller = caller_of(options)
     if options.show:
-        _show_handoff(decided, options)
+        _show_handoff(plan_handoff(parent, spec, caller), options)
         return None
-    require_start(options, decided.draft)
-    if options.edit:
-        receipt, files = _make_edited(parent, decided, options)
-    else:
-        receipt, files = _make_handoff(decided, options)
+    outcome = make_handoff(parent, spec, caller)
+    receipt, files = outcome.receipt, outcome.files
+    if size == ALL:
+        return print_child(options, receipt)
     rows = [("document", path) for path in files.documents]
     return print_child(
         options,
@@ -130,21 +116,6 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
-def _plan_handoff(
-    parent: SessionFile, contents: Contents, options: HandoffOptions, child: Draft | None = None
-) -> RolloverPlan:
-    return agents.fresh(
-        parent,
-        options.where,
-        kind="handoff",
-        next_step=options.new_task or options.next_step,
-        output_dir=options.output_dir,
-        contents=contents,
-        child=child,
-        to=options.to or "",
-    )
-
-
 def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = full(digest)
@@ -164,38 +135,6 @@ def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
 
     data = {"opening": opening, "digest": digest, "full": whole}
     options.emit(data, text, decided.draft.warnings)
-
-
-def _make_edited(parent: SessionFile, first: RolloverPlan, options: HandoffOptions) -> Made:
-    """Let the user change what the child is told, then make it.
-
-    ResumeHooksError where they cancel.
-    """
-    file_writer(first, options.where, options)  # refuses before anybody has written a word in vain
-    old = first.draft.session_id
-    with edit_text(digest_to_edit(first.carried.text)) as text:
-        if edited_text := edited_digest(text):
-            # Planned again: meanwhile other children may be made, and the parent may grow.
-            child = agents.draft_of(
-                parent, "handoff", options.where, options.output_dir, to=options.to or ""
-            )
-            edited_text = edited_text.replace(
-                digest_reference(old), digest_reference(child.session_id)
-            )
-            return _make_handoff(
-                _plan_handoff(parent, first.contents._replace(edited=edited_text), options, child),
-                options,
-            )
-    raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
-
-
-def _make_handoff(decided: RolloverPlan, options: HandoffOptions) -> Made:
-    """Write a child and what it is to leave in the project, or only say so."""
-    write_files = file_writer(decided, options.where, options)
-    if options.dry_run:
-        return carry_out(decided, options.where, dry_run=True), write_files(None)
-    receipt = write(decided, options.where)
-    return receipt, write_files(receipt)
 
 
 USUAL = ("vi", "nano")
@@ -310,12 +249,5 @@ def rollover(options: RolloverOptions) -> Receipt:
             "Leave out --quick, or --with-summary, -p, --model and --timeout.",
         )
     require_client(options)
-    return print_child(
-        options,
-        make_child(
-            options,
-            agents.fresh(
-                options.locate_session(foreign=True), options.where, output_dir=options.output_dir
-            ),
-        ),
-    )
+    parent = options.locate_session(foreign=True)
+    return print_child(options, rollover_quick(parent, caller_of(options)).receipt)

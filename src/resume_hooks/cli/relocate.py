@@ -13,8 +13,8 @@ from resume_hooks.cli.options import current_folder
 from resume_hooks.cli.output import say
 from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import client_environment, start_of_session
-from resume_hooks.derive import fork
-from resume_hooks.derive.child.write import write
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.seam import answers
@@ -148,7 +148,7 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
         for place in found.homes
     ]
     chosen = found.homes[ask_question(COPY, choices)]
-    receipt = write(fork.plan(session, where, home=chosen.folder), where)
+    receipt = fork(session, ForkSpec(home=chosen.folder), Caller(where)).receipt
     tell_child_made(receipt)
     for note_on_other_sessions in answers(questions.note_on_other_sessions):
         former = home_folder(HeadTail(session.path), where)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from resume_hooks import questions
 from resume_hooks.cli.child import (
+    caller_of,
     checks_text,
-    make_child,
     print_child,
     receipt_text,
     require_client,
@@ -14,13 +14,16 @@ from resume_hooks.cli.child import (
 from resume_hooks.cli.options import locate_trim
 from resume_hooks.cli.output import facts_table
 from resume_hooks.cli.verbs.children import TrimOptions, UntrimOptions
-from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.outcome import Nothing, Opened
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
 from resume_hooks.derive.trim.plan import preview, remarks
-from resume_hooks.derive.untrim import TrimmedSession, UntrimPlan, read_trimmed
+from resume_hooks.derive.untrim import UntrimPlan
+from resume_hooks.derive.verbs.trim import trim as make_trim
+from resume_hooks.derive.verbs.untrim import UntrimSpec
+from resume_hooks.derive.verbs.untrim import untrim as make_untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -46,10 +49,9 @@ def trim(options: TrimOptions) -> Receipt:
     trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
     if options.in_place:
         return _trim_in_place(trim, options)
-    decided = agents.trim(
-        options.locate_session(foreign=True), options.where, trim, output_dir=options.output_dir
-    )
-    made = make_child(options, decided)
+    session = options.locate_session(foreign=True)
+    outcome = make_trim(session, trim, caller_of(options))
+    decided, made = outcome.plan, outcome.receipt
 
     def text() -> str:
         if not made.written:
@@ -92,39 +94,21 @@ def _text_in_place(done: InPlaceTrim) -> str:
 def untrim(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
-    reading = read_trimmed(locate_trim(options.locator, options.where))
     options.refuse_together("everything", "record")
-    if reading.trimmed and not (options.everything or options.record):
-        count = len(reading.trimmed)
-        if count == 1:
-            records = "1 record is"
-        else:
-            records = f"{count:,} records are"
-        raise UsageError(
-            f"{records} trimmed: which ones do you want back?",
-            "--all, or --record N for one of them.",
-        )
-    decided = agents.untrim(
-        reading,
-        options.where,
-        options.record or None,
-        strict=options.strict,
-        output_dir=options.output_dir,
-    )
-    made = make_child(options, decided)
-    print_child(
-        options, made, {"restoration": decided}, lambda: _untrimmed_text(reading, decided, made)
-    )
+    session = locate_trim(options.locator, options.where)
+    spec = UntrimSpec(options.everything, options.record, options.strict)
+    outcome = make_untrim(session, spec, caller_of(options))
+    more = {"restoration": outcome.plan}
+    print_child(options, outcome.receipt, more, lambda: _untrimmed_text(outcome))
 
 
-def _untrimmed_text(reading: TrimmedSession, decided: UntrimPlan, made: Receipt) -> str:
-    if decided.is_idle:
-        why = reading.nothing
-        return "\n\n".join(
-            filter(
-                None, [f"{why.message}.", why.remedy and f"  {why.remedy}", "Nothing was written."]
-            )
-        )
+def _untrimmed_text(outcome: Opened[UntrimPlan] | Nothing[UntrimPlan]) -> str:
+    decided, made = outcome.plan, outcome.receipt
+    if isinstance(outcome, Nothing) and outcome.why is not None:
+        paragraphs = [f"{outcome.why.message}."]
+        if outcome.why.remedy:
+            paragraphs.append(f"  {outcome.why.remedy}")
+        return "\n\n".join([*paragraphs, "Nothing was written."])
     facts = [
         *(("restored", fact) for fact in decided.facts),
         ("characters", f"{decided.characters:,} more"),

@@ -14,6 +14,7 @@ from resume_hooks.derive.child.bookkeeping import carried_lines
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
+from resume_hooks.derive.outcome import FilesBeside
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import entries
@@ -278,13 +279,6 @@ def opening_of(path: str) -> object:
             ),
             None,
         )
-
-
-class FilesBeside(NamedTuple):
-    """Documents that were written, or would be; warnings about the others."""
-
-    documents: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 def file_writer(

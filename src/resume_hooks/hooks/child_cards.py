@@ -56,13 +56,6 @@ def child_card(
     return "\n".join([*lines, _last_card_line(copied, slash=slash, busy=busy)])
 
 
-def opened_child_text(receipt: Receipt) -> str:
-    """The first line in a new session that the client opened by itself, since it looks like the old one."""
-    back = f"/resume {receipt.parent_session_id}"
-    took = f"about {receipt.tokens_after:,} tokens, where the old one has {receipt.tokens_before:,}"
-    return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"
-
-
 def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
     """The last line, on how to open the child.
 

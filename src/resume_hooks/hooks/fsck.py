@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from resume_hooks.derive.child.write import receipt, write
-from resume_hooks.derive.outcome import Nothing, Opened, Outcome, Question, report_text
+from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Question, report_text
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.maintenance.fsck import repair
@@ -47,7 +47,7 @@ def answer(request: Request) -> Outcome:
         )
     kinds = defects_behind(request.text)
     if not kinds:
-        return Nothing()
+        return report_text("")
     try:
         decided = _plan_repair_of_request(request)
     except ResumeHooksError as error:
@@ -85,8 +85,8 @@ def _first_of_rows(rows: Sequence[object]) -> str:
     return f"{one_line(str(rows[0]), ROW)}{more}"
 
 
-def _answer_with_repair(request: Request) -> Opened:
+def _answer_with_repair(request: Request) -> AnyOpened:
     decided = _plan_repair_of_request(request)
     made = write(decided, request.where)
     facts = [f"not kept: {one_line(each, ROW)}" for each in decided.lost] or ["everything was kept"]
-    return Opened(made, "repaired", tuple(facts))
+    return Opened(made, decided, "repaired", tuple(facts))

@@ -8,38 +8,27 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import (
     DIGEST_LINE,
     OPENING_LINE,
-    Contents,
-    file_writer,
     opening_of,
 )
-from resume_hooks.derive.opening_size import ALL, split_size, tokens_of
-from resume_hooks.derive.outcome import Opened
+from resume_hooks.derive.opening_size import ALL, split_size
+from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome
+from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import pending_handoff, reply
-from resume_hooks.hooks.child_cards import opened_child_text
 from resume_hooks.hooks.pending_handoff import MOST, PendingHandoff
 from resume_hooks.hooks.plain_cards import ROW
-from resume_hooks.hooks.request import Request, refuse_option, time_limit
-from resume_hooks.reading.digest.build import digest_of
-from resume_hooks.reading.digest.entries import digest_at, knowledge
-from resume_hooks.reading.digest.opening import Opening, shown_entries
+from resume_hooks.hooks.request import Request, refuse_option
+from resume_hooks.reading.digest.entries import digest_at
 from resume_hooks.reading.digest.opening import opening as digest_opening
-from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
-from resume_hooks.sessions.opening_layout import short_opening, task_step
+from resume_hooks.sessions.opening_layout import short_opening
 from resume_hooks.sessions.record_references import SHORT
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import client_pid, start_of_process
-from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or type /clear: the new session starts with this digest, too"
@@ -47,9 +36,6 @@ BY_CLEAR = "or type /clear: the new session starts with this digest, too"
 
 ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
 LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
-
-COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
-"""The sections whose entries a card counts, each with its noun."""
 
 
 class HandoffWords(NamedTuple):
@@ -73,9 +59,9 @@ def step_of(text: str) -> str:
     return parse_handoff_words(text).step
 
 
-def answer(request: Request) -> Opened:
+def answer(request: Request) -> Outcome:
     """Hand the session off. Raises ResumeHooksError."""
-    parent, where = request.session, request.where
+    parent = request.session
     step, size, is_new_task = parse_handoff_words(request.text)
     if is_new_task and not step:
         raise UsageError(
@@ -84,56 +70,20 @@ def answer(request: Request) -> Opened:
     if not is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
         refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
-    if size == ALL:
-        return _answer_with_fork(parent, request)
-    tokens = tokens_of(size, where)
-    with one_at_a_time(parent, where):
-        with time_limit(request.command):
-            asked = task_step(step) if is_new_task else step
-            standing = existing_child(parent, "handoff", where, asked, opening_tokens=tokens)
-            if standing is not None:
-                return _answer_with_handoff(standing, request)
-            digest = digest_of(parent, where)
-            digest = knowledge(digest) if is_new_task else digest
-            contents = Contents(digest, new_task=is_new_task, tokens=tokens)
-            plan = agents.fresh(parent, where, kind="handoff", next_step=step, contents=contents)
-            write_files = file_writer(plan, where)
-        # Outside the limit: writing a few kilobytes is never cut in two, so there is a whole child
-        # or none.
-        receipt = write(plan, where)
-    files = write_files(receipt)
-    notes = [
-        *(f"written: {path}" for path in files.documents),
-        *(f"note: {warning}" for warning in files.warnings),
-    ]
-    return _answer_with_handoff(receipt, request, [*_contents_lines(plan.carried), *notes])
+    spec = HandoffSpec(step, size, is_new_task)
+    outcome = handoff(parent, spec, request.caller())
+    if size == ALL or not isinstance(outcome, Opened):
+        return outcome
+    outcome = with_step_lines(outcome)
+    if request.trigger.hooked and offer_clear(outcome.receipt):
+        outcome = outcome._replace(facts=(*outcome.facts, BY_CLEAR))
+    return outcome
 
 
-def _answer_with_fork(parent: SessionFile, request: Request) -> Opened:
-    """Answer with a copy of the whole conversation: a handoff that leaves nothing out, and has no next step."""
-    with one_at_a_time(parent, request.where):
-        with time_limit(request.command):
-            plan = agents.fork(parent, request.where)
-        receipt = write(plan, request.where)
-    facts = ("carries the whole conversation",)
-    return Opened(receipt, "forked", facts, remark=opened_child_text(receipt))
-
-
-def _answer_with_handoff(receipt: Receipt, request: Request, facts: Sequence[str] = ()) -> Opened:
-    shown = [*facts]
-    if request.trigger.hooked and offer_clear(receipt):
-        shown.append(BY_CLEAR)
-    return opened_handoff(receipt, step_of(request.text), shown)
-
-
-def opened_handoff(receipt: Receipt, next_step: str, facts: Sequence[str] = ()) -> Opened:
-    """The outcome of a handoff; ``facts`` are lines on what it holds."""
-    if receipt.written:
-        done = "handed off"
-    else:
-        done = "already handed off"
-    shown = (*_step_lines(next_step, receipt.title), *facts)
-    return Opened(receipt, done, shown, next_step=next_step)
+def with_step_lines(outcome: AnyOpened) -> AnyOpened:
+    """A handoff with a line on its next step before the others."""
+    lines = _step_lines(outcome.next_step, outcome.receipt.title)
+    return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _step_lines(next_step: str, title: str) -> list[str]:
@@ -144,18 +94,6 @@ def _step_lines(next_step: str, title: str) -> list[str]:
     if said:
         return [f"next step: {said[:ROW]}"]
     return ["no next step given"]
-
-
-def _contents_lines(digest: Opening) -> Iterator[str]:
-    """Lines on what the child carries (messages and list entries) and what it leaves out."""
-    counts = (
-        (digest.messages, "message"),
-        *((shown_entries(digest.text, each), noun) for each, noun in COUNTED),
-    )
-    said = [plural(count, noun) for count, noun in counts if count]
-    yield f"carries {', '.join(said) or 'your prompts'}"
-    if digest.left_out:
-        yield f"leaves out {plural(digest.left_out, 'message')}; a larger size holds more"
 
 
 def offer_clear(receipt: Receipt) -> bool:

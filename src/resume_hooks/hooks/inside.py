@@ -202,7 +202,9 @@ def _draw_instruction(
         case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": more, **CARD}}
-        case Opened(receipt, _, _, remark, next_step) if on_screen and receipt.agent == NAME:
+        case Opened(receipt=receipt, remark=remark, next_step=next_step) if (
+            on_screen and receipt.agent == NAME
+        ):
             card = prompt.draw_card(outcome, _copy_nothing, slash=trigger.slash)
             may_send = bool(next_step) and event.get("by_model") is not True
             return {

@@ -155,11 +155,14 @@ def _require_session_id(session_id: str) -> None:
 
 
 def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -> str:
-    """The card of an outcome; ``copy`` takes what is to be pasted. ``slash`` as in ``Trigger``."""
+    """The card of an outcome; ``copy`` takes what is to be pasted. ``slash`` as in ``Trigger``.
+
+    Raises the ResumeHooksError that says why there is nothing.
+    """
     from resume_hooks.derive.outcome import Nothing, Opened, Question, Report, Waiting
 
     match outcome:
-        case Opened(receipt, done, facts):
+        case Opened(receipt=receipt, done=done, facts=facts):
             from resume_hooks.hooks.child_cards import child_card  # who reads makes no child
 
             return child_card(done, receipt, copy(receipt.in_client), facts, slash=slash)
@@ -169,8 +172,10 @@ def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -
             return card
         case Waiting(shown):
             return shown
-        case Nothing(why):
-            return why
+        case Nothing():
+            if outcome.why is not None:
+                raise outcome.why
+            return ""
 
 
 def copy_by_setting(text: str) -> Copied:

@@ -7,7 +7,8 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import (
     NothingToHandOff,
@@ -22,6 +23,9 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import in_shell
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.verbs.caller import Caller
 
 EVERYWHERE = "--all"  # the word before others that means every project
 _OPTION = re.compile(
@@ -96,6 +100,13 @@ class Request(NamedTuple):
     def command(self) -> str:
         """The same in a shell."""
         return in_shell(f"{self.trigger.verb} {self.session_id}")
+
+    def caller(self, command: str = "") -> Caller:
+        """Who a verb makes a child for: one that waits, but not long; ``command`` is the way out."""
+        from resume_hooks.derive.verbs.caller import Caller  # a search makes no child
+
+        limit = partial(time_limit, command or self.command)
+        return Caller(self.where, reuses=True, time_limit=limit)
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:

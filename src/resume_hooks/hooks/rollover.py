@@ -22,7 +22,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
-from resume_hooks.derive.outcome import Opened, Waiting
+from resume_hooks.derive.outcome import AnyOpened, Opened, Waiting
 from resume_hooks.derive.summary import at_hand, fork_prompt, prompt_digest
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.handoff import offer_clear
@@ -47,7 +47,7 @@ WAIT = "asking a model for the summary: up to two minutes"  # what is to be read
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
-def answer(request: Request) -> Opened | Waiting:
+def answer(request: Request) -> AnyOpened | Waiting:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
@@ -170,13 +170,13 @@ def _summary_facts(
 
 def _answer_with_rollover(
     done: str, receipt: Receipt, facts: Sequence[str], request: Request
-) -> Opened:
+) -> AnyOpened:
     if request.trigger.hooked and offer_clear(receipt):
         by_clear = [BY_CLEAR]
     else:
         by_clear = []
     shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
-    return Opened(receipt, done, tuple(shown))
+    return Opened(receipt, None, done, tuple(shown))
 
 
 def _note_rollover(
@@ -211,7 +211,7 @@ def _is_interrupted(note: Mapping[str, object]) -> bool:
     return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
 
 
-def _existing_rollover(parent: SessionFile, request: Request) -> Opened | None:
+def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | None:
     """The child that the same words made, where nobody went on in it or asked anything here since."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import time
-from collections.abc import Sequence
+from functools import partial
 
 from resume_hooks import questions
 from resume_hooks.clock import normal
@@ -17,19 +17,19 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.outcome import (
-    Nothing,
+    AnyOpened,
     Opened,
     Outcome,
     Question,
-    Report,
+    line_in_new_session,
     report_text,
 )
 from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
+from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import confirmations
-from resume_hooks.hooks.child_cards import opened_child_text
 from resume_hooks.hooks.confirmations import OPEN, StoredQuestion
 from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
 from resume_hooks.hooks.request import Request, TimeLimit, time_limit
@@ -88,22 +88,11 @@ def answer(request: Request) -> Outcome:
     return _ask_about_trim(parent, request)
 
 
-def _answer_untrim(request: Request) -> Opened:
+def _answer_untrim(request: Request) -> Outcome:
     """Make a child in which every original that is left stands again."""
-    from resume_hooks.derive.untrim import (
-        read_trimmed,
-    )  # a trim, which is asked for far more often, needs none of it
+    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim  # no trim needs it
 
-    with time_limit(f"{request.command} --all"):
-        reading = read_trimmed(request.session)
-        decided = agents.untrim(reading, request.where)
-    if decided.is_idle:
-        raise reading.nothing
-    receipt = write(decided, request.where)
-    facts = [*decided.facts]
-    if decided.after.compacts_at_once:
-        facts.append("note: it would be compacted at once")
-    return Opened(receipt, "untrimmed", tuple(facts), remark=opened_child_text(receipt))
+    return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
@@ -124,7 +113,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         parent.session_id
     )  # a yes to this question never answers an older one
     if not decided.pays:
-        return Nothing(no_use_card(brief(decided), request.trigger.name("handoff")))
+        return report_text(no_use_card(brief(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
@@ -150,32 +139,32 @@ def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
     return None
 
 
-def _confirm_trim(parent: SessionFile, request: Request) -> Opened | Report | Nothing:
+def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
     started = time.monotonic()
     question = confirmations.wait_for_question(parent.session_id)
     if question is None or not (question.is_open or _is_anothers(question, request.where)):
         return _without_question(parent, question, request)
     with time_limit(request.command):
-        decided = _plan_trim_of_request(parent, question.options, request)
-    if decided.pays and (time.monotonic() - started) * (1 + WRITING) > WHOLE:
-        raise TimeLimit(
-            "It would take longer than a prompt may wait, so nothing was made", request.command
-        )
-    if not decided.pays:
+        plan = _plan_trim_of_request(parent, question.options, request)
+
+    def agrees(_: TrimPlan) -> bool:
+        if (time.monotonic() - started) * (1 + WRITING) > WHOLE:
+            raise TimeLimit(
+                "It would take longer than a prompt may wait, so nothing was made", request.command
+            )
+        return confirmations.claim_question(question)
+
+    outcome = write_trim(plan, request.caller(), agrees, partial(_write_and_settle, question))
+    if isinstance(outcome, Opened):
+        return with_savings(outcome, question.options)
+    if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return Nothing(no_use_card(brief(decided), request.trigger.name("handoff")))
-    if not confirmations.claim_question(
-        question
-    ):  # another hook was faster, of this client or of another one
-        settled = confirmations.wait_for_question(parent.session_id)
-        if settled is not None and _is_anothers(settled, request.where):
-            return _confirm_trim(parent, request)
-        return _without_question(parent, settled, request)
-    try:
-        receipt = _write_trimmed_child(decided, question, request.where)
-    finally:
-        confirmations.release_question(parent.session_id)
-    return opened_trim(receipt, question.options, remarks(decided))
+        return report_text(no_use_card(brief(plan), request.trigger.name("handoff")))
+    # Another hook was faster, of this client or of another one.
+    settled = confirmations.wait_for_question(parent.session_id)
+    if settled is not None and _is_anothers(settled, request.where):
+        return _confirm_trim(parent, request)
+    return _without_question(parent, settled, request)
 
 
 def _is_anothers(question: StoredQuestion, where: Where) -> bool:
@@ -202,31 +191,35 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
     return agents.trim(parent, request.where, options)
 
 
-def _write_trimmed_child(decided: TrimPlan, question: StoredQuestion, where: Where) -> Receipt:
+def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
     """Make the child, out of any time limit: what is written is never cut in two.
 
     Its question stays, answered.
     """
     try:
-        receipt = write(decided, where)
+        receipt = write(plan, where)
+        with contextlib.suppress(OSError):  # then a second yes finds no question
+            confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
         with contextlib.suppress(OSError):
             confirmations.store_question(question)  # nothing was made, so it can be tried again
         raise
-    with contextlib.suppress(OSError):  # then a second yes finds no question
-        confirmations.store_question(question._replace(child=receipt.session_id))
+    finally:
+        confirmations.release_question(question.session_id)
     return receipt
 
 
 def _without_question(
     parent: SessionFile, question: StoredQuestion | None, request: Request
-) -> Opened | Report:
+) -> Outcome:
     """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
         with time_limit(request.command):
             standing = standing_trim(parent, question.child, request.where)
         if standing is not None:
-            return opened_trim(standing, question.options)
+            remark = line_in_new_session(standing)
+            outcome = Opened(standing, None, "already trimmed", remark=remark)
+            return with_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
             return report_text(busy_card(request.typed_name))
@@ -235,18 +228,14 @@ def _without_question(
     return report_text(answered_card(question, request.typed_name, gone=gone))
 
 
-def opened_trim(receipt: Receipt, options: str, notes: Sequence[str] = ()) -> Opened:
-    """The outcome of a confirmed trim; ``options`` as they were typed, ``notes`` are lines on its effects."""
+def with_savings(outcome: AnyOpened, options: str) -> AnyOpened:
+    """A trim with lines on what it saves, and on its ``options`` as they were typed."""
+    receipt = outcome.receipt
     taken = receipt.tokens_before - receipt.tokens_after
-    facts = [f"about {taken:,} tokens are placeholders now; each names its original"]
+    lines = [f"about {taken:,} tokens are placeholders now; each names its original"]
     if options:
-        facts.append(f"options: {one_line(options, ROW)}")
-    facts.extend(notes)
-    if receipt.written:
-        done = "trimmed"
-    else:
-        done = "already trimmed"
-    return Opened(receipt, done, tuple(facts), remark=opened_child_text(receipt))
+        lines.append(f"options: {one_line(options, ROW)}")
+    return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _refuse_option_in_place(text: str, trigger: Trigger) -> None:

@@ -83,13 +83,13 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
             return AGAIN
         return "There is no compaction in it to go back before."
     # Only who forks waits for what writes.
-    from resume_hooks.derive import agents
-    from resume_hooks.derive.child.write import write
     from resume_hooks.derive.cut_point import BeforeCompaction
+    from resume_hooks.derive.verbs.caller import Caller
+    from resume_hooks.derive.verbs.fork import ForkSpec, fork
 
+    session = readable(row.path, Where())
     try:
-        plan = agents.fork(readable(row.path, Where()), Where(), cut=BeforeCompaction())
-        path = write(plan, Where()).file
+        path = fork(session, ForkSpec(BeforeCompaction()), Caller(Where())).receipt.file
         made = agent_at(path, Where()).session(path)
     except ResumeHooksError as error:
         return f"{error.message}. {error.remedy}"

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from resume_hooks.derive.outcome import Opened
+from resume_hooks.derive.outcome import Opened, Outcome
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import prompt, reply
 from resume_hooks.hooks.request import EVERYWHERE, current_folder, parse_search_words, time_limit
@@ -23,7 +24,6 @@ from resume_hooks.hooks.session_list.rows import (
     session_line,
 )
 from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, listed_sessions, said_of
-from resume_hooks.hooks.triggers import trigger_of_command
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
@@ -369,27 +369,30 @@ def open_marked_session(
         if row.session_id == here:
             return {"text": "This is the session that you are in."}
         return _open_session_reply(row.session_id, row, event, "")
-    if word in {FORK, UNDO}:
-        # Only who forks waits for what writes.
-        from resume_hooks.derive import fork
-        from resume_hooks.derive.child.write import write
-        from resume_hooks.derive.cut_point import BeforeCompaction
-        from resume_hooks.hooks.child_cards import opened_child_text as opened_card
-
-        if word == UNDO:
-            cut, option = (BeforeCompaction(), " --before-compaction")
-        else:
-            cut, option = (None, "")
-        with time_limit(in_shell(f"fork {row.session_id}{option}")):
-            plan = fork.plan(locate.session_file(row.path), where, cut=cut)
-        made = write(plan, where)
-        return _open_session_reply(made.session_id, row, event, opened_card(made))
-    trigger = trigger_of_command("handoff", "", hooked=False)
-    outcome = prompt.outcome_of_lane(trigger, row.session_id, {"transcript_path": row.path})
+    outcome = _make_child(word, row, where)
     match outcome:
-        case Opened(receipt, remark=remark):
+        case Opened(receipt=receipt, remark=remark):
             return _open_session_reply(receipt.session_id, row, event, remark)
-    raise TypeError(f"A handoff came to {type(outcome).__name__}")
+    raise TypeError(f"{word} came to {type(outcome).__name__}")
+
+
+def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
+    """The outcome of the way on from a row that ``word`` names."""
+    # Only who makes a child waits for what writes.
+    from resume_hooks.derive.cut_point import BeforeCompaction
+    from resume_hooks.derive.verbs.caller import Caller
+    from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
+    from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
+
+    session = registry.readable(row.path, where)
+    if word == UNDO:
+        limit = partial(time_limit, in_shell(f"fork {row.session_id} --before-compaction"))
+        return fork(session, ForkSpec(BeforeCompaction()), Caller(where, time_limit=limit))
+    if word == FORK:
+        limit = partial(time_limit, in_shell(f"fork {row.session_id}"))
+        return fork(session, WHOLE, Caller(where, time_limit=limit))
+    limit = partial(time_limit, in_shell(f"handoff {row.session_id}"))
+    return handoff(session, HandoffSpec(), Caller(where, reuses=True, time_limit=limit))
 
 
 def _open_session_reply(

@@ -9,7 +9,7 @@ import contextlib
 import time
 
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
-from resume_hooks.derive.outcome import Opened, Outcome, Report, report_text
+from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Report, report_text
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
 from resume_hooks.hooks.confirmations import StoredQuestion
@@ -99,7 +99,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
         return place_mark(session, goal)
 
 
-def _go_back(request: Request) -> Opened | Report:
+def _go_back(request: Request) -> AnyOpened | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
         if (standing := _existing_child_answer(request, plain(request.text).strip())) is not None:
@@ -136,10 +136,10 @@ def _go_back(request: Request) -> Opened | Report:
         pending_handoff.retire_handoffs_of(
             request.session_id
         )  # /clear would lead to what was just left
-    return Opened(receipt, "back", cards.facts_of_back(receipt, decided))
+    return Opened(receipt, decided.child, "back", cards.facts_of_back(receipt, decided))
 
 
-def _existing_child_answer(request: Request, report: str = "") -> Opened | None:
+def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | None:
     """The answer with the child that the last ``>back`` made of this report.
 
     None if it is gone or was gone on in.
@@ -149,4 +149,4 @@ def _existing_child_answer(request: Request, report: str = "") -> Opened | None:
         return None
     facts = cards.facts_of_existing_child(request.trigger)
     remark = f"Nothing new was made: this is the session from your last {request.typed_name}."
-    return Opened(standing, "already back", facts, remark)
+    return Opened(standing, None, "already back", facts, remark)

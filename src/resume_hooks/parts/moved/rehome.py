@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from resume_hooks.derive import fork
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
+from resume_hooks.derive.fork import REHOMED
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import ForkSpec, fork
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, UsageError
 from resume_hooks.hooks import reply
 from resume_hooks.parts.moved import find_moved_repo
@@ -138,9 +139,8 @@ def copy_sessions_home(
                 if session.session_id in there:
                     left.append(NotCopied(session.session_id, THERE))
                 else:
-                    made.append(
-                        carry_out(fork.plan(session, where, home=new), where, dry_run=dry_run)
-                    )
+                    outcome = fork(session, ForkSpec(home=new), Caller(where, dry_run=dry_run))
+                    made.append(outcome.receipt)
                     there.add(session.session_id)
             except ResumeHooksError as error:
                 left.append(NotCopied(session.session_id, error.message))
@@ -185,7 +185,7 @@ def _may_have_become(old: str, new: str, where: Where) -> bool:
 def _sessions_with_copy(new: str, where: Where) -> set[str]:
     """The ids of sessions with a copy in the folder, read from the copies: a killed rehome noted no link."""
     named = (read_parent(copy.path) for copy in own_sessions(new, where))
-    return {parent.session_id for parent in named if parent and parent.kind == fork.REHOMED}
+    return {parent.session_id for parent in named if parent and parent.kind == REHOMED}
 
 
 def line_at_start(event: dict[str, Any]) -> str:

@@ -20,7 +20,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.port import LIMIT
-from resume_hooks.derive.outcome import Nothing, Outcome, Question, Waiting
+from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_text
 from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
@@ -121,7 +121,7 @@ def _make_one_part_offer(request: Request, instructions: str) -> Offer:
     return replace(whole, candidates=whole.candidates[:count], unshown=whole.unshown + left)
 
 
-def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Question | Nothing:
+def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Question | Report:
     """Show the model's choices, and ask whether to write the trim."""
     took = [f"it took {own.words}"] if own.words else []
     _kept_verdicts(request, offered)
@@ -133,7 +133,7 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
         offered, [*verdicts_of_rules(offered), *chosen.verdicts], request.where
     )
     if not planned.trim.pays:
-        return Nothing(
+        return report_text(
             no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff"))
         )
     _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)

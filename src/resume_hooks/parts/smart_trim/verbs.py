@@ -6,12 +6,14 @@ Shows the plan before writing.
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
 
 from resume_hooks.cli.child import (
+    caller_of,
     model_of,
     model_progress,
     print_child,
@@ -24,8 +26,8 @@ from resume_hooks.cli.options import locate_session
 from resume_hooks.cli.output import say
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.trim.plan import Trimmable, remarks
+from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, remarks
+from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
 from resume_hooks.parts.smart_trim import preview
@@ -38,7 +40,7 @@ from resume_hooks.parts.smart_trim.plan import (
     clean_description,
     verdicts_of_rules,
 )
-from resume_hooks.paths import read_regular
+from resume_hooks.paths import Where, read_regular
 
 if TYPE_CHECKING:
     from resume_hooks.parts.smart_trim.forms import PlannedTrim
@@ -81,13 +83,13 @@ def smart_trim(options: Any) -> Receipt:
     shown = f"{preview.preview_table(decided)}\n\n{preview.spent_text(asked.spent)}"
     wanted = decided.trim.pays and not options.dry_run
     asks = wanted and not options.yes and options.watched
-    if asks:
-        say(shown)
-    agreed = wanted and (options.yes or (asks and options.agreed("Write this child?", asks=True)))
-    if agreed:
-        made = smart.write_smart_trim(decided, options.where)
-    else:
-        made = carry_out(decided.trim, options.where, dry_run=True)
+
+    def write(_: TrimPlan, where: Where) -> Receipt:
+        return smart.write_smart_trim(decided, where)
+
+    made = write_trim(
+        decided.trim, caller_of(options), partial(_agrees, options, shown), write
+    ).receipt
     if wanted and not options.yes and not asks:
         notes = [UNASKED]
     else:
@@ -110,6 +112,16 @@ def smart_trim(options: Any) -> Receipt:
         return f"{shown}\n\n{done}"
 
     return print_child(options, made, more, text)
+
+
+def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
+    """Whether the user wants the plan that is ``shown`` written: by an option, or asked in the terminal."""
+    if options.yes:
+        return True
+    if not options.watched:
+        return False
+    say(shown)
+    return bool(options.agreed("Write this child?", asks=True))
 
 
 def _refuse_options_of_rules(options: Any) -> None:

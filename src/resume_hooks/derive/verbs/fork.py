@@ -1,0 +1,48 @@
+"""``fork``: a copy of a session's live conversation, whole or cut, here, in another folder or for another agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.sessions.session_files import SessionFile
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.cut_point import Truncator
+    from resume_hooks.derive.fork import ForkPlan
+
+
+class ForkSpec(NamedTuple):
+    """What is asked of a fork: where to ``cut``, a folder that is its new ``home``, the agent that it is for.
+
+    By default the whole conversation, in the session's own folder, for its own agent.
+    """
+
+    cut: Truncator | None = None
+    home: str | None = None
+    to: str = ""
+
+
+WHOLE = ForkSpec()
+
+
+def fork(
+    session: SessionFile, spec: ForkSpec, caller: Caller
+) -> Opened[ForkPlan] | Nothing[ForkPlan]:
+    """Make the copy. Raises as ``agents.fork``, and as a child is written."""
+    with caller.time_limit():
+        plan = agents.fork(
+            session,
+            caller.where,
+            cut=spec.cut,
+            home=spec.home,
+            output_dir=caller.output_dir,
+            to=spec.to,
+        )
+    receipt = caller.write(plan)
+    if not receipt.written:
+        return Nothing(receipt, plan)
+    facts = ("carries the whole conversation",) if plan.cut is None else ()
+    return Opened(receipt, plan, "forked", facts, remark=line_in_new_session(receipt))

@@ -1,0 +1,173 @@
+"""``handoff``: a new session that opens with a digest of this one and a next step, or with all of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import NamedTuple
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.existing import existing_child, one_at_a_time
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import ChildPlan, carry_out
+from resume_hooks.derive.fresh_child import (
+    Contents,
+    RolloverPlan,
+    digest_reference,
+    digest_to_edit,
+    edited_digest,
+    file_writer,
+)
+from resume_hooks.derive.opening_size import ALL, tokens_of
+from resume_hooks.derive.outcome import AnyOpened, FilesBeside, Nothing, Opened
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import WHOLE, fork
+from resume_hooks.errors import ResumeHooksError
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import knowledge
+from resume_hooks.reading.digest.opening import Opening, shown_entries
+from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
+from resume_hooks.sessions.opening_layout import task_step
+from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.system.text import plural
+
+COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
+"""The sections of a digest whose entries are counted for the reader, each with its noun."""
+
+Edit = Callable[[str], AbstractContextManager[str]]
+WriteFiles = Callable[[Receipt | None], FilesBeside]
+
+
+class HandoffSpec(NamedTuple):
+    """What is asked of a handoff.
+
+    ``next_step`` is the new session's first work, a task apart from this session's where it
+    ``is_new_task``. ``size`` is checked already, ``""`` for the usual one. ``to`` names another agent
+    for it. ``edit`` lets the user change the digest and yields their text. Without ``has_files`` no
+    file is written beside it, else those that the settings and ``part_options`` ask for.
+    """
+
+    next_step: str = ""
+    size: str = ""
+    is_new_task: bool = False
+    to: str = ""
+    edit: Edit | None = None
+    has_files: bool = True
+    part_options: object = None
+
+
+def handoff(
+    parent: SessionFile, spec: HandoffSpec, caller: Caller
+) -> AnyOpened | Nothing[ChildPlan]:
+    """Hand a session off. NothingToHandOff where nobody asked anything in it, UsageError, WriteFailed."""
+    with contextlib.ExitStack() as stack:
+        if caller.reuses:
+            stack.enter_context(one_at_a_time(parent, caller.where))
+        if spec.size == ALL:
+            return fork(parent, WHOLE, caller)
+        with caller.time_limit():
+            if caller.reuses:
+                existing = find_existing_handoff(parent, spec, caller.where)
+                if existing is not None:
+                    return Opened(existing, None, "already handed off", next_step=spec.next_step)
+            plan = plan_handoff(parent, spec, caller)
+            caller.check_draft(plan.draft)
+            # Refuses what can't be written before anybody edits a word.
+            write_files = _file_writer(plan, spec, caller)
+        if spec.edit is not None:
+            return _edit_and_write(parent, plan, spec, spec.edit, caller)
+        return _write(plan, write_files, spec, caller)
+
+
+def find_existing_handoff(parent: SessionFile, spec: HandoffSpec, where: Where) -> Receipt | None:
+    """The child that the same words made, where nobody went on in it or in its parent since."""
+    if spec.is_new_task:
+        step = task_step(spec.next_step)
+    else:
+        step = spec.next_step
+    tokens = tokens_of(spec.size, where)
+    return existing_child(parent, "handoff", where, step, opening_tokens=tokens)
+
+
+def plan_handoff(parent: SessionFile, spec: HandoffSpec, caller: Caller) -> RolloverPlan:
+    """Decide on a handoff; nothing is written."""
+    digest = digest_of(parent, caller.where)
+    if spec.is_new_task:
+        digest = knowledge(digest)
+    tokens = tokens_of(spec.size, caller.where)
+    contents = Contents(digest, new_task=spec.is_new_task, tokens=tokens)
+    return agents.fresh(
+        parent,
+        caller.where,
+        kind="handoff",
+        next_step=spec.next_step,
+        output_dir=caller.output_dir,
+        contents=contents,
+        to=spec.to,
+    )
+
+
+def _edit_and_write(
+    parent: SessionFile, first: RolloverPlan, spec: HandoffSpec, edit: Edit, caller: Caller
+) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    """Write a handoff whose digest the user edited. ResumeHooksError where they cancel."""
+    with edit(digest_to_edit(first.carried.text)) as text:
+        edited = edited_digest(text)
+        if edited:
+            return _plan_again_and_write(parent, first, edited, spec, caller)
+    raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
+
+
+def _plan_again_and_write(
+    parent: SessionFile, first: RolloverPlan, edited: str, spec: HandoffSpec, caller: Caller
+) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    # Planned again: meanwhile other children may be made, and the parent may grow.
+    child = agents.draft_of(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
+    old, new = first.draft.session_id, child.session_id
+    edited = edited.replace(digest_reference(old), digest_reference(new))
+    plan = agents.fresh(
+        parent,
+        caller.where,
+        kind="handoff",
+        next_step=spec.next_step,
+        output_dir=caller.output_dir,
+        contents=first.contents._replace(edited=edited),
+        child=child,
+        to=spec.to,
+    )
+    write_files = _file_writer(plan, spec, caller)
+    return _write(plan, write_files, spec, caller)
+
+
+def _file_writer(plan: RolloverPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
+    if spec.has_files:
+        return file_writer(plan, caller.where, spec.part_options)
+    return lambda _: FilesBeside()
+
+
+def _write(
+    plan: RolloverPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
+) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    receipt = carry_out(plan, caller.where, dry_run=caller.dry_run)
+    if not receipt.written:
+        return Nothing(receipt, plan, files=write_files(None))
+    files = write_files(receipt)
+    facts = _facts_of_opening(plan.carried)
+    facts += [f"written: {path}" for path in files.documents]
+    facts += [f"note: {warning}" for warning in files.warnings]
+    return Opened(receipt, plan, "handed off", tuple(facts), next_step=spec.next_step, files=files)
+
+
+def _facts_of_opening(digest: Opening) -> list[str]:
+    """Lines on what the new session carries, messages and list entries, and what it leaves out."""
+    counts = [(digest.messages, "message")]
+    for section, noun in COUNTED:
+        counts.append((shown_entries(digest.text, section), noun))
+    said = [plural(count, noun) for count, noun in counts if count]
+    facts = [f"carries {', '.join(said) or 'your prompts'}"]
+    if digest.left_out:
+        left_out = plural(digest.left_out, "message")
+        facts.append(f"leaves out {left_out}; a larger size holds more")
+    return facts

@@ -1,0 +1,44 @@
+"""``trim``: a copy of a session in which bulky contents are placeholders, once the caller agrees to the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.write import carry_out, write
+from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.trim.options import Options
+from resume_hooks.derive.trim.plan import TrimPlan, remarks
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.paths import Where
+from resume_hooks.sessions.session_files import SessionFile
+
+Trimmed = Opened[TrimPlan] | Nothing[TrimPlan]
+
+
+def trim(session: SessionFile, options: Options, caller: Caller) -> Trimmed:
+    """Make the copy. UsageError for options that can't be meant, or a session that can't be a parent."""
+    with caller.time_limit():
+        plan = agents.trim(session, caller.where, options, output_dir=caller.output_dir)
+    caller.check_draft(plan.draft)
+    return write_trim(plan, caller)
+
+
+def write_trim(
+    plan: TrimPlan,
+    caller: Caller,
+    agrees: Callable[[TrimPlan], bool] | None = None,
+    write: Callable[[TrimPlan, Where], Receipt] = write,
+) -> Trimmed:
+    """Write a trim that pays, by ``write``, where the caller ``agrees`` to it; None agrees to all.
+
+    This is the one place where a trim is confirmed: by the options of a command, by an answer in a
+    terminal, or by a yes to the question that a prompt left open.
+    """
+    wanted = plan.pays and not caller.dry_run
+    if not wanted or (agrees is not None and not agrees(plan)):
+        return Nothing(carry_out(plan, caller.where, dry_run=True), plan)
+    receipt = write(plan, caller.where)
+    remark = line_in_new_session(receipt)
+    return Opened(receipt, plan, "trimmed", tuple(remarks(plan)), remark)

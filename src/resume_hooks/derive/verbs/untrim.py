@@ -1,0 +1,59 @@
+"""``untrim``: a copy of a trimmed session in which the originals stand again."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from resume_hooks.derive import agents
+from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
+from resume_hooks.derive.untrim import UntrimPlan, read_trimmed
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.errors import UsageError
+from resume_hooks.sessions.session_files import SessionFile
+
+
+class UntrimSpec(NamedTuple):
+    """What is asked of an untrim: every trimmed record, or ``numbers`` of some.
+
+    With ``strict`` nothing is written where an original can't be found.
+    """
+
+    everything: bool = True
+    numbers: tuple[int, ...] = ()
+    strict: bool = False
+
+
+EVERYTHING = UntrimSpec()
+
+
+def untrim(
+    session: SessionFile, spec: UntrimSpec, caller: Caller
+) -> Opened[UntrimPlan] | Nothing[UntrimPlan]:
+    """Make the copy.
+
+    Where nothing is trimmed the outcome says why. UsageError for a ``spec`` that names no record.
+    """
+    with caller.time_limit():
+        reading = read_trimmed(session)
+        count = len(reading.trimmed)
+        if count and not (spec.everything or spec.numbers):
+            records = "1 record is" if count == 1 else f"{count:,} records are"
+            raise UsageError(
+                f"{records} trimmed: which ones do you want back?",
+                "--all, or --record N for one of them.",
+            )
+        plan = agents.untrim(
+            reading,
+            caller.where,
+            spec.numbers or None,
+            strict=spec.strict,
+            output_dir=caller.output_dir,
+        )
+    receipt = caller.write(plan)
+    if not receipt.written:
+        return Nothing(receipt, plan, why=reading.nothing if plan.is_idle else None)
+    facts = [*plan.facts]
+    if plan.after.compacts_at_once:
+        facts.append("note: it would be compacted at once")
+    remark = line_in_new_session(receipt)
+    return Opened(receipt, plan, "untrimmed", tuple(facts), remark)
