@@ -187,6 +187,13 @@ def test_a_copy_takes_no_step(document: Document, parent: Path, more: list[str])
     assert sorted(parent.parent.iterdir()) == before
 
 
+def test_a_copy_is_printed_as_json(document: Document, parent: Path) -> None:
+    """In the form of every handoff; no document is written beside a copy."""
+    data = document("handoff", SESSION, "--size", "all")["data"]
+    assert Path(data["file"]) in parent.parent.iterdir()
+    assert data["documents"] == []
+
+
 @pytest.mark.parametrize("size", ["0k", "49k", "4", "4kb", "big"])
 def test_what_is_no_size(document: Document, parent: Path, size: str) -> None:
     """The error shows sizes, and nothing is made."""

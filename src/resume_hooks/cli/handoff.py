@@ -60,8 +60,6 @@ def handoff(options: HandoffOptions) -> Receipt | None:
         return None
     outcome = make_handoff(parent, spec, caller)
     receipt, files = outcome.receipt, outcome.files
-    if size == ALL:
-        return print_child(options, receipt)
     rows = [("document", path) for path in files.documents]
     return print_child(
         options,
