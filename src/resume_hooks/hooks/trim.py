@@ -12,8 +12,8 @@ import time
 from functools import partial
 
 from resume_hooks import questions
-from resume_hooks.clock import normal
 from resume_hooks.derive import agents
+from resume_hooks.derive.child.existing import existing_trim
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.outcome import (
@@ -28,7 +28,7 @@ from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse
 from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
 from resume_hooks.derive.verbs.trim import write_trim
-from resume_hooks.errors import NothingToTrim, ResumeHooksError, SessionNotFound, UsageError
+from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import OPEN, StoredQuestion
 from resume_hooks.hooks.plain_cards import LITTLE, NOTHING, ROW, refusal_card
@@ -38,14 +38,9 @@ from resume_hooks.paths import Where, find_session
 from resume_hooks.seam import answers
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.open_sessions import Clients
-from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.processes import client_pid
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts import records
-from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.provenance import read_parent
-from resume_hooks.transcripts.records import Record
 
 WORDS = frozenset({"yes", "cancel", "help"})
 SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
@@ -215,10 +210,10 @@ def _without_question(
     """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
     if question is not None and question.child:
         with time_limit(request.command):
-            standing = standing_trim(parent, question.child, request.where)
-        if standing is not None:
-            remark = line_in_new_session(standing)
-            outcome = Opened(standing, None, "already trimmed", remark=remark)
+            existing = existing_trim(parent, question.child, request.where)
+        if existing is not None:
+            remark = line_in_new_session(existing)
+            outcome = Opened(existing, None, "already trimmed", remark=remark)
             return with_savings(outcome, question.options)
     if question is None or question.is_open:
         if question is not None or confirmations.is_question_claimed(parent.session_id):
@@ -250,56 +245,6 @@ def _refuse_option_in_place(text: str, trigger: Trigger) -> None:
         raise UsageError(
             f"'{one_line(text, 80)}' confirms nothing", f"{_TO_CONFIRM}, and nothing more."
         )
-
-
-def standing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
-    """The receipt of a trimmed child of ``parent``.
-
-    None where it is gone, or somebody went on in either since.
-    """
-    path = find_session(child_id, where)
-    named = read_parent(path) if path else None
-    if path is None or named is None or named.session_id != parent.session_id:
-        return None
-    try:
-        child, glance = HeadTail(path), HeadTail(parent.path)
-    except SessionNotFound:
-        return None  # gone since it was found
-    if child.touched or any(
-        _continues_conversation(record, child.derived_at) for record in glance.last_records
-    ):
-        return None
-    # What its first line tells of its trim; anybody may have edited it.
-    if child.first_records:
-        metadata = records.mapping(child.first_records[0], "trim_metadata")
-    else:
-        metadata = {}
-    stats = {
-        key: value
-        for key, value in records.mapping(metadata, "stats").items()
-        if type(value) is int
-    }
-    return Receipt(
-        session_id=child_id,
-        file=path,
-        title=child.title,
-        parent_session_id=parent.session_id,
-        parent_file=parent.path,
-        kind=named.kind,
-        written=False,
-        folder=home_folder(child, where),
-        tokens_before=stats.get("original_tokens", 0),
-        tokens_after=stats.get("trimmed_tokens", 0),
-        chars_saved=stats.get("chars_saved", 0),
-        tools_trimmed=stats.get("tools_trimmed", 0),
-    )
-
-
-def _continues_conversation(record: Record, at: str) -> bool:
-    """Whether a record is of a conversation after an instant: a prompt, an answer, the output of a tool."""
-    spoken = records.kind(record) == records.ASSISTANT or records.is_prompt(record)
-    answered = bool(records.results(record))
-    return (spoken or answered) and normal(record.get("timestamp")) > at
 
 
 _WAYS = """\

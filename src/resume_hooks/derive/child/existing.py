@@ -1,6 +1,9 @@
-"""A handoff, or a way back, that stands already: what is asked for twice, also at one instant, makes one child.
+"""A child that stands already: what is asked for twice, also at one instant, makes one child.
 
 Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
+
+One rule decides whether a child is still the answer: nobody has gone on in it, nor in its parent
+since it was made.
 """
 
 from __future__ import annotations
@@ -8,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
-from resume_hooks.sessions.link_log import read_links
+from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
@@ -24,7 +28,8 @@ from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
-from resume_hooks.transcripts.records import mapping, message
+from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.records import Record, mapping, message
 
 _BUSY = "Another command is making a child of this session"
 _PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may read, and the write
@@ -43,6 +48,26 @@ def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
         yield
 
 
+class _UnusedChild(NamedTuple):
+    """A child that nobody went on in. ``path`` is what of it can be read as a transcript.
+
+    ``parent_file`` is its parent's own file.
+    """
+
+    session: SessionFile
+    ends: HeadTail
+    path: str
+    agent: str
+    parent_file: str
+
+    @property
+    def first_record(self) -> Record:
+        """The record that says where it came from; ``{}`` where nothing can be read."""
+        if self.ends.first_records:
+            return self.ends.first_records[0]
+        return {}
+
+
 def existing_child(
     parent: SessionFile,
     kind: str,
@@ -51,65 +76,114 @@ def existing_child(
     report: str = "",
     opening_tokens: int = 0,
 ) -> Receipt | None:
-    """The receipt of the newest child of ``parent`` if it is of that kind and nobody went on in it since, else None.
+    """The receipt of the newest child of ``parent`` if it is of that kind and unused, else None.
 
-    Nor in the parent; a ``next_step`` must be the child's own, a ``report`` must stand in it,
-    ``opening_tokens`` must be the size that it was made with. Children of other running clients
-    don't count: each may be open there.
+    A ``next_step`` must be the child's own, a ``report`` must stand in it, ``opening_tokens`` must
+    be the size that it was made with. Children of other running clients don't count: each may be
+    open there.
     """
+    link = _newest_link(parent, where)
+    if link is None or link.kind != kind:
+        return None
+    child = _find_unused_child(parent, link.child_id, clock.normal(link.at), where)
+    if child is None:
+        return None
+    first_records = child.ends.first_records
+    if next_step is not None:
+        opening = next((row for row in first_records if row.get("isCompactSummary") is True), {})
+        if next_step_of(message(opening).get("content")) != next_step.strip():
+            return None
+    if opening_tokens:
+        metadata = mapping(child.first_record, "continue_metadata")
+        if metadata.get("opening_tokens") != opening_tokens:
+            return None
+    if not any(report in str(message(row).get("content")) for row in first_records):
+        return None
+    before = quick_context(parent.path).tokens
+    after = tokens.recent_context(child.path).tokens
+    return _receipt_of_child(parent, child, kind, before, after, where)
+
+
+def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
+    """The receipt of the trim of ``parent`` with that id if it is unused, else None.
+
+    Its sizes are those that its first line tells, which anybody may have edited.
+    """
+    child = _find_unused_child(parent, child_id, "", where)
+    if child is None:
+        return None
+    named = read_parent(child.session.path)
+    if named is None or named.session_id != parent.session_id:
+        return None
+    told = mapping(mapping(child.first_record, "trim_metadata"), "stats")
+    stats = {name: value for name, value in told.items() if type(value) is int}
+    before, after = stats.get("original_tokens", 0), stats.get("trimmed_tokens", 0)
+    receipt = _receipt_of_child(parent, child, named.kind, before, after, where)
+    return receipt._replace(
+        chars_saved=stats.get("chars_saved", 0), tools_trimmed=stats.get("tools_trimmed", 0)
+    )
+
+
+def _newest_link(parent: SessionFile, where: Where) -> Link | None:
+    """The row of the newest child that is not left to another running client."""
     clients, pid = Clients(where), client_pid()
-    rows = (row for row in reversed(read_links(where)) if row.parent_id == parent.session_id)
-    link = next((row for row in rows if clients.leave_to(pid, row.child_id, row.client_pid)), None)
-    if link and link.kind == kind:
-        session = store_of(where).find(link.child_id)
-    else:
-        session = None
-    if link is None or session is None:
+    for row in reversed(read_links(where)):
+        if row.parent_id != parent.session_id:
+            continue
+        if clients.leave_to(pid, row.child_id, row.client_pid):
+            return row
+    return None
+
+
+def _find_unused_child(
+    parent: SessionFile, child_id: str, made_at: str, where: Where
+) -> _UnusedChild | None:
+    """The child of that id, where nobody went on in it, nor in ``parent`` since ``made_at``.
+
+    ``made_at`` is an instant in normal form, ``""`` for the one that the child itself names.
+    """
+    session = store_of(where).find(child_id)
+    if session is None:
         return None
     agent = agent_of(session, where)
     try:
-        child, ends = agent.ends(session.path), ends_of(parent, where)
+        ends, parent_ends = agent.ends(session.path), ends_of(parent, where)
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
         return None  # gone since it was found
-    if child.touched or went_on(ends, clock.normal(link.at)):
+    if ends.touched or went_on(parent_ends, made_at or ends.derived_at):
         return None
-    opening = next((row for row in child.first_records if row.get("isCompactSummary") is True), {})
-    if next_step is not None and next_step_of(message(opening).get("content")) != next_step.strip():
-        return None
-    first = child.first_records[0] if child.first_records else {}
-    if (
-        opening_tokens
-        and mapping(first, "continue_metadata").get("opening_tokens") != opening_tokens
-    ):
-        return None
-    if not any(report in str(message(row).get("content")) for row in child.first_records):
-        return None
-    before = quick_context(parent.path).tokens
+    return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
+
+
+def _receipt_of_child(
+    parent: SessionFile, child: _UnusedChild, kind: str, before: int, after: int, where: Where
+) -> Receipt:
     return Receipt(
-        session_id=link.child_id,
-        file=session.path,
-        title=child.title,
+        session_id=child.session.session_id,
+        file=child.session.path,
+        title=child.ends.title,
         parent_session_id=parent.session_id,
-        parent_file=ends.path,
+        parent_file=child.parent_file,
         kind=kind,
         written=False,
-        folder=home_folder(child, where),
-        agent=agent.name,
+        folder=home_folder(child.ends, where),
+        agent=child.agent,
         tokens_before=before,
-        tokens_after=tokens.recent_context(path).tokens,
+        tokens_after=after,
     )
 
 
 def went_on(parent: HeadTail, at: str) -> bool:
-    """Whether there was talk in a session after ``at``, be it one prompt with more work behind it than its tail."""
+    """Whether a session has talk or the output of a tool from after ``at``, even before its tail."""
     reached = any(
         "" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records
     )
 
-    def talks(record: records.Record) -> bool:
-        return is_talk(record) and clock.normal(record.get("timestamp")) > at
+    def is_later(record: Record) -> bool:
+        continues = is_talk(record) or bool(records.results(record))
+        return continues and clock.normal(record.get("timestamp")) > at
 
     if reached:
-        return any(map(talks, parent.last_records))
-    return parent.holds(talks)
+        return any(map(is_later, parent.last_records))
+    return parent.holds(is_later)
