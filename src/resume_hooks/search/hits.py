@@ -33,7 +33,7 @@ from resume_hooks.search.record_text import (
 )
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions.agents.registry import agent_at, original
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
 FOREVER = 1_000_000  # what a file that is gone counts as in generations
@@ -185,15 +185,15 @@ class Sources:
             )
             near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
             start = session_id[:SHORT]
-            (alike,) = self._db.execute(
-                "SELECT count(DISTINCT session) FROM files WHERE session>=? AND session<?",
+            alike = self._db.execute(
+                "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
                 (start, f"{start}~"),
-            ).fetchone()
+            )
+            short = ShortIds(other for (other,) in alike).shorten(session_id)
             if near:
                 file = self._opening.path_of(str(near[0]), session_id)
             else:
                 file = path
-            short = start if alike == 1 else session_id
             agent = agent_at(file, self._where)
             try:
                 ends = HeadTail(file)

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import os
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import NamedTuple
@@ -26,7 +25,7 @@ from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.record_references import ShortIds
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
@@ -302,15 +301,10 @@ class SessionLister:
 
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
-    """The first eight characters of each id, where no other session of this machine begins so.
-
-    Else all of it.
-    """
+    """The id of each row, as short as it can be among the sessions of this machine."""
     others = {row.session_id for row in rows if row.agent != NAME}
     if others:
         others = {session.session_id for session in store_of(where).sessions()}
-    alike = Counter(session_id[:SHORT] for session_id in known_ids(where) | others)
-    return [
-        row.session_id if alike[row.session_id[:SHORT]] > 1 else row.session_id[:SHORT]
-        for row in rows
-    ]
+    own = {row.session_id for row in rows}
+    ids = ShortIds(known_ids(where) | others | own)
+    return [ids.shorten(row.session_id) for row in rows]

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections import Counter
+from collections.abc import Iterable
 from functools import cached_property
 from typing import BinaryIO, NamedTuple
 
@@ -84,6 +86,23 @@ def parse(text: str, session: str | None = None) -> Reference:
     return Reference(named.strip(), _record(record.strip()))
 
 
+class ShortIds:
+    """Ids as short as people can use them, among the ``known`` ones.
+
+    That is the first ``SHORT`` characters where one known id alone begins so, else all of it.
+    """
+
+    def __init__(self, known: Iterable[str]) -> None:
+        self._beginnings = Counter(session_id[:SHORT] for session_id in set(known))
+
+    def shorten(self, session_id: str) -> str:
+        """The short form of an id."""
+        beginning = session_id[:SHORT]
+        if self._beginnings[beginning] == 1:
+            return beginning
+        return session_id
+
+
 class TranscriptNames(NamedTuple):
     """How commands and references name one transcript: in ``full`` for programs, as ``short`` as it can be for people.
 
@@ -116,7 +135,7 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
     alike = {other.session_id for other in store_of(where).sessions(prefix=session_id[:SHORT])}
     if vaulted:
         alike |= {other for other in archived_ids(where) if other.startswith(session_id[:SHORT])}
-    short = session_id[:SHORT] if len(alike) == 1 else session_id
+    short = ShortIds(alike).shorten(session_id)
     return TranscriptNames(session.session_id, f"{short}{slash}{agent}")
 
 

@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Group, Section
 from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import size_text, unmarked
-from resume_hooks.sessions.record_references import SHORT, shortened
+from resume_hooks.sessions.record_references import ShortIds, shortened
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
@@ -417,10 +417,9 @@ def _names_of(digest: Digest) -> _Names:
     counts = Counter(
         session for session, colon, _ in (ref.rpartition(":") for ref in refs) if colon
     )
-    owners = {session.partition("/")[0] for session in counts}
-    starts = Counter(owner[:SHORT] for owner in owners)
+    ids = ShortIds(session.partition("/")[0] for session in counts)
     words = {}
     for session in counts:
-        is_unique = starts[session.partition("/")[0][:SHORT]] == 1
-        words[session] = shortened(f"{session}:").rstrip(":") if is_unique else session
+        owner, slash, agent = session.partition("/")
+        words[session] = f"{ids.shorten(owner)}{slash}{agent}"
     return _Names(counts.most_common(1)[0][0] if counts else "", words)
