@@ -1,5 +1,7 @@
 // Owns how the module asks the engine, the person and the session's model.
 
+import { MODEL_MS } from './shared_values.mjs'
+
 const LIMIT = 15000 // the engine ends by itself within five seconds
 
 let isHeard = false // whether the client calls us for its own events: under an organization's policy it does not
@@ -22,10 +24,8 @@ export async function quietly($, work) { // what nobody asked for: its failure i
   try { return await work() } catch (error) { $.ui.log(String(error), { to: 'debug' }) }
 }
 
-const LONGEST = 120000 // milliseconds that the session's own model has, as any; its answer after that is lost
-
 export async function fork($, prompt) { // the last request again, with its answer and a prompt behind it
-  const late = new Promise(done => $.clock.after(LONGEST, () => done({ reason: 'late' })))
+  const late = new Promise(done => $.clock.after(MODEL_MS, () => done({ reason: 'late' })))
   try { return await Promise.race([$.model.fork({ prompt }), late]) } catch (error) { return { reason: String(error) } }
 }
 

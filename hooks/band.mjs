@@ -1,8 +1,8 @@
 // Owns the line above the prompt that says how full the session is, once the engine has told from where on.
 
 import { ask } from './asking.mjs'
+import { LOOK_TOKENS } from './shared_values.mjs'
 
-const LOOK = 60000 // tokens from which on the engine is asked: as hooks/notice does
 let filled = {} // of the session that is measured: when to ask, and from how many tokens on to show or do what
 
 export function forget($) {
@@ -15,7 +15,7 @@ export async function measure($, started) {
   const id = started?.session_id ?? await $.session.id(), { context } = await $.session.usage()
   const tokens = started?.context_tokens ?? context.tokens, of = context.window // of the model, which may become another one
   if (!tokens) return {}
-  if (filled.id !== id || filled.of !== of) filled = { id, of, look: LOOK }
+  if (filled.id !== id || filled.of !== of) filled = { id, of, look: LOOK_TOKENS }
   else if (tokens < filled.from) filled = { id, of, look: filled.from, line: filled.line }
   const now = filled
   now.tokens = tokens

@@ -27,7 +27,7 @@ PACKAGES = {
 
 GROUND = {
     "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "project_places",
-    "questions", "seam", "settings", "team", "version",
+    "questions", "seam", "settings", "shared_values", "team", "version",
 }  # fmt: skip
 
 

@@ -22,10 +22,11 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, HELD, ROWS, SLASH, TYPED
+from resume_hooks.hooks.triggers import ALIASES, HELD, ROWS, TYPED
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
+from resume_hooks.shared_values import LOOK_TOKENS, MODEL_SECONDS, SLASH
 from tools.manifests import ROOT, manifests
 
 DOCS = ROOT / "docs"
@@ -63,6 +64,8 @@ def pages() -> dict[Path, str]:
         SOURCE / "part_table.py": part_table(),
         ROOT / "tests" / "part_functions.py": part_functions(),
         ROOT / "hooks" / "commands.mjs": commands_module(),
+        ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
+        **{ROOT / "hooks" / name: with_look_tokens(ROOT / "hooks" / name) for name in LOOKING},
         **{
             ROOT / "commands" / f"{each.name}.md": slash_command(each)
             for each in ROWS.values()
@@ -287,6 +290,29 @@ def commands_module() -> str:
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists
     )
+
+
+def shared_values_module() -> str:
+    """The numbers that the module in the client shares with the engine."""
+    return f"""\
+// Owns the numbers that the engine has, too. Made by `make docs` from src/resume_hooks/shared_values.py.
+
+export const LOOK_TOKENS = {LOOK_TOKENS} // of a context, from which on the engine is asked how full it is
+export const MODEL_MS = {MODEL_SECONDS * 1000} // milliseconds that a model has for all of an answer
+"""
+
+
+LOOKING = ("notice", "codex")
+"""The scripts of hooks/ that look at how full a context is."""
+
+
+def with_look_tokens(script: Path) -> str:
+    """A script with the number of tokens from which on it looks."""
+    text = script.read_text(encoding="utf-8")
+    renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
+    if count != 1:
+        raise KeyError(f"look= stands {count} times in {script}")
+    return renewed
 
 
 def slash_command(trigger: Trigger) -> str:

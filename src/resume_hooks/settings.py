@@ -23,6 +23,7 @@ from resume_hooks.paths import (
     why_not_state,
 )
 from resume_hooks.seam import with_parts
+from resume_hooks.shared_values import MODEL_SECONDS
 
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
@@ -244,7 +245,7 @@ FORMER = {
         "handoff_dir leaves a document of each handoff in the project, and lineage names the "
         "latest session"
     ),
-    "summary_timeout": "a model has 120 seconds; rollover and trim --smart take --timeout",
+    "summary_timeout": f"a model has {MODEL_SECONDS} seconds; rollover and trim --smart take --timeout",
 }
 """Settings of former versions, each with what replaces it."""
 

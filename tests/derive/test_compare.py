@@ -16,7 +16,6 @@ from resume_hooks.derive.compare import (
     GO_ON,
     HANDOFF,
     KEPT_BY_COMPACTION,
-    LARGE,
     NEARLY_FULL,
     ROLLOVER,
     SUMMARY,
@@ -33,7 +32,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.summary import MAX_PARTS, MAX_SUMMARY, PART
 from resume_hooks.derive.trim.options import options_of
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.hooks import context_notice, session
+from resume_hooks.hooks import context_notice
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
@@ -185,11 +184,6 @@ def test_a_compaction_leaves_no_more_than_there_is(config_home: ConfigHome) -> N
     """Of a session that has just begun the usual figure would."""
     found = compared(config_home, bulky(0), 200)
     assert by_name(found)[COMPACT].after <= found.context.tokens
-
-
-def test_both_mean_the_same_by_a_large_session() -> None:
-    """The line at the start runs without the engine, so it has the number of its own."""
-    assert LARGE == session.LARGE
 
 
 def test_the_last_compaction_tells_of_the_next(config_home: ConfigHome) -> None:

@@ -12,14 +12,13 @@ from resume_hooks.hooks import fallback, prompt, triggers
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.triggers import (
     BARE,
-    PLUGIN,
     ROWS,
-    SLASH,
     TYPED,
     recognise_trigger,
     trigger_of_command,
 )
 from resume_hooks.seam import Trigger as Row
+from resume_hooks.shared_values import PLUGIN, SLASH
 from resume_hooks.system import clipboard
 from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session

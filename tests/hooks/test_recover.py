@@ -8,7 +8,8 @@ import pytest
 
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.recover import answer
-from resume_hooks.hooks.triggers import SLASH, Trigger, recognise_trigger
+from resume_hooks.hooks.triggers import Trigger, recognise_trigger
+from resume_hooks.shared_values import SLASH
 from tests.builders import (
     SESSION,
     ConfigHome,

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from resume_hooks import seam
-from resume_hooks.hooks.triggers import SLASH, TYPED, VERBS, Trigger, recognise_trigger
+from resume_hooks.hooks.triggers import TYPED, VERBS, Trigger, recognise_trigger
+from resume_hooks.shared_values import SLASH
 
 ID = "5e12a303-7a0b-4c1d-9e2f-0123456789ab"
 

@@ -18,7 +18,7 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
-from resume_hooks.derive.model.port import LIMIT, HeadlessModel
+from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
@@ -26,6 +26,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, label_of
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.shared_values import MODEL_SECONDS
 
 
 def require_client(options: VerbOptions) -> None:
@@ -121,7 +122,7 @@ def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessM
 
 def time_limit(given: int | None) -> float:
     """The seconds of ``--timeout``, else the usual ones."""
-    return given or LIMIT
+    return given or MODEL_SECONDS
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:

@@ -43,7 +43,8 @@ class Verbs(click.Group):
         """Declare a verb, or return None for an unknown name."""
         if is_verb(cmd_name):
             return command_of_verb(cmd_name)
-        from resume_hooks.hooks.triggers import ROWS, SLASH  # nothing to a verb
+        from resume_hooks.hooks.triggers import ROWS  # nothing to a verb
+        from resume_hooks.shared_values import SLASH
 
         row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
         if row is None:

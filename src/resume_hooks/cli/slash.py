@@ -13,7 +13,8 @@ import click
 from resume_hooks.cli.verbs.upkeep import SlashOptions
 from resume_hooks.hooks.prompt import card_of_trigger
 from resume_hooks.hooks.reply import MAX_INPUT
-from resume_hooks.hooks.triggers import SLASH, recognise_trigger
+from resume_hooks.hooks.triggers import recognise_trigger
+from resume_hooks.shared_values import SLASH
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain
 

@@ -28,6 +28,7 @@ from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
@@ -113,7 +114,6 @@ LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
 FEW = 3  # prompts left below which something is recommended
 NEARLY_FULL = 80  # per cent of the window from which on something is recommended
 ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
-LARGE = 100_000  # tokens from which on it counts that no cache holds a session, as the line at its start has it
 COLD = "the prompt cache expired"
 """Why something is recommended where there is room: the next prompt sends all anew."""
 
@@ -365,7 +365,7 @@ def advice(
 
 def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Advice | None:
     """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
-    if context.tokens < LARGE:
+    if context.tokens < COLD_TOKENS:
         return None
     worth = {
         way.name: way

@@ -19,11 +19,12 @@ from resume_hooks.derive.outcome import Opened, Outcome, Question, Report, Waiti
 from resume_hooks.errors import UsageError
 from resume_hooks.hooks import compaction, context_notice, prompt, reply
 from resume_hooks.hooks.compaction import HERE
-from resume_hooks.hooks.triggers import BARE, ROWS, SLASH, UNASKED, Trigger, trigger_of_command
+from resume_hooks.hooks.triggers import BARE, ROWS, UNASKED, Trigger, trigger_of_command
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import session_file
+from resume_hooks.shared_values import SLASH
 from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client

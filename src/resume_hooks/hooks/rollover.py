@@ -21,7 +21,7 @@ from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
-from resume_hooks.derive.model.port import LIMIT, Model, ModelCalls
+from resume_hooks.derive.model.port import Model, ModelCalls
 from resume_hooks.derive.outcome import AnyOpened, Opened, Waiting
 from resume_hooks.derive.summary import at_hand, fork_prompt, prompt_digest
 from resume_hooks.hooks import hook_state
@@ -30,6 +30,7 @@ from resume_hooks.hooks.request import Request, refuse_option, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
@@ -42,7 +43,9 @@ WIDEST = 300  # characters of a fact on the card
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or type /clear: the new session starts with this, too (cut if long)"
-WAIT = "asking a model for the summary: up to two minutes"  # what is to be read while one is asked
+WAIT = f"asking a model for the summary: up to {MODEL_TIME}"
+"""The status while a model is asked."""
+
 
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
@@ -72,7 +75,7 @@ def answer(request: Request) -> AnyOpened | Waiting:
         return Waiting(FORKING.format(cached=cached), prompt)
     if request.trigger.hooked:
         offer_clear(written)  # Esc ends us without a word: then /clear still leads on
-    limit = min(LIMIT, deadline - REPLACING - time.monotonic())
+    limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
     outcome, spent = _write_summary(begun, written, limit, own, where)
     facts = _summary_facts(outcome, request, spent)
     remark = "; ".join(fact.removesuffix(".") for fact in facts)
@@ -197,7 +200,7 @@ def _note_rollover(
         note |= {
             "writer": writer,
             "since": start_of_process(writer),
-            "until": time.time() + LIMIT + WHOLE,
+            "until": time.time() + MODEL_SECONDS + WHOLE,
         }
     with contextlib.suppress(OSError):
         hook_state.sweep_notes(_PREFIX)

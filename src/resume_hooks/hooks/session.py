@@ -21,6 +21,7 @@ from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
+from resume_hooks.shared_values import COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
@@ -31,14 +32,6 @@ PAIR_SECONDS = 60
 """How long after the end of a session its successor may start.
 
 Older marks are of a client that died.
-"""
-
-_SIGN = "/resume-hooks:"  # before a command of ours in any client
-
-LARGE = 100_000
-"""Tokens from which on it is said what going on in a session costs that no cache holds.
-
-The shell looks at digits.
 """
 
 CENT = 0.01
@@ -215,7 +208,7 @@ def _cold_note_name(session_id: str) -> str:
     return f"{_TOLD}{session_id}.json"
 
 
-def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
+def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
     """What going on costs where the cache has lost a large session, as the client says.
 
     Nothing of a new child.
@@ -226,7 +219,7 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = _SIGN) -> str:
     if (
         event.get("prompt_cache_likely_expired") is not True
         or not isinstance(tokens, int)
-        or tokens < LARGE
+        or tokens < COLD_TOKENS
     ):
         return ""
     if reply.is_headless() or _is_new_child(path):

@@ -11,11 +11,10 @@ from typing import List, NamedTuple, Optional
 
 from resume_hooks import part_table, seam
 from resume_hooks.seam import Trigger as Row
+from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
-PLUGIN = "resume-hooks"
-
-TYPED, SLASH, BARE = ">", f"/{PLUGIN}:", "/"
-"""How a trigger begins: as a prompt, as a command of the plugin, as one that hooks/register.mjs registers."""
+TYPED, BARE = ">", "/"
+"""How a trigger begins: as a prompt, and as a command that hooks/register.mjs registers; ``SLASH`` in any client."""
 
 UNASKED = "fsck"
 """What the module inside the client asks by itself, with nobody having typed it.
@@ -29,9 +28,10 @@ _CORE = (
         "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy",
         lane=f"{_HERE}.handoff", row="handoff [size] [step] continue in a new session; size: 4k, 12k, 24k, or all",
         bare="handoff"),
-    Row("rollover", "[focus]", "Continue in a new session with a model's summary; costs tokens, up to two minutes",
+    Row("rollover", "[focus]", f"Continue in a new session with a model's summary; costs tokens, up to {MODEL_TIME}",
         lane=f"{_HERE}.rollover",
-        row="rollover [focus]      the same with a model's summary: costs tokens, 2 minutes", bare="rollover"),
+        row=f"rollover [focus]      the same with a model's summary: costs tokens, {MODEL_MINUTES} minutes",
+        bare="rollover"),
     Row("trim", "[options]", "Go on in a copy without old tool output; asks first",
         lane=f"{_HERE}.trim", row="trim [options]        go on in a copy without old tool output; asks first",
         bare="trim", asks=True),

@@ -34,6 +34,9 @@ SHORTEST_STEM = (
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
 ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
 GUESSED = 0.6  # what a word counts that only stands for the one that was typed
+TITLE_WEIGHT = 0.5
+"""What a title counts beside a record: it says what was talked about, not the answer."""
+
 IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
 
 
@@ -313,11 +316,13 @@ class Ranking:
         self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
-        # A title says what was talked about, not the answer.
-        worth = {
-            key: rows[0].score * (0.5 if rows[0].role == TITLE else 1.0)
-            for key, rows in by_turn.items()
-        }
+        worth = {}
+        for key, rows in by_turn.items():
+            best = rows[0]
+            if best.role == TITLE:
+                worth[key] = best.score * TITLE_WEIGHT
+            else:
+                worth[key] = best.score
         records = _shares(worth)
         windows = _shares(windows)
         scores = {}

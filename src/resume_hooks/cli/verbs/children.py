@@ -8,6 +8,7 @@ import click
 
 from resume_hooks.cli.options import OF_PARTS, TO, ChildOptions, flag, option
 from resume_hooks.derive.trim.options import MIN_SAVINGS
+from resume_hooks.shared_values import MODEL_SECONDS
 
 
 class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
@@ -71,7 +72,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
         help="The model that writes it; by default summary_model, of other agents their own."
     )
     timeout: int | None = option(
-        type=click.IntRange(1), help="Seconds for all of it; by default 120."
+        type=click.IntRange(1), help=f"Seconds for all of it; by default {MODEL_SECONDS}."
     )
 
 

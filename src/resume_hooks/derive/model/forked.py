@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock, settings
 from resume_hooks.derive.model import port
-from resume_hooks.derive.model.port import LIMIT, Form, Reply
+from resume_hooks.derive.model.port import Form, Reply
 from resume_hooks.errors import HeadlessFailed
+from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.api_usage import traffic_of
 from resume_hooks.transcripts.records import mapping, string
@@ -25,7 +26,7 @@ REASONS = {"nothing-to-fork": "nothing was sent to it since the session was open
 
 LATE = "late"  # the reason where the client gave no answer in time; the others are its own
 
-FORKING = "asking this session's model ({cached:,} tokens cached): up to two minutes"
+FORKING = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
 
 UNAIDED = "No tool is allowed here: answer at once, in text."
 
@@ -92,7 +93,7 @@ class ForkedModel(NamedTuple):
         """See ``port.Model``; what it was asked is the ``prompt``, and ``words`` have what it took."""
         del instructions, text, limit
         if self.late:
-            raise HeadlessFailed(f"{self.name} did not answer within {LIMIT} s")
+            raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
         if self.told.get("isAnswered") is not True:
             why = " ".join(
                 str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key)

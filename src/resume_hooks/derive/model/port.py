@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form", bound="BaseModel")
 Progress = Callable[[int, int], None]
-LIMIT = 120  # seconds that a model has for all of an answer: somebody waits for it
 
 
 class Reply(NamedTuple, Generic[Form]):

@@ -19,7 +19,6 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
-from resume_hooks.derive.model.port import LIMIT
 from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_text
 from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
@@ -44,6 +43,7 @@ from resume_hooks.parts.smart_trim.offer import (
     smart_options,
 )
 from resume_hooks.parts.smart_trim.plan import KIND, Verdict, verdict_of_model, verdicts_of_rules
+from resume_hooks.shared_values import MODEL_SECONDS
 from resume_hooks.system.invocation import in_shell
 
 PLANNING = 10.0
@@ -126,7 +126,7 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
     took = [f"it took {own.words}"] if own.words else []
     _kept_verdicts(request, offered)
     try:
-        chosen = ask_about_offer(own, offered, "", LIMIT, lambda _number, _count: None)
+        chosen = ask_about_offer(own, offered, "", MODEL_SECONDS, lambda _number, _count: None)
     except HeadlessFailed as error:
         raise HeadlessFailed("; ".join([error.message, *took]), _way_in_shell(request)) from error
     planned = smart.plan_smart_trim(

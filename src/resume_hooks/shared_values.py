@@ -1,0 +1,25 @@
+"""Numbers and words that several programs share: the engine, the shell and the module in the client.
+
+Each is defined here alone. ``make docs`` writes the copies: ``hooks/shared_values.mjs``, and the lines of
+shell scripts that ``tools/make_docs.py`` lists. Standard library, Python 3.9.
+"""
+
+MODEL_MINUTES = 2
+MODEL_SECONDS = 60 * MODEL_MINUTES
+"""The time that a model has for all of an answer: somebody waits for it."""
+
+MODEL_TIME = "two minutes"
+"""The same in words; a test compares."""
+
+LOOK_TOKENS = 60_000
+"""Tokens of a context from which on the engine is asked how full it is: 30 % of the smallest window."""
+
+COLD_TOKENS = 100_000
+"""Tokens from which on it is said what going on in a session costs that no cache holds.
+
+``hooks/session-start`` looks at the count of digits.
+"""
+
+PLUGIN = "resume-hooks"
+SLASH = f"/{PLUGIN}:"
+"""What stands before a command of ours in any client."""
