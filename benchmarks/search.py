@@ -22,10 +22,10 @@ from benchmarks.library import FILES, ROUNDS, Library, Spent, folder_size, load,
 from benchmarks.listing import listings
 from benchmarks.recall.peer import ask
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import Searcher, find
+from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.index.connect import forget_index, opened_index, status_of
 from resume_hooks.search.index.database import index_file, open_read_only
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import user
 
@@ -146,14 +146,14 @@ def print_searches(library: Library) -> None:
     inside = [
         ms
         for query in QUERIES
-        for ms in timed(partial(find, [query], Scope(), Where(library.env)), 5)
+        for ms in timed(partial(search_index, [query], Scope(), Where(library.env)), 5)
     ]
     spread(f"search in process, {len(QUERIES)} queries", inside, "")
-    several = partial(find, WORDINGS[:1], Scope(), Where(library.env), also=WORDINGS[1:])
+    several = partial(search_index, WORDINGS[:1], Scope(), Where(library.env), also=WORDINGS[1:])
     spread("search in process, one question in 3 wordings", timed(several, 21), "")
     with opened_index(Where(library.env)) as index:
         searcher = Searcher(index, Scope(), Where(library.env))
-        typed = [parse([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
+        typed = [parse_query([WORDINGS[0][:end]]) for end in range(2, len(WORDINGS[0]) + 1)]
         keys = [ms for query in typed for ms in timed(partial(searcher.search, [query], HITS), 3)]
     spread(f"a letter typed into an open index, {len(typed)} letters", keys, "")
     outside = [

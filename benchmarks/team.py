@@ -31,7 +31,7 @@ from resume_hooks.parts.team.pushing import push
 from resume_hooks.parts.team.rows import Database
 from resume_hooks.parts.team.team_file import Team
 from resume_hooks.paths import Where
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from tests.builders import assistant, session_bytes, user
 from tests.parts.team.server import Connection, Server, programs
@@ -119,7 +119,8 @@ def _looked_up(db: Connection, asked: list[list[str]]) -> None:
     """What the server alone takes to find the words."""
     query = "select * from team.find(%s::tsquery, '-infinity', 50, false, '')"
     spans = [
-        _timed(functools.partial(_rows, db, query, (asked_of(parse(said))[0],))) for said in asked
+        _timed(functools.partial(_rows, db, query, (asked_of(parse_query(said))[0],)))
+        for said in asked
     ]
     percentiles(f"search of {len(asked[0])} words, ms, on the server", spans)
 

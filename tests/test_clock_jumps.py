@@ -138,7 +138,7 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     """A listing has no days left below zero, a search finds, and a session is open or not by now."""
     os.utime(path, (time.time() - 3_600,) * 2)
     hands.ahead = jump
-    (row,) = listing.listed(CWD, config_home.where)
+    (row,) = listing.list_project(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse(row.ended) is not None
     assert ("clock" in why_open(session_file(path), config_home.where)) == (jump == -YEAR), (

@@ -139,7 +139,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
 
 def _asked(text: str) -> None:
     try:
-        query.parse([text])
+        query.parse_query([text])
     except ResumeHooksError as error:
         told(error)
 

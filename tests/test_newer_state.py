@@ -10,7 +10,7 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.vault import trash
 from resume_hooks.errors import WriteFailed
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.archived.layout import MANIFEST
@@ -46,5 +46,5 @@ def test_the_state_of_a_newer_engine_is_left_alone(config_home: ConfigHome) -> N
     assert [stray.gone for stray in trash.strays(config_home.where)] == [False]
     with opened_index(config_home.where) as index:
         assert "newer" in index.notes[0]
-    assert find(["prompt"], Scope(), config_home.where).hits
+    assert search_index(["prompt"], Scope(), config_home.where).hits
     assert {path: path.read_bytes() for path in before} == before

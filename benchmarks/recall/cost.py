@@ -17,7 +17,7 @@ from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.options import MAX_CHARACTERS
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import find, text_of
+from resume_hooks.search.engine import result_text, search_index
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
@@ -66,7 +66,7 @@ def print_costs(home: Home, asked: Sequence[Question]) -> None:
 
 def cost(home: Home, question: Question) -> Cost | None:
     """The cost of one answer; None where it is not among the first hits."""
-    found = find([question.text], Scope(helpers=True), Where(home.where), most=HITS)
+    found = search_index([question.text], Scope(helpers=True), Where(home.where), most=HITS)
     right = right_places(question)
     hits = found.hits[:GIVEN_UP]
     correct = [
@@ -82,7 +82,7 @@ def cost(home: Home, question: Question) -> Cost | None:
         reads += _printed(home, "read", session, "--turns", str(best.turn))
     size = (corpus_folder() / name).stat().st_size
     return Cost(
-        len(text_of(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size
+        len(result_text(found, MAX_CHARACTERS)), reads, _printed(home, "outline", session), size
     )
 
 

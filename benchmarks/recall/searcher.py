@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 from benchmarks.recall.questions import Home, Place, corpus_names
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.unread import RawWords, ranks
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
 from tests.needs import corpus_folder
 
@@ -54,7 +54,7 @@ class Ours:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The turns it finds."""
         begun = time.perf_counter()
-        found = find(
+        found = search_index(
             wordings[:1], Scope(helpers=True), Where(self._home.where), also=wordings[1:], most=most
         )
         ms = milliseconds_since(begun)
@@ -71,8 +71,8 @@ class Unindexed:
     def search(self, wordings: Sequence[str], most: int) -> Answer:
         """The files that are worth most."""
         begun = time.perf_counter()
-        words = RawWords([term.forms for text in wordings for term in parse([text]).terms])
-        looked = {name: words.found(str(corpus_folder() / name)) for name in corpus_names()}
+        words = RawWords([term.forms for text in wordings for term in parse_query([text]).terms])
+        looked = {name: words.words_of_file(str(corpus_folder() / name)) for name in corpus_names()}
         worth = ranks({name: found for name, found in looked.items() if found})
         best = sorted(worth, key=lambda name: -worth[name])[:most]
         return Answer([Place(name, 0) for name in best], milliseconds_since(begun))

@@ -23,7 +23,7 @@ from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
 from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
@@ -206,7 +206,7 @@ def search_sessions(
     else:
         scope = project_at(os.path.join(here, project or "."), Where())
     rows = []
-    for hit in find(words, scope, Where(), also=wordings, most=limit).hits:
+    for hit in search_index(words, scope, Where(), also=wordings, most=limit).hits:
         values = {field.name: getattr(hit, field.name) for field in fields(SearchHit)}
         rows.append(
             SearchHit(

@@ -29,7 +29,7 @@ from resume_hooks.errors import NothingToHandOff, NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts import records
@@ -231,7 +231,7 @@ def test_each_turn_counts_once(begun: Path | None, steps: list[str]) -> None:
         outlines = [Counter(turn.first_words for turn in outline(one).turns) for one in sessions]
         assert all(max(each[text] for text in client.typed) <= 1 for each in outlines)
         assert all(any(text in each for each in outlines) for text in client.typed)
-        hits = find(['"take step"'], Scope(role="user"), client.where, most=50).hits
+        hits = search_index(['"take step"'], Scope(role="user"), client.where, most=50).hits
         assert len(hits) == len(client.typed)
         for entries in digest_of(session_file(str(client.path)), client.where).sections.values():
             assert max(Counter(entry.text for entry in entries).values(), default=0) <= 1

@@ -19,7 +19,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline
 from resume_hooks.search.index.postings import RECORDS
-from resume_hooks.search.index.read_transcript import ReadJob, read
+from resume_hooks.search.index.read_transcript import ReadJob, read_parts
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan
@@ -266,7 +266,7 @@ def assert_counted_once(session: Path, before: bytes, where: Where) -> None:
         *(turn.first_words for turn in outline(locate.session_file(str(twin))).turns), GO_ON,
     ]  # fmt: skip
     twin.unlink()
-    parts = filter(None, read(ReadJob(str(session), subagent=False)))
+    parts = filter(None, read_parts(ReadJob(str(session), subagent=False)))
     rows = [json.loads(row) for part in parts for row in part.documents[RECORDS]]
     assert max(row["line"] for row in rows if ROLES[row["role"]] == "call") < len(
         before.splitlines()

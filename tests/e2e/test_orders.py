@@ -14,7 +14,7 @@ from resume_hooks.derive.child.write import write
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.locate import session_file
 from tests.e2e.harness.client import NEWEST, ClientHome, Tui, find_client, run_print
@@ -162,7 +162,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     assert all(max((each[text] for text in typed), default=0) <= 1 for each in outlines), steps
     assert all(any(text in each for each in outlines) for text in typed), steps
     for text in typed:
-        hits = find([f'"{text}"'], Scope(role="user"), where, most=50).hits
+        hits = search_index([f'"{text}"'], Scope(role="user"), where, most=50).hits
         assert len(hits) == 1, (steps, text)
     for name, entries in digest_of(session_file(str(session)), where).sections.items():
         said_there = Counter(entry.text for entry in entries)

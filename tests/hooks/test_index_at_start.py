@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.clock import DAY, HOUR
 from resume_hooks.hooks import background, hook_state
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import SearchResult, search_index
 from resume_hooks.search.index.connect import status_of
 from resume_hooks.search.index.database import index_file
 from resume_hooks.search.scope import Scope
@@ -30,7 +30,7 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def searched(home: ConfigHome) -> SearchResult:
     """What a search comes to that reads nothing more into the index."""
-    return find(["linter"], Scope(), home.where, limit=-1)
+    return search_index(["linter"], Scope(), home.where, limit=-1)
 
 
 def stamp() -> dict[str, object]:
@@ -42,7 +42,7 @@ def test_what_a_search_did_not_get_to(
     config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says what is not indexed; where no other process goes on, it is after the next start."""
-    monkeypatch.setattr("resume_hooks.search.index.connect.go_on", lambda *_: None)
+    monkeypatch.setattr("resume_hooks.search.index.connect.index_in_background", lambda *_: None)
     for number in range(1, 6):
         talk(config_home, number, f"tune the linter, {number}")
     first = searched(config_home)

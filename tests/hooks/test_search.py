@@ -179,7 +179,7 @@ def test_too_slow(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch)
         while True:
             os.getpid()
 
-    monkeypatch.setattr(lane, "find", wait)
+    monkeypatch.setattr(lane, "search_index", wait)
     monkeypatch.setattr("resume_hooks.hooks.request.LIMIT", 0.05)
     lines = card(">search --all it's; rm -rf x")
     assert (
@@ -194,7 +194,7 @@ def test_a_bug(home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch) ->
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(lane, "find", fail)
+    monkeypatch.setattr(lane, "search_index", fail)
     lines = card(">search redis")
     assert "ZeroDivisionError" in lines[0]
     assert "Your text: redis" in lines

@@ -15,7 +15,7 @@ from claude_agent_sdk import get_session_info, list_sessions, project_key_for_di
 from claude_agent_sdk.types import SDKSessionInfo
 
 from resume_hooks.paths import Where, is_session_id, project_folders, project_key
-from resume_hooks.search.listing import ListedSession, SessionLister, listed, page
+from resume_hooks.search.listing import ListedSession, SessionLister, list_project, listing_page
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
@@ -79,7 +79,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environ.items():
             patch.setenv(name, value)
-        ours = listed("/", Where(environ), everywhere=True, helpers=True)
+        ours = list_project("/", Where(environ), everywhere=True, helpers=True)
         yield Both(
             {info.session_id: info for info in list_sessions()},
             {row.session_id: row for row in ours},
@@ -121,7 +121,7 @@ def test_each_session_by_its_id(both: Both) -> None:
 def test_the_same_pages(both: Both, limit: int, offset: int) -> None:
     """Limit and offset cut the same places out of what both list."""
     look = SessionLister("/", both.where)
-    found = page(look, None, limit=limit, offset=offset, helpers=True).rows
+    found = listing_page(look, None, limit=limit, offset=offset, helpers=True).rows
     assert [row.session_id for row in found] == list(both.ours)[offset : offset + limit]
     assert [info.session_id for info in list_sessions(limit=limit, offset=offset)] == list(
         both.sdk
@@ -135,7 +135,7 @@ def test_a_project_at_a_time(both: Both) -> None:
     for folder in folders:
         theirs = {info.session_id for info in list_sessions(folder)} & both.ours.keys()
         ours = {
-            row.session_id for row in listed(folder, both.where, helpers=True)
+            row.session_id for row in list_project(folder, both.where, helpers=True)
         } & both.sdk.keys()
         assert ours == theirs
 
@@ -193,7 +193,7 @@ def test_difference_the_last_prompt_is_no_title(config_home: ConfigHome) -> None
     write_session(config_home.project(), session_id(1), [*conversation(2), last], mtime=2)
     write_session(config_home.project(), session_id(2), [*conversation(2), summed, last], mtime=1)
     assert [info.summary for info in list_sessions()] == ["and now?", "and now?"]
-    assert [row.title for row in listed(CWD, config_home.where)] == ["prompt 0", "Summed up"]
+    assert [row.title for row in list_project(CWD, config_home.where)] == ["prompt 0", "Summed up"]
 
 
 def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) -> None:
@@ -205,7 +205,9 @@ def test_difference_a_first_line_longer_than_the_reach(config_home: ConfigHome) 
         config_home.project(), session_id(1), [user("word " * 40_000, uuid="u"), *conversation(1)]
     )
     assert list_sessions() == []
-    assert [row.title for row in listed(CWD, config_home.where)] == [one_line("word " * 40, 80)]
+    assert [row.title for row in list_project(CWD, config_home.where)] == [
+        one_line("word " * 40, 80)
+    ]
 
 
 def test_difference_colliding_keys(config_home: ConfigHome) -> None:
@@ -222,8 +224,8 @@ def test_difference_colliding_keys(config_home: ConfigHome) -> None:
         == project_key("/w/a_b")
     )
     assert len(list_sessions("/w/a_b")) == 2
-    assert [row.session_id for row in listed("/w/a_b", config_home.where)] == [session_id(1)]
-    assert [row.session_id for row in listed("/w/a-b", config_home.where)] == [session_id(2)]
+    assert [row.session_id for row in list_project("/w/a_b", config_home.where)] == [session_id(1)]
+    assert [row.session_id for row in list_project("/w/a-b", config_home.where)] == [session_id(2)]
 
 
 def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
@@ -242,7 +244,7 @@ def test_difference_long_keys_of_other_clients(config_home: ConfigHome) -> None:
     write_session(config_home.config / "projects" / keys[1], session_id(3), stranger, mtime=3)
     assert len(project_folders(LONG, config_home.where)) == 2
     assert [info.session_id for info in list_sessions(LONG)] == [session_id(1)]
-    assert [row.session_id for row in listed(LONG, config_home.where)] == [
+    assert [row.session_id for row in list_project(LONG, config_home.where)] == [
         session_id(2),
         session_id(1),
     ]
@@ -256,8 +258,8 @@ def test_difference_helpers(config_home: ConfigHome) -> None:
     once = [{**record, "entrypoint": "sdk-cli"} for record in conversation(1)]
     write_session(config_home.project(), session_id(1), once)
     assert len(list_sessions(CWD)) == 1
-    assert list(listed(CWD, config_home.where)) == []
-    assert len(list(listed(CWD, config_home.where, helpers=True))) == 1
+    assert list(list_project(CWD, config_home.where)) == []
+    assert len(list(list_project(CWD, config_home.where, helpers=True))) == 1
 
 
 def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
@@ -270,7 +272,7 @@ def test_difference_a_tag_far_from_the_end(config_home: ConfigHome) -> None:
         config_home.project(), session_id(1), [tag, *conversation(1), PADDING, custom_title("Mine")]
     )
     assert [info.tag for info in list_sessions()] == [None]
-    assert [row.tag for row in listed(CWD, config_home.where)] == ["draft"]
+    assert [row.tag for row in list_project(CWD, config_home.where)] == ["draft"]
 
 
 def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
@@ -279,5 +281,5 @@ def test_the_project_of_a_folder_below(config_home: ConfigHome) -> None:
         records = [{**record, "cwd": cwd} for record in conversation(1)]
         write_session(config_home.project(cwd), session_id(number), records)
     assert [info.session_id for info in list_sessions(CWD)] == [session_id(1)]
-    assert [row.session_id for row in listed(CWD, config_home.where)] == [session_id(1)]
+    assert [row.session_id for row in list_project(CWD, config_home.where)] == [session_id(1)]
     assert project_of_folder(CWD, config_home.where).within == ()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import SearchResult, search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, Record, assistant, session_id, user, write_session
 from tests.search.index.probe import LONG_AGO, uid
@@ -40,7 +40,7 @@ def search(
 
     ``also`` are further wordings.
     """
-    return find(words, Scope(**scope), home.where, also=also, most=most)
+    return search_index(words, Scope(**scope), home.where, also=also, most=most)
 
 
 def sessions(found: SearchResult) -> list[int]:

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, text_of
+from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, result_text
 from resume_hooks.search.hits import WIDTH, Hit
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import MOST_SHOWN, Marker, snippet_of
-from resume_hooks.search.record_text import text_of as bare_text
+from resume_hooks.search.record_text import shown_text as bare_text
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
 from tests.search.index.probe import uid
@@ -56,7 +56,7 @@ def found(
     more: bool = False,
 ) -> SearchResult:
     """An answer with these hits."""
-    queries = tuple(parse([words]) for words in (query, *also))
+    queries = tuple(parse_query([words]) for words in (query, *also))
     return SearchResult(queries, list(hits), total or len(hits), more, how, [], helpers, [], 0)
 
 
@@ -72,7 +72,7 @@ def test_a_hit() -> None:
         tool="Bash",
         role="result",
     )
-    assert text_of(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
+    assert result_text(found(hit, HIT, total=12, how="without tests", helpers=2)) == (
         f"resume-hooks search: linter · 12 turns · without tests · {EVIDENCE}\n"
         "\n"
         f"Tune it · {SESSION}\n"
@@ -94,14 +94,14 @@ def test_a_hit() -> None:
 def test_what_is_lacking_of_many_words() -> None:
     """Is not told: how sure a hit is tells more than a list of words."""
     few, many = (tuple(f"w{number}" for number in range(count)) for count in (FEW - 1, FEW))
-    assert " · lacks w0, w1, w2, w3\n" in text_of(found(HIT._replace(missing=few)))
-    assert "lacks" not in text_of(found(HIT._replace(missing=many)))
+    assert " · lacks w0, w1, w2, w3\n" in result_text(found(HIT._replace(missing=few)))
+    assert "lacks" not in result_text(found(HIT._replace(missing=many)))
 
 
 def test_several_wordings() -> None:
     """Are numbered in the first line, and hits name those that found them."""
     both = HIT._replace(found_by=(1, 3))
-    text = text_of(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
+    text = result_text(found(both, query="tune linter", also=["why no\ntypes", "w " * 90]))
     assert text.startswith(
         f"resume-hooks search: (1) tune linter (2) why no types (3) {'w ' * 29}w… · 1 turn · "
     )
@@ -114,21 +114,21 @@ def test_nothing_close() -> None:
     Not where a hit is fair, nor where no words were given.
     """
     weak, fair = (HIT._replace(strength=strength) for strength in ("weak", "fair"))
-    assert text_of(found(weak)).startswith(
+    assert result_text(found(weak)).startswith(
         f"resume-hooks search: {NOTHING_CLOSE} · linter · 1 turn · "
     )
     answer = found(weak)._replace(suggestions=("parser", "lexer"))
     begins = f"resume-hooks search: {NOTHING_CLOSE}, perhaps with 'parser' or 'lexer' · linter · "
-    assert text_of(answer).startswith(begins)
-    assert "nothing close" not in text_of(found(weak, fair))
-    assert "nothing close" not in text_of(found(weak, query=""))
+    assert result_text(answer).startswith(begins)
+    assert "nothing close" not in result_text(found(weak, fair))
+    assert "nothing close" not in result_text(found(weak, query=""))
     unread = answer._replace(unread=1)
-    assert text_of(unread).startswith("resume-hooks search: nothing close so far · linter · ")
+    assert result_text(unread).startswith("resume-hooks search: nothing close so far · linter · ")
 
 
 def test_nothing_found() -> None:
     """Said plainly, with what was nowhere and what may help."""
-    text = text_of(found(how="no match for linter", helpers=1))
+    text = result_text(found(how="no match for linter", helpers=1))
     assert text.split("\n") == [
         f"resume-hooks search: {NOTHING_CLOSE} · linter · nothing found · no match for linter · {EVIDENCE}",
         "",
@@ -140,13 +140,13 @@ def test_nothing_found() -> None:
 
 def test_nothing_found_without_words() -> None:
     """Who gave no words is not told to change them."""
-    text = text_of(found(query=""))
+    text = result_text(found(query=""))
     assert text.endswith("\nOther options may help; --all looks in every project.")
 
 
 def test_the_limit_that_is_offered_can_be_asked_for() -> None:
     """No thousands separator, and no more than the option takes."""
-    assert "49,999 more turns: --limit 1000 " in text_of(found(HIT, total=50_000))
+    assert "49,999 more turns: --limit 1000 " in result_text(found(HIT, total=50_000))
 
 
 def test_styles_are_not_counted() -> None:
@@ -154,8 +154,8 @@ def test_styles_are_not_counted() -> None:
 
     The budget is that of the text.
     """
-    plain = text_of(found(HIT))
-    styled = text_of(
+    plain = result_text(found(HIT))
+    styled = result_text(
         found(HIT), len(plain), mark=lambda word: f"<{word}>", title=lambda line: f"[{line}]"
     )
     assert "the <linter> is tuned" in styled
@@ -192,10 +192,10 @@ def test_the_budget_is_kept(
     answer = found(
         *hits, total=len(hits) + more, query=f"linter {words}", helpers=helpers, how=words
     )
-    text = text_of(answer, budget)
+    text = result_text(answer, budget)
     assert len(text) <= budget
     assert text.startswith("resume-hooks search: "[: max(0, budget - 1)])
-    whole = text_of(answer)
+    whole = result_text(answer)
     assert len(whole) > budget or text == whole
     assert not {letter for letter in text if unicodedata.category(letter) == "Cc"} - {"\n"}
 
@@ -204,7 +204,7 @@ def test_the_budget_is_kept(
 def test_what_does_not_fit_is_said(budget: int) -> None:
     """The best hit is there, cut if need be, and how to get the rest."""
     hit = HIT._replace(snippet="the linter " * 20)
-    text = text_of(found(*[hit] * 9), budget)
+    text = result_text(found(*[hit] * 9), budget)
     assert "11111111:4" in text
     assert "the linter" in text
     shown = text.count("read: ") or 1
@@ -222,7 +222,7 @@ def test_hostile_texts(config_home: ConfigHome) -> None:
     talk(
         config_home, 2, "go", {**said, "message": {**said["message"], "tool_name": "Ba\x1b[1msh\n"}}
     )
-    text = text_of(search(config_home, "linter"))
+    text = result_text(search(config_home, "linter"))
     assert not {letter for letter in text if unicodedata.category(letter) in {"Cc", "Cf"}} - {"\n"}
     assert not [line for line in text.split("\n") if line.startswith(("11111111:99", "  read: "))]
 
@@ -242,7 +242,7 @@ SCRIPTS = [
 )
 def test_snippets_of_any_script(words: list[str], width: int) -> None:
     """As wide as asked for, or as a few sentences are, with marks that lie within it on what was found."""
-    lookup = Lookup(parse(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
+    lookup = Lookup(parse_query(["linter"]).terms[0], "word", (), ("linter",), 1, 1.0)
     text = bare_text(" ".join(words))
     assert len(text.shown) == len(text.low)
     snippet = snippet_of(text, Marker([lookup]), width)
@@ -280,7 +280,7 @@ def test_whole_sentences(config_home: ConfigHome, asked: str, first: int, last: 
     found = search(config_home, asked)
     shown = f"{'… ' * (first > 0)}{' '.join(SENTENCES[first : last + 1])} …"
     assert found.hits[0].snippet == shown
-    assert f"    {shown}\n" in text_of(found)
+    assert f"    {shown}\n" in result_text(found)
 
 
 def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
@@ -293,4 +293,4 @@ def test_what_is_no_sentence_is_cut(config_home: ConfigHome) -> None:
 
 def test_what_was_not_all_counted_says_so() -> None:
     """A number that more would fit is a least one."""
-    assert "at least 200 turns" in text_of(found(HIT, total=200, more=True))
+    assert "at least 200 turns" in result_text(found(HIT, total=200, more=True))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tantivy import Query
 
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import SearchResult, find
+from resume_hooks.search.engine import SearchResult, search_index
 from resume_hooks.search.hits import Sources
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
@@ -40,7 +40,7 @@ class Said:
 
     def asked(self, *words: str, also: Sequence[str] = ()) -> SearchResult:
         """What a search of all that was said comes to."""
-        return find([" ".join(words)], Scope(helpers=True), self.where, also=also)
+        return search_index([" ".join(words)], Scope(helpers=True), self.where, also=also)
 
 
 @pytest.fixture(scope="module")

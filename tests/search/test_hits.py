@@ -17,9 +17,9 @@ from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.update import UpdateOutcome
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Terms
-from resume_hooks.search.scope import Entered, Scope, enter
+from resume_hooks.search.scope import Entered, Scope, enter_scope
 from tests.builders import ConfigHome, Record, session_bytes, session_id, user, write_session
 from tests.search.asking import ids, places, search, talk
 from tests.search.index.probe import LONG_AGO, uid
@@ -132,8 +132,10 @@ class Stale:
         db = sqlite3.connect(index_file(self.home.where))
         try:
             index = OpenIndex(db, Postings(words_folder(self.home.where)), UpdateOutcome(), [])
-            assert Terms(index.words).look_up(parse([query]).terms[0]).known
-            found = engine.Searcher(index, Scope(), self.home.where).search([parse([query])], 10)
+            assert Terms(index.words).look_up(parse_query([query]).terms[0]).known
+            found = engine.Searcher(index, Scope(), self.home.where).search(
+                [parse_query([query])], 10
+            )
             assert found.total == len(found.hits)
             return [hit.snippet for hit in found.hits]
         finally:
@@ -193,8 +195,8 @@ def test_a_session_that_cannot_be_read_later(
 
     def enter_late(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
         paths[0].unlink(missing_ok=True)
-        return enter(db, scope, where)
+        return enter_scope(db, scope, where)
 
-    monkeypatch.setattr(engine, "enter", enter_late)
+    monkeypatch.setattr(engine, "enter_scope", enter_late)
     found = search(config_home, "linter")
     assert (places(found), found.total) == ([(2, 0)], 1)

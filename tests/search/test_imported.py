@@ -7,7 +7,7 @@ import hashlib
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports import plan as importing
 from resume_hooks.derive.imports.plan import ImportSource
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, assistant, session_bytes, user
 
@@ -22,5 +22,5 @@ def test_its_answers_are_found(config_home: ConfigHome) -> None:
     here.mkdir()
     came = ImportSource(str(source), "x", hashlib.sha256(content).hexdigest(), len(content))
     receipt = write(importing.plan(came, str(here), config_home.where), config_home.where)
-    (hit,) = find(["walrus"], Scope(), config_home.where).hits
+    (hit,) = search_index(["walrus"], Scope(), config_home.where).hits
     assert (hit.session_id, hit.role) == (receipt.session_id, "reply")

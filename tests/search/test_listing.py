@@ -13,7 +13,13 @@ import pytest
 
 from resume_hooks.clock import DAY
 from resume_hooks.search.index.connect import opened_index
-from resume_hooks.search.listing import ListedSession, SessionLister, listed, page, short_ids
+from resume_hooks.search.listing import (
+    ListedSession,
+    SessionLister,
+    list_project,
+    listing_page,
+    short_ids,
+)
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
 from resume_hooks.system.git_worktrees import project_of_folder
@@ -71,7 +77,7 @@ def put(
 
 def rows(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[ListedSession]:
     """All rows of a listing."""
-    return list(listed(cwd, home.where, **options))
+    return list(list_project(cwd, home.where, **options))
 
 
 def numbers(home: ConfigHome, cwd: str = CWD, **options: Any) -> list[int]:
@@ -85,7 +91,7 @@ def test_newest_first_and_lazy(config_home: ConfigHome) -> None:
         path = put(config_home, number, age=age)
     assert numbers(config_home) == [2, 3, 1]
     os.unlink(path)
-    found = listed(CWD, config_home.where)
+    found = list_project(CWD, config_home.where)
     assert next(found).session_id == session_id(2)
     os.unlink(config_home.project() / f"{session_id(1)}.jsonl")
     assert list(found) == []
@@ -373,7 +379,7 @@ def test_pages(
         put(config_home, number, age=number)
     put(config_home, 9, [custom_title("nothing said")], age=2.5)
     look = SessionLister(CWD, config_home.where)
-    part = page(look, project_of_folder(CWD, config_home.where), limit=limit, offset=offset)
+    part = listing_page(look, project_of_folder(CWD, config_home.where), limit=limit, offset=offset)
     assert [int(row.session_id[:8], 16) for row in part.rows] == found
     assert (part.more, part.files) == (more, 5)
 

@@ -14,9 +14,9 @@ import pytest
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search import engine
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.query import MOST_TERMS, MOST_TOKENS, parse
+from resume_hooks.search.query import MOST_TERMS, MOST_TOKENS, parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome
 from tests.search.asking import search, talk
@@ -58,7 +58,7 @@ def test_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None
 
     Words of questions and of time count only alone.
     """
-    query = parse(words)
+    query = parse_query(words)
     assert [term.name for term in query.terms] == wanted
     assert [term.name for term in query.excluded] == excluded
 
@@ -67,15 +67,15 @@ def test_terms(words: list[str], wanted: list[str], excluded: list[str]) -> None
 def test_nothing_to_look_up(words: str) -> None:
     """Only punctuation, only exclusions, only data: said, with an example."""
     with pytest.raises(UsageError) as raised:
-        parse([words])
+        parse_query([words])
     assert "connection pool" in raised.value.remedy
     assert len(raised.value.message) < 150
 
 
 def test_no_words_at_all() -> None:
     """An empty query is one: the scope may be narrow enough."""
-    assert parse([]).terms == ()
-    assert parse(["  "]).terms == ()
+    assert parse_query([]).terms == ()
+    assert parse_query(["  "]).terms == ()
 
 
 def test_pasted_pages() -> None:
@@ -83,8 +83,8 @@ def test_pasted_pages() -> None:
 
     A phrase as long has a few tokens, and its text whole.
     """
-    assert len(parse(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MOST_TERMS
-    (phrase,) = parse(['"' + "to be or not " * 8_000 + '"']).terms
+    assert len(parse_query(["word%d " * 10_000 % tuple(range(10_000))]).terms) == MOST_TERMS
+    (phrase,) = parse_query(['"' + "to be or not " * 8_000 + '"']).terms
     assert (len(phrase.forms), len(phrase.text), len(phrase.name)) == (MOST_TOKENS, 103_999, 62)
 
 
@@ -120,7 +120,7 @@ def _ask(index: OpenIndex, pieces: list[str], chance: random.Random) -> None:
     queries = []
     for words in wordings:
         with contextlib.suppress(UsageError):
-            queries.append(parse(words))
+            queries.append(parse_query(words))
     if asked := [query for query in queries if query.terms]:
         # The index is opened once: what is asked about here is what comes after that.
         found = engine.Searcher(index, Scope(), Where()).search(asked, 5)
@@ -147,8 +147,8 @@ def test_a_hundred_kilobytes(config_home: ConfigHome, query: str) -> None:
     """A pasted page is answered by the index that there is: not too deep, nothing thrown away."""
     talk(config_home, 1, "the linter is tuned")
     for found in (
-        find([query], Scope(), config_home.where),
-        find(["linter"], Scope(), config_home.where, also=[query, query]),
+        search_index([query], Scope(), config_home.where),
+        search_index(["linter"], Scope(), config_home.where, also=[query, query]),
     ):
         assert found.notes == []
         assert len(found.how) < 6_000

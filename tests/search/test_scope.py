@@ -9,7 +9,7 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, project_key
-from resume_hooks.search.engine import find, text_of
+from resume_hooks.search.engine import result_text, search_index
 from resume_hooks.search.scope import needed_folders, project_at
 from resume_hooks.system.git_worktrees import worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session
@@ -31,7 +31,7 @@ def test_what_was_started_below_a_repository(
     ):
         talk(config_home, number, "tune the linter", cwd=str(tmp_path / folder))
     scope = project_at(str(root), Where())
-    found = {hit.session_id for hit in find(["linter"], scope, config_home.where).hits}
+    found = {hit.session_id for hit in search_index(["linter"], scope, config_home.where).hits}
     assert found == {session_id(1), session_id(2), session_id(3)}
     assert {project_key(str(root / "sub")), project_key(str(root))} <= set(
         needed_folders(scope, config_home.where) or ()
@@ -103,7 +103,7 @@ def test_helper_runs_are_marked(config_home: ConfigHome) -> None:
         (session_id(2), False),
     }
     assert (found.total, found.helpers) == (4, 0)
-    assert text_of(found).count("headless run") == 2
+    assert result_text(found).count("headless run") == 2
     assert search(config_home, "linter", sessions=ids([1])).total == 2
 
 
@@ -136,7 +136,7 @@ def test_many_helper_runs_hide_nothing(config_home: ConfigHome) -> None:
     assert sum(hit.headless for hit in found.hits) == 3
     assert session_id(400) in {hit.session_id for hit in found.hits}
     assert found.helpers > 3
-    assert "headless runs of one question left out: --helpers" in text_of(found)
+    assert "headless runs of one question left out: --helpers" in result_text(found)
     assert len(search(config_home, "review linter", helpers=True).hits) == 10
 
 

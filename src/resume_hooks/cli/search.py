@@ -21,7 +21,7 @@ from resume_hooks.cli.output import Complete, work_progress
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
-from resume_hooks.search.engine import SearchResult, find, text_of
+from resume_hooks.search.engine import SearchResult, result_text, search_index
 from resume_hooks.search.hits import Hit
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
@@ -58,7 +58,9 @@ def search(options: SearchOptions) -> None:
     mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
     options.emit(
         _hits_data(found, scope),
-        lambda: text_of(found, limit, mark=mark, title=title, command=command, model=is_model()),
+        lambda: result_text(
+            found, limit, mark=mark, title=title, command=command, model=is_model()
+        ),
         found.notes,
     )
 
@@ -84,7 +86,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
             )
             if found is not None:
                 return found
-    return find(
+    return search_index(
         options.words,
         scope,
         options.where,

@@ -50,7 +50,7 @@ def list_sessions(options: SessionsOptions) -> None:
         print_list(options, asked, scope)
         return
     look = SessionLister(folder, options.where, store_of(options.where, options.agent))
-    found = listing.page(
+    found = listing.listing_page(
         look,
         asked,
         limit=options.limit,

@@ -43,7 +43,9 @@ def answer(request: Request) -> Report:
             folder = home_folder(HeadTail(request.path), request.where)
         else:
             folder = current_folder()
-        rows = list(islice(listing.listed(folder, request.where, everywhere=everywhere), ROWS + 1))
+        rows = list(
+            islice(listing.list_project(folder, request.where, everywhere=everywhere), ROWS + 1)
+        )
     return report_text(sessions_card(rows, request.session_id, everywhere=everywhere))
 
 

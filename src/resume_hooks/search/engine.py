@@ -19,13 +19,13 @@ from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Sources, Wordin
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.unread import Sought, UnreadFile
 from resume_hooks.search.index.update import Progress
-from resume_hooks.search.query import Query, Term, parse
+from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, Terms, fused
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import (
     Limits,
     Scope,
-    enter,
+    enter_scope,
     limits,
     meant,
     needed_folders,
@@ -106,7 +106,7 @@ class Searcher:
         self._index = index
         self._scope = scope
         self._where = where
-        self._entered = enter(index.db, scope, where)
+        self._entered = enter_scope(index.db, scope, where)
         self._terms = Terms(index.words)
         self._groups: dict[frozenset[int], tuple[Limits, Sources]] = {}
         self._hidden = unseen(scope, where)
@@ -213,7 +213,7 @@ class Searcher:
         return best._replace(more=best.more or capped), how
 
 
-def find(
+def search_index(
     words: Sequence[str],
     scope: Scope,
     where: Where,
@@ -230,7 +230,7 @@ def find(
     UsageError where nothing in the words can be looked up, or where there is neither a word nor a
     narrow scope.
     """
-    queries = [parse(words), *(parse([text]) for text in also)]
+    queries = [parse_query(words), *(parse_query([text]) for text in also)]
     if not all(query.terms for query in queries) and not scope.narrow:
         raise UsageError(
             "No words to search for",
@@ -256,7 +256,7 @@ def in_index(
 ) -> SearchResult:
     """What a search comes to in an index brought up to date within ``limit`` seconds, what is ``sought`` first."""
 
-    def opened() -> SearchResult:
+    def search_opened() -> SearchResult:
         needed = needed_folders(scope, where)
         with opened_index(
             where, limit=limit, progress=progress, needed=needed, sought=sought
@@ -264,9 +264,9 @@ def in_index(
             return search(index)
 
     try:
-        return opened()
+        return search_opened()
     except IndexDamaged:  # it is removed by now, and is made anew
-        return opened()
+        return search_opened()
 
 
 def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | None:
@@ -318,11 +318,11 @@ def _how(wording: Wording, best: Best, later: Collection[Term]) -> Iterator[str]
             if lookup.term not in later:
                 yield f"no match for {lookup.term.name}"
         elif lookup.how != "word":
-            yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_listed(lookup.names)}"
+            yield f"'{lookup.term.name}' as {_KINDS[lookup.how]} {_quote_words(lookup.names)}"
     if wording.query.when:
         yield f"said {wording.query.when.text} first"
     if wording.query.excluded:
-        yield f"without {_listed([term.name for term in wording.query.excluded])}"
+        yield f"without {_quote_words([term.name for term in wording.query.excluded])}"
     if best.more and not best.hits:
         yield "not all could be read, it may be there"
 
@@ -335,7 +335,7 @@ _KINDS = {
 }
 
 
-def _listed(words: Sequence[str]) -> str:
+def _quote_words(words: Sequence[str]) -> str:
     return f"{', '.join(words[:NAMED])}{', …' if len(words) > NAMED else ''}"
 
 
@@ -358,7 +358,7 @@ def as_typed(text: str) -> str:
     return text
 
 
-def text_of(
+def result_text(
     result: SearchResult,
     budget: int = 0,
     mark: Style = as_typed,
@@ -372,26 +372,28 @@ def text_of(
     ``mark`` styles found words, ``title`` sessions; the characters of styles are not counted.
     ``command`` is what was typed. A ``model`` is not told what only a user can do.
     """
-    said = [nothing_close(result), _asked(result), _counted(result), EVIDENCE]
+    said = [nothing_close(result), _question_text(result), _count_sentence(result), EVIDENCE]
     head = f"resume-hooks search: {' · '.join(filter(None, said))}"
     if not result.hits:
-        return _cut("\n".join([head, "", *_empty(result)]), budget)
-    pieces = [(hit, hit is session[0]) for session in _sessions(result.hits) for hit in session]
-    plain = [_piece(hit, top=top, model=model) for hit, top in pieces]
+        return _cut_to_budget("\n".join([head, "", *_nothing_found(result)]), budget)
+    pieces = [
+        (hit, hit is session[0]) for session in _group_by_session(result.hits) for hit in session
+    ]
+    plain = [_hit_text(hit, top=top, model=model) for hit, top in pieces]
 
-    def left(shown: int) -> list[str]:
-        return _left(result, shown, command)
+    def rest_of(shown: int) -> list[str]:
+        return _remaining_lines(result, shown, command)
 
-    shown = _fitting([head, *plain], left, budget)
+    shown = _count_fitting([head, *plain], rest_of, budget)
     if not shown:
-        return _brief(head, left(1), pieces[0][0], budget)
+        return _brief(head, rest_of(1), pieces[0][0], budget)
     styled = (
-        _piece(hit, top=top, mark=mark, title=title, model=model) for hit, top in pieces[:shown]
+        _hit_text(hit, top=top, mark=mark, title=title, model=model) for hit, top in pieces[:shown]
     )
-    return "\n".join([head, *styled, *left(shown)])
+    return "\n".join([head, *styled, *rest_of(shown)])
 
 
-def _asked(result: SearchResult) -> str:
+def _question_text(result: SearchResult) -> str:
     """What was asked; several wordings by the numbers that hits name them by."""
     texts = [plain_line(text) for text in result.wordings]
     if len(texts) > 1:
@@ -401,10 +403,10 @@ def _asked(result: SearchResult) -> str:
     return one_line(texts[0], QUESTION) or "no words"
 
 
-def _fitting(pieces: Sequence[str], left: Callable[[int], list[str]], budget: int) -> int:
+def _count_fitting(pieces: Sequence[str], rest_of: Callable[[int], list[str]], budget: int) -> int:
     """How many hits fit, with what must then be said of the others; ``pieces`` begin with the head."""
     for shown in range(len(pieces) - 1, 0, -1):
-        if not budget or len("\n".join([*pieces[: shown + 1], *left(shown)])) <= budget:
+        if not budget or len("\n".join([*pieces[: shown + 1], *rest_of(shown)])) <= budget:
             return shown
     return 0
 
@@ -416,17 +418,19 @@ def _brief(head: str, rest: list[str], hit: Hit, budget: int) -> str:
     """
     room = budget - len("\n".join([head, "", *rest]))
     if room < SHORTEST:
-        return _cut(head, budget)
-    return "\n".join([head, _cut(f"  {plain_line(hit.short)} · {hit.snippet}", room), *rest])
+        return _cut_to_budget(head, budget)
+    return "\n".join(
+        [head, _cut_to_budget(f"  {plain_line(hit.short)} · {hit.snippet}", room), *rest]
+    )
 
 
-def _cut(text: str, budget: int) -> str:
+def _cut_to_budget(text: str, budget: int) -> str:
     if not budget or len(text) <= budget:
         return text
     return f"{text[: budget - 1]}…"
 
 
-def _sessions(hits: Sequence[Hit]) -> list[list[Hit]]:
+def _group_by_session(hits: Sequence[Hit]) -> list[list[Hit]]:
     """Hits by their sessions, in the order of the best of each."""
     groups: dict[str, list[Hit]] = {}
     for hit in hits:
@@ -434,7 +438,7 @@ def _sessions(hits: Sequence[Hit]) -> list[list[Hit]]:
     return list(groups.values())
 
 
-def _piece(
+def _hit_text(
     hit: Hit, *, top: bool, mark: Style = as_typed, title: Style = as_typed, model: bool = False
 ) -> str:
     """A hit; before the first one of a session, what session that is and how to go on in it."""
@@ -488,7 +492,7 @@ def _marked(hit: Hit, mark: Style) -> str:
     return "".join([*pieces, hit.snippet[end:]])
 
 
-def _counted(result: SearchResult) -> str:
+def _count_sentence(result: SearchResult) -> str:
     least = "at least " if result.more else ""
     nothing = "nothing found" if result.whole else "nothing found yet"
     if result.hits:
@@ -508,7 +512,7 @@ def nothing_close(result: SearchResult) -> str:
     return f"{NOTHING_CLOSE}{f', perhaps with {words}' if words else ''}"
 
 
-def _empty(result: SearchResult) -> list[str]:
+def _nothing_found(result: SearchResult) -> list[str]:
     if NO_SESSION in result.notes:
         return [f"{NO_SESSION}: --all looks in every project."]
     if any(query.terms for query in result.queries):
@@ -526,7 +530,7 @@ def _empty(result: SearchResult) -> list[str]:
     ]
 
 
-def _left(result: SearchResult, shown: int, command: str) -> list[str]:
+def _remaining_lines(result: SearchResult, shown: int, command: str) -> list[str]:
     """What is not shown, and how to get it: by the ``command`` again, with these options."""
     more = result.total - shown
     limit = f"{command} --limit {min(result.total, MOST_LIMIT)} --max-chars 0"

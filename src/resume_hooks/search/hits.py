@@ -1,6 +1,6 @@
 """Hits: turns as they are shown, each with its reference, its words in context, and the sessions that hold it.
 
-Texts are read from the transcripts, never from the index; what can't be read any more is no hit.
+Texts are read from the transcripts, never from the index; a record that can't be read any more makes no hit.
 Copies, texts and sessions are looked up once for all searches.
 """
 
@@ -27,8 +27,8 @@ from resume_hooks.search.record_text import (
     Phrase,
     Snippet,
     Text,
+    shown_text,
     snippet_of,
-    text_of,
     words_at,
 )
 from resume_hooks.search.roles import ROLES
@@ -85,7 +85,7 @@ class Sources:
         words = self.words(record)
         if words is None:
             return None
-        return text_of(words)
+        return shown_text(words)
 
     def words(self, record: Posting) -> str | None:
         """What a record says, as it was said; None where it is no longer what was indexed."""
@@ -126,7 +126,7 @@ class Sources:
 
         A fork that the client made tells which ids it copied, children of ours their parents; else
         the file that was written to first is taken for the older one. What has the same id and says
-        something else is no copy, but what a trim left of a record is.
+        something else is not a copy, but what a trim left of a record is.
         """
         if not record.key:
             return [record]
@@ -373,7 +373,7 @@ class Hits:
             headless = record.file in self._headless
             if headless and of_headless >= MOST_HEADLESS:
                 passed_over.add(self._sources.session_of(record))
-            elif (text := self._text(turn)) is not None:
+            elif (text := self._turn_text(turn)) is not None:
                 of_headless += headless
                 first = text.copies[0]
                 if (first.file, first.line) not in places:  # else a copy brought it before
@@ -390,13 +390,13 @@ class Hits:
         hits = [self._hit(text) for text in best[:limit]]
         return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
 
-    def _text(self, turn: Sequence[Found]) -> _HitText | None:
+    def _turn_text(self, turn: Sequence[Found]) -> _HitText | None:
         """A turn by the first wording that its texts bear out; None where none is."""
         shown: tuple[Posting, Text, int] | None = None
         found = []
         for way in turn:
             if shown is None or self._wordings[way.wording].uncertain:
-                said = self._said(way)
+                said = self._first_readable(way)
                 if said is None:
                     continue
                 shown = shown or said
@@ -413,7 +413,7 @@ class Hits:
         )
         return _HitText(found, record, snippet, score, self._sources.copies(record))
 
-    def _said(self, way: Found) -> tuple[Posting, Text, int] | None:
+    def _first_readable(self, way: Found) -> tuple[Posting, Text, int] | None:
         """The first record of a turn that can be read, its text, and where in it a phrase is.
 
         It has one of the phrases if there are any; all must be in the turn.
@@ -455,7 +455,7 @@ class Hits:
             clean = known.redact(words)
         else:
             clean = known.redact(snippet.text)
-        return snippet_of(text_of(clean), wording.marker, WIDTH)
+        return snippet_of(shown_text(clean), wording.marker, WIDTH)
 
     def _hit(self, text: _HitText) -> Hit:
         first = self._sources.nearest(text.copies)
@@ -470,7 +470,7 @@ class Hits:
         names = [lookup.term.name for lookup in wording.lookups]
         titled = any(record.role == TITLE for record in shown.turn.records)
         if titled:
-            by_title = snippet_of(text_of(session.title), wording.marker, WIDTH).terms
+            by_title = snippet_of(shown_text(session.title), wording.marker, WIDTH).terms
         else:
             by_title = frozenset()
         said = max(wording.part(text.snippet.terms), wording.part(by_title))

@@ -88,7 +88,7 @@ class ListedSession(NamedTuple):
         return ContextUse(self.tokens, self.window, self.measured, self.window_known).percent
 
 
-def listed(
+def list_project(
     cwd: str,
     where: Where,
     *,
@@ -121,7 +121,7 @@ class ListingPage(NamedTuple):
     helpers: int
 
 
-def page(
+def listing_page(
     look: SessionLister,
     project: Project | None,
     *,
@@ -211,9 +211,9 @@ class SessionLister:
             if session.session_id in seen:
                 continue
             with contextlib.suppress(SessionNotFound):
-                if (found := self._found(session, project, helpers=helpers)) is not None:
+                if (found := self._listed_ends(session, project, helpers=helpers)) is not None:
                     if len(seen) >= skip:
-                        row = self._row(session, *found)
+                        row = self._listed_row(session, *found)
                     else:
                         row = None
                     seen.add(session.session_id)
@@ -221,16 +221,16 @@ class SessionLister:
                         yield row
 
     def at(self, session: SessionFile, project: Project | None) -> ListedSession | None:
-        """The row of a session; None where it is none to be listed.
+        """The row of a session; None where lists leave it out.
 
         SessionNotFound where it can't be read.
         """
-        found = self._found(session, project, helpers=False)
+        found = self._listed_ends(session, project, helpers=False)
         if found is None:
             return None
-        return self._row(session, *found)
+        return self._listed_row(session, *found)
 
-    def _found(
+    def _listed_ends(
         self, session: SessionFile, project: Project | None, *, helpers: bool
     ) -> tuple[HeadTail, Agent] | None:
         """The ends of a session that is to be listed, and whose it is."""
@@ -248,7 +248,7 @@ class SessionLister:
             return None
         return (ends, agent)
 
-    def _row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
+    def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
         stated = tokens.stated_size_in(ends.first_records[0]) if ends.first_records else None
         known = self._window or measured(session.session_id, self.where)

@@ -122,9 +122,9 @@ class Period(NamedTuple):
 def hint_in(text: str, now: float) -> tuple[str, Period | None]:
     """A question without its words about time, and what they mean as of ``now``.
 
-    None where there are none.
+    None without such words.
 
-    What is quoted, and dates that are parts of names, are no words about time.
+    What is quoted, and dates that are parts of names, are not words about time.
     """
     if not _may_hint(text):
         return text, None
@@ -133,7 +133,7 @@ def hint_in(text: str, now: float) -> tuple[str, Period | None]:
     if found is None:
         return text, None
     try:
-        span = _span(
+        span = _named_span(
             {name: words.lower() for name, words in found.groupdict().items() if words}, now
         )
     except (ValueError, OverflowError):  # the 31st of February
@@ -156,9 +156,9 @@ def _may_hint(text: str) -> bool:
     return is_dated or not _MONTH.keys().isdisjoint(re.findall(r"[^\W\d_]+", low))
 
 
-def _span(told: dict[str, str], now: float) -> Period:
+def _named_span(told: dict[str, str], now: float) -> Period:
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    span = _named(told, today) or _counted(told, today)
+    span = _named_period(told, today) or _counted_period(told, today)
     way = told.get("way") or told.get("way2")
     if way in {"since", "after", "seit", "nach"}:
         return Period(span.start, now + DAY)
@@ -167,7 +167,7 @@ def _span(told: dict[str, str], now: float) -> Period:
     return span
 
 
-def _named(told: dict[str, str], today: datetime) -> Period | None:
+def _named_period(told: dict[str, str], today: datetime) -> Period | None:
     if day := told.get("day"):
         return _days(datetime.fromisoformat(day).replace(tzinfo=UTC), 1)
     if month := told.get("month"):
@@ -183,7 +183,7 @@ def _named(told: dict[str, str], today: datetime) -> Period | None:
     return None
 
 
-def _counted(told: dict[str, str], today: datetime) -> Period:
+def _counted_period(told: dict[str, str], today: datetime) -> Period:
     """Some days, about as long ago as is told."""
     if count := told.get("count") or told.get("count2"):
         days = _UNITS[told.get("unit") or told["unit2"]]
@@ -230,7 +230,7 @@ class Query(NamedTuple):
     when: Period | None = None
 
 
-def parse(words: Sequence[str], now: float | None = None) -> Query:
+def parse_query(words: Sequence[str], now: float | None = None) -> Query:
     """The query that words of a command line make.
 
     A word with spaces among others was quoted in the shell.
@@ -238,7 +238,7 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     A single one with spaces is a whole question. UsageError where nothing in it can be looked up.
     """
     text = " ".join(
-        _quoted(word.translate(_QUOTES), alone=len(words) == 1) for word in words
+        _quote_typed(word.translate(_QUOTES), alone=len(words) == 1) for word in words
     ).strip()
     told, when = hint_in(text, time.time() if now is None else now)
     wanted, excluded = _terms(told)
@@ -260,7 +260,7 @@ def parse(words: Sequence[str], now: float | None = None) -> Query:
     return Query(text, tuple(telling), tuple(excluded[:MOST_TERMS]), when)
 
 
-def _quoted(word: str, *, alone: bool) -> str:
+def _quote_typed(word: str, *, alone: bool) -> str:
     """A word of the command line.
 
     One with spaces was quoted in the shell, unless it is the whole question.

@@ -78,7 +78,7 @@ class Terms:
         self._known: dict[Term, Lookup] = {}
 
     def look_up(self, term: Term) -> Lookup:
-        """A term as it was typed, else, if it is no phrase, by what may be meant by each of its words."""
+        """A term as it was typed; else, but for a phrase, what each of its words may stand for."""
         if term not in self._known:
             self._known[term] = self._looked_up(term)
         return self._known[term]
@@ -96,7 +96,11 @@ class Terms:
             )
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max(
-            (self._rows(name) for token in tokens for name in (*token.parts, token.stems[0][0])),
+            (
+                self._count_rows(name)
+                for token in tokens
+                for name in (*token.parts, token.stems[0][0])
+            ),
             default=0,
         )
         if not rows:
@@ -110,7 +114,7 @@ class Terms:
         For what must not be there, where a guess would hide hits.
         """
         wholes = tuple(stem(forms[0]) for forms in term.forms)
-        rows = min(map(self._rows, wholes))
+        rows = min(map(self._count_rows, wholes))
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
         parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
@@ -122,7 +126,7 @@ class Terms:
     def in_others(self, lookup: Lookup) -> Lookup:
         """A word, or what stands for it, and all words that it is a part of.
 
-        The same lookup where there are none.
+        The same lookup where no word has others.
 
         It reads every word that there is, which takes longer than many searches.
         """
@@ -139,8 +143,8 @@ class Terms:
     def _token(self, forms: Sequence[str]) -> Token | None:
         """A word of several by what there is of it, the whole or its parts."""
         whole, *parts = map(stem, forms)
-        known = tuple(part for part in parts if self._rows(part))
-        if known or self._rows(whole):
+        known = tuple(part for part in parts if self._count_rows(part))
+        if known or self._count_rows(whole):
             return Token(((whole, 1.0),), known)
         return None
 
@@ -158,14 +162,14 @@ class Terms:
         count = min(max(1, rows), self._all or 1)
         return math.log(1 + ((self._all or 1) - count + 0.5) / (count + 0.5))
 
-    def _rows(self, name: str) -> int:
+    def _count_rows(self, name: str) -> int:
         return self._words.frequency(WORDS, name)
 
     def _beginning(self, start: str) -> list[tuple[str, int]]:
         """The words that begin so; where none does, the longest word that is a beginning of it."""
         words = _commonest(self._words.beginning(WORDS, start, 500))
         for length in range(len(start) - 1, SHORTEST_STEM - 1, -1):
-            if not words and (rows := self._rows(start[:length])):
+            if not words and (rows := self._count_rows(start[:length])):
                 words = [(start[:length], rows)]
         return words
 
@@ -264,12 +268,12 @@ class Ranking:
         if phrases:
             found = self._phrased(phrases)
         else:
-            found = self._records(Occur.Must, _any_of(known), LOOKED_AT)
+            found = self._search_records(Occur.Must, _any_of(known), LOOKED_AT)
         by_turn = _by_turn(found)
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
         scores = self._fused(by_turn, windows)
-        hits = [TurnHit(key, _told(by_turn[key]), score) for key, score in scores.items()]
+        hits = [TurnHit(key, _titles_last(by_turn[key]), score) for key, score in scores.items()]
         hits.sort(key=lambda hit: -hit.score)
         self._cover(hits[:CANDIDATES], lookups)
         return hits
@@ -290,20 +294,20 @@ class Ranking:
         The newest first.
         """
         words = [(Occur.Must, _all_of(lookup)) for lookup in having]
-        return self._records(
+        return self._search_records(
             Occur.Must, Query.boolean_query(words) if words else Query.all_query(), most, "time"
         )
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """The records that may hold a phrase, in turns that may hold all of them."""
-        groups = [self._records(Occur.Must, _all_of(phrase), PHRASED) for phrase in phrases]
+        groups = [self._search_records(Occur.Must, _all_of(phrase), PHRASED) for phrase in phrases]
         self.capped = any(len(group) == PHRASED for group in groups)
         shared = set.intersection(
             *({turn_key(row.file, row.turn) for row in group} for group in groups)
         )
         return [row for group in groups for row in group if turn_key(row.file, row.turn) in shared]
 
-    def _records(
+    def _search_records(
         self, occur: Occur, query: Query, most: int, order_by: str | None = None
     ) -> list[Posting]:
         found = self._words.search(
@@ -323,8 +327,8 @@ class Ranking:
                 worth[key] = best.score * TITLE_WEIGHT
             else:
                 worth[key] = best.score
-        records = _shares(worth)
-        windows = _shares(windows)
+        records = _rank_shares(worth)
+        windows = _rank_shares(windows)
         scores = {}
         for key, rows in by_turn.items():
             hinted = 1 + HINTED * bool(
@@ -365,7 +369,7 @@ def together(found: Iterable[Found]) -> float:
     return math.hypot(*(way.turn.score for way in found))
 
 
-def _shares(scores: Mapping[int, float]) -> dict[int, float]:
+def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
     """What each place in the order of what is scored counts, the first one 1.
 
     What scores alike has the same one.
@@ -376,7 +380,7 @@ def _shares(scores: Mapping[int, float]) -> dict[int, float]:
     return {key: (1 + DAMPING) / (places[score] + DAMPING) for key, score in scores.items()}
 
 
-def _told(records: list[Posting]) -> list[Posting]:
+def _titles_last(records: list[Posting]) -> list[Posting]:
     """Records, the best first, titles last: they say that something is there, not what."""
     return sorted(records, key=lambda record: (record.role == TITLE, -record.score))
 

@@ -71,7 +71,7 @@ class _Low(dict[int, str]):
 _low = _Low()
 
 
-def text_of(words: str) -> Text:
+def shown_text(words: str) -> Text:
     """Words as they are shown and compared."""
     shown = " ".join(plain(words).split())
     if shown.isascii():
@@ -125,7 +125,7 @@ class Phrase:
     """A phrase: its words whole, whatever their case."""
 
     def __init__(self, words: str) -> None:
-        self.low = text_of(words).low
+        self.low = shown_text(words).low
 
     def place_in(self, low: str) -> int:
         """Where a text has it first, -1 for nowhere."""
@@ -186,13 +186,13 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
 
     The words are looked for from ``place`` on.
 
-    Where there are none, or they are too long, about ``width`` characters.
+    Without sentences, or with overlong ones, about ``width`` characters.
     """
     begin = max(0, place - LEAD) if place > REACH // 2 else 0
     flat = text.shown[begin : begin + REACH]
     marks = marker.marks(text, begin)
     first, last, kinds = _densest(marks, width)
-    start, end = _sentences(flat, first, last) or _cut(flat, first, last, width)
+    start, end = _sentences_around(flat, first, last) or _cut_around(flat, first, last, width)
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
     spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
@@ -205,7 +205,7 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     return Snippet(shown, spans, spread * kinds / max(1, len(terms)), terms)
 
 
-def _sentences(flat: str, first: int, last: int) -> tuple[int, int] | None:
+def _sentences_around(flat: str, first: int, last: int) -> tuple[int, int] | None:
     """From where to where the sentence with a place goes, with one before and one behind it where there is room.
 
     None where it is too long.
@@ -225,7 +225,7 @@ def _sentences(flat: str, first: int, last: int) -> tuple[int, int] | None:
     return start, end
 
 
-def _cut(flat: str, first: int, last: int, width: int) -> tuple[int, int]:
+def _cut_around(flat: str, first: int, last: int, width: int) -> tuple[int, int]:
     """From where to where ``width`` characters around a place go; a word begins there."""
     start = max(0, min(first - max(0, width - (last - first)) // 3, len(flat) - width))
     space = flat.find(" ", start, start + 20) if start else -1
@@ -282,7 +282,7 @@ def _stems(lookup: Lookup) -> Iterator[str]:
     Endings y and i are the same.
     """
     whole = [] if lookup.term.text.isascii() else [lookup.term.text]
-    for stem in map(text_of, [*lookup.marks, *whole]):
+    for stem in map(shown_text, [*lookup.marks, *whole]):
         yield stem.low
         if stem.low.endswith("i") and len(stem.low) > 2:
             yield f"{stem.low[:-1]}y"

@@ -109,7 +109,7 @@ class Limits(NamedTuple):
     turns: list[tuple[Occur, Query]]
 
 
-def enter(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
+def enter_scope(db: sqlite3.Connection, scope: Scope, where: Where) -> Entered:
     """The files in scope."""
     holds = Project(scope.folders or (), scope.within).holds
     if scope.helpers or scope.sessions is not None:
@@ -165,7 +165,7 @@ def limits(
         own.append((Occur.Must, _between(scope.since, scope.until)))
     for name, values in (
         ("branch", _branches(words, scope.branch)),
-        ("tool", _tools(words, scope.tool)),
+        ("tool", _tool_names(words, scope.tool)),
         ("path", _touched(words, scope.file)),
         ("role", [ROLES.index(role) for role in ALIASES[scope.role]] if scope.role else None),
     ):
@@ -193,7 +193,7 @@ def unknown(words: Postings, scope: Scope) -> list[str]:
     """What a scope names that nothing in the index has, a sentence each."""
     rows = (
         (_branches(words, scope.branch), f"Nothing was said on a branch '{scope.branch}'"),
-        (_tools(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
+        (_tool_names(words, scope.tool), f"No tool '{scope.tool}' was ever called"),
         (_touched(words, scope.file), f"No tool read or wrote a file '{scope.file}'"),
     )
     return [note for names, note in rows if names == []]
@@ -244,7 +244,7 @@ def _branches(words: Postings, name: str) -> list[str] | None:
     return None
 
 
-def _tools(words: Postings, tool: str) -> list[str] | None:
+def _tool_names(words: Postings, tool: str) -> list[str] | None:
     """The names that a tool goes by; capitals don't matter."""
     if not tool:
         return None

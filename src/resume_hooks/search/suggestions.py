@@ -31,14 +31,14 @@ def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> t
         shown = {**by_stem, **shown}
         counts.update(by_stem.keys() - known)
     new = [root for root in counts if shown[root].lower() not in COMMON]
-    telling = {root: counts[root] ** 2 * _telling(root, words) for root in new}
+    telling = {root: counts[root] ** 2 * _word_weight(root, words) for root in new}
     best = sorted(
         (root for root in telling if telling[root]), key=lambda root: (-telling[root], root)
     )
     return tuple(shown[root].lower() for root in best[:SUGGESTED])
 
 
-def _telling(root: str, words: Postings) -> float:
+def _word_weight(root: str, words: Postings) -> float:
     """What a word tells, by how few records have it; 0 for one that tells nothing."""
     rows = words.frequency(WORDS, root)
     most = max(FILLER, SMALL_PART * words.records)

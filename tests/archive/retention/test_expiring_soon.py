@@ -10,7 +10,7 @@ import pytest
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.maintenance.doctor import _check_expiry
-from resume_hooks.search.listing import SessionLister, page
+from resume_hooks.search.listing import SessionLister, listing_page
 from tests.archive.retention.aged import aged, with_output
 from tests.builders import CWD, ConfigHome
 
@@ -73,11 +73,14 @@ def test_rows_tell_when_and_whether_kept(config_home: ConfigHome) -> None:
     late, soon = aged(config_home, 1, 25), aged(config_home, 2, 28)
     aged(config_home, 3, 1)
     archive_session(soon, config_home.where)
-    found = page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
+    found = listing_page(SessionLister(CWD, config_home.where), None, limit=0, expiring=True)
     assert [(row.session_id, row.kept) for row in found.rows] == [
         (soon.session_id, True),
         (late.session_id, False),
     ]
     assert [row.expires_days for row in found.rows] == [1, 4]
     assert all(row.expires_at and row.expires_at.endswith("Z") for row in found.rows)
-    assert page(SessionLister(CWD, config_home.where), None, limit=0).rows[0].expires_days == 28
+    assert (
+        listing_page(SessionLister(CWD, config_home.where), None, limit=0).rows[0].expires_days
+        == 28
+    )

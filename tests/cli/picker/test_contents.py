@@ -13,12 +13,12 @@ from resume_hooks.cli.picker import threads
 from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch
 from resume_hooks.hooks.session_list.state import MOST_READ as FEWER
 from resume_hooks.hooks.session_list.state import Said
-from resume_hooks.search.engine import Searcher, find
+from resume_hooks.search.engine import Searcher, search_index
 from resume_hooks.search.hits import MOST_READ
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import index_file
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import CWD, ConfigHome, session_id
 from tests.search.asking import talk
@@ -84,7 +84,7 @@ def test_what_is_found(said: ConfigHome) -> None:
         assert {one.sessions for one in here.said} == {(session_id(1),), (session_id(2),)}
         everywhere = talk.asked("linter", everywhere=True)
         assert [one.sessions[0] for one in everywhere.said] == [
-            hit.session_id for hit in find(["linter"], Scope(), said.where).hits
+            hit.session_id for hit in search_index(["linter"], Scope(), said.where).hits
         ]
         (one,) = talk.asked("pool leak").said
         assert one.snippet[one.place :].startswith("pool leak")
@@ -190,7 +190,7 @@ def test_a_phrase_costs_little(said: ConfigHome) -> None:
         talk(said, number, *[f"exit the code {place}" for place in range(60)])
     with opened_index(said.where) as index:
         searcher = Searcher(index, Scope(), said.where)
-        query = parse(['"exit code"'])
+        query = parse_query(['"exit code"'])
         assert FEWER < MOST_READ
         assert searcher.search([query], 20, reads=FEWER).more
         assert not searcher.search([query], 20).more

@@ -24,7 +24,7 @@ def session(config_home: ConfigHome) -> ListedSession:
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )
-    (found,) = listing.listed(CWD, config_home.where)
+    (found,) = listing.list_project(CWD, config_home.where)
     return found
 
 

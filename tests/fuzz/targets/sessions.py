@@ -20,7 +20,7 @@ from resume_hooks.paths import Where, is_session_id
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.outline import outline, outline_text
 from resume_hooks.reading.passages import TurnReader
-from resume_hooks.search.listing import listed
+from resume_hooks.search.listing import list_project
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
 from resume_hooks.sessions.locate import SessionFile, resolve, session_file
@@ -139,7 +139,7 @@ def readings(home: ConfigHome) -> Try:
         assert isinstance(
             glance.title + glance.tag + glance.cwd + glance.branch + glance.version, str
         )
-        for row in listed(CWD, home.where, everywhere=True, helpers=True):
+        for row in list_project(CWD, home.where, everywhere=True, helpers=True):
             assert "\n" not in row.title
         try:
             found = outline(session)

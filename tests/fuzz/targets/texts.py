@@ -126,7 +126,7 @@ def typed(_: ConfigHome) -> Try:
         turns.parse,
         cut_point.parse,
         cut_point.parse_record,
-        lambda text: query.parse([text, "x"]),
+        lambda text: query.parse_query([text, "x"]),
     )
     signs = (
         "~",

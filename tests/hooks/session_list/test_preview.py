@@ -39,7 +39,7 @@ def session(config_home: ConfigHome) -> ListedSession:
     write_session(
         config_home.project(), SESSION, [*conversation(3), custom_title("Fix the parser")]
     )
-    (found,) = listing.listed(CWD, config_home.where)
+    (found,) = listing.list_project(CWD, config_home.where)
     return found
 
 
@@ -68,7 +68,7 @@ def test_sub_agents_stand_at_the_turn_that_started_them(config_home: ConfigHome)
         file = Path(path).with_suffix("") / "subagents" / f"agent-{name}.jsonl"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(session_bytes([{**user("find it", uuid="s"), "isSidechain": True}]))
-    (session,) = listing.listed(CWD, config_home.where)
+    (session,) = listing.list_project(CWD, config_home.where)
     lines = preview(OUTLINE, session, config_home.where)[1:]
     assert [line.split(" · ")[0] for line in lines] == ["  agent-a2", "2", "  agent-a1", "1"]
     assert (lines[0], lines[2]) == ("  agent-a2 · find it", "  agent-a1 · look around")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.parts.attribution.answer import answer_line_search
-from resume_hooks.search.engine import SearchResult, text_of
+from resume_hooks.search.engine import SearchResult, result_text
 from resume_hooks.search.index import connect
 from resume_hooks.search.scope import Scope
 from tests.builders import conversation, script, session_id
@@ -346,11 +346,11 @@ def test_files_that_are_not_indexed_yet(repo: Repository, monkeypatch: pytest.Mo
     repo.session(2, repo.write("elsewhere.txt", "something else\n"))
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock", lambda *_: False)  # another command is at it
-        patch.setattr(connect, "go_on", lambda *_: None)
+        patch.setattr(connect, "index_in_background", lambda *_: None)
         early = asked(repo, "sums.py:2", limit=0)
     assert (early.hits, early.unread, early.whole) == ([], 1, False)
-    assert "Nothing found in what is indexed" in text_of(early)
-    assert "1 file not indexed yet may hold more: search again in a minute." in text_of(early)
+    assert "Nothing found in what is indexed" in result_text(early)
+    assert "1 file not indexed yet may hold more: search again in a minute." in result_text(early)
     assert [hit.session_id for hit in asked(repo, "sums.py:2").hits] == [session_id(1)]
 
 

@@ -16,7 +16,7 @@ from resume_hooks.parts.team.connect import connected
 from resume_hooks.parts.team.finding import asked_of, find_in_team
 from resume_hooks.parts.team.sessions import list_team_sessions, named_team_session
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from tests.builders import SESSION, assistant, conversation, session_bytes, session_id, user
 from tests.parts.team.conftest import Machine
 from tests.parts.team.server import Connection, Server
@@ -68,10 +68,10 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
     Parts of names and beginnings are asked for.
     """
     assert (
-        asked_of(parse(["getUserName -redis"]))[0]
+        asked_of(parse_query(["getUserName -redis"]))[0]
         == "((('getusernam' | ('get' & 'user' & 'name')))) & !((('redi')))"
     )
-    assert asked_of(parse(["kumquat"]))[-1] == "((('kumquat':*)))"
+    assert asked_of(parse_query(["kumquat"]))[-1] == "((('kumquat':*)))"
     sent(alice, written(alice))
     with connected("alice") as db:
         for words in (
@@ -80,7 +80,7 @@ def test_a_query_is_never_syntax(alice: Machine) -> None:
             "x \\ prompt <-> z :*",
             "\x00prompt naïve 日本語",
         ):
-            assert all(query.count("'") % 2 == 0 for query in asked_of(parse([words])))
+            assert all(query.count("'") % 2 == 0 for query in asked_of(parse_query([words])))
             find_in_team([words], db, most=3)
 
 
@@ -112,7 +112,7 @@ def test_a_phrase_is_sought_in_every_turn_with_its_words(
         given_up = find_in_team(['"go test ./..."'], db, most=10)
     assert given_up.hits == []
     assert 100 <= given_up.searched < 200
-    asked = asked_of(parse(['"go test" rule']))
+    asked = asked_of(parse_query(['"go test" rule']))
     assert len(asked) == 2
     assert "rul" not in asked[1]
 

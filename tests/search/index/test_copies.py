@@ -11,7 +11,7 @@ from resume_hooks.derive import agents, fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions import locate
 from tests.builders import (
@@ -36,7 +36,7 @@ Found = tuple[str, tuple[str, ...]]
 
 def found(home: ConfigHome, word: str) -> list[Found]:
     """What a search for one word finds."""
-    return [(hit.reference, hit.sessions) for hit in find([word], Scope(), home.where).hits]
+    return [(hit.reference, hit.sessions) for hit in search_index([word], Scope(), home.where).hits]
 
 
 def forked(record: Record, source: str, target: str) -> Record:

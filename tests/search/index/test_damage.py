@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.errors import IndexDamaged
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.database import FILE_NAME, VERSION
 from resume_hooks.search.scope import Scope
@@ -145,7 +145,7 @@ def test_damage_that_only_a_search_meets(
     assert "again" in caught.value.remedy
     assert held(config_home).finds == before
     spoilt(words_of(config_home) / "records", "idx")
-    assert find(["filling"], Scope(), config_home.where).notes == []  # it has run it again
+    assert search_index(["filling"], Scope(), config_home.where).notes == []  # it has run it again
     assert capfd.readouterr().err == ""
 
 

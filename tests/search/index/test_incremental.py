@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import postings, read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
-from resume_hooks.search.index.read_transcript import ReadJob, read
+from resume_hooks.search.index.read_transcript import ReadJob, read_parts
 from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import size_text
@@ -198,8 +198,8 @@ def test_a_link_or_pipe_that_took_a_file_s_place_is_gone(tmp_path: Path) -> None
     link, pipe = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl"
     link.symlink_to(target)
     os.mkfifo(pipe)
-    assert list(read(ReadJob(str(link), subagent=False))) == [None]
-    assert list(read(ReadJob(str(pipe), subagent=False))) == [None]
+    assert list(read_parts(ReadJob(str(link), subagent=False))) == [None]
+    assert list(read_parts(ReadJob(str(pipe), subagent=False))) == [None]
 
 
 def test_a_large_file_comes_in_parts(
@@ -330,5 +330,5 @@ def test_a_file_time_beyond_every_clock(config_home: ConfigHome) -> None:
     ]
     for path, at in zip(paths, (9_300_000_000, -9_300_000_000, 0), strict=True):
         os.utime(path, (at, at))
-    hits = find(["zymurgy"], Scope(), config_home.where).hits
+    hits = search_index(["zymurgy"], Scope(), config_home.where).hits
     assert {hit.session_id for hit in hits} == {session_id(number) for number in range(1, 4)}

@@ -20,7 +20,7 @@ import pytest
 from resume_hooks.search.index import connect, read_transcript
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
-from resume_hooks.search.index.read_transcript import ReadJob, read, readings
+from resume_hooks.search.index.read_transcript import ReadJob, read_parts, readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
@@ -141,7 +141,7 @@ def test_a_worker_that_dies_costs_nothing(config_home: ConfigHome) -> None:
         for process in set(active_children()) - before:
             process.kill()
     assert list(dict.fromkeys(job.path for job, _ in results)) == [job.path for job, _ in jobs]
-    assert [part for _, part in results] == [part for job, _ in jobs for part in read(job)]
+    assert [part for _, part in results] == [part for job, _ in jobs for part in read_parts(job)]
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -157,7 +157,7 @@ def test_a_long_file_keeps_no_worker_waiting(
         ReadJob(file.path, subagent=False)
         for file in sorted(all_files(config_home.where), key=lambda f: -f.size)
     ]
-    long, short = ([(job, part) for part in read(job)] for job in jobs)
+    long, short = ([(job, part) for part in read_parts(job)] for job in jobs)
     before = set(active_children())
     results = readings([(job, 1) for job in jobs])
     found = []
@@ -237,7 +237,7 @@ def test_a_rebuild_that_begins_as_the_words_are_opened(
     def look(postings: Postings) -> None:
         if not begun:
             connect.forget_index(config_home.where)
-            begun.append(connect._opened(config_home.where, writing=True))
+            begun.append(connect._open_stores(config_home.where, writing=True))
             real(begun[0].words)
         real(postings)
 

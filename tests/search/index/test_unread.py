@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import NO_SESSION, SearchResult, find, text_of
+from resume_hooks.search.engine import NO_SESSION, SearchResult, result_text, search_index
 from resume_hooks.search.index import connect, unread
 from resume_hooks.search.index.connect import status_of
 from resume_hooks.search.index.unread import FileWords, RawWords, ranks
-from resume_hooks.search.query import parse
+from resume_hooks.search.query import parse_query
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.e2e.harness.processes import wait_until
@@ -43,15 +43,17 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """No other process goes on indexing; each time that one would have is noted."""
     asked: list[bool] = []
     monkeypatch.setattr(
-        connect, "go_on", lambda index, _where: asked.append(bool(index.outcome.behind))
+        connect,
+        "index_in_background",
+        lambda index, _where: asked.append(bool(index.outcome.behind)),
     )
     return asked
 
 
 def holding(word: str, paths: list[Path]) -> set[str]:
     """The names of the files that are told to hold a word."""
-    words = RawWords([term.forms for term in parse([word]).terms])
-    return {path.name for path in paths if (found := words.found(str(path))) and found.held}
+    words = RawWords([term.forms for term in parse_query([word]).terms])
+    return {path.name for path in paths if (found := words.words_of_file(str(path))) and found.held}
 
 
 @pytest.mark.parametrize("escaped", [False, True])
@@ -70,7 +72,7 @@ def test_what_an_index_finds_is_found(config_home: ConfigHome, escaped: bool) ->
     for word in WORDS:
         indexed = {
             Path(hit.file).name
-            for hit in find([word], Scope(), config_home.where).hits
+            for hit in search_index([word], Scope(), config_home.where).hits
             if hit.words
         }
         assert indexed <= holding(word, paths), word
@@ -89,10 +91,10 @@ def test_over_the_corpus() -> None:
             if isinstance(text, str) and text.strip():
                 terms = [
                     term
-                    for term in parse([text[:400].replace('"', " ").replace("-", " ")]).terms
+                    for term in parse_query([text[:400].replace('"', " ").replace("-", " ")]).terms
                     if not term.exact
                 ]
-                got = RawWords([term.forms for term in terms]).found(str(path))
+                got = RawWords([term.forms for term in terms]).words_of_file(str(path))
                 missed += [
                     (path.name, term.text)
                     for number, term in enumerate(terms)
@@ -105,7 +107,9 @@ def lines(tmp_path: Path, *texts: str) -> FileWords:
     """What a file of these lines holds of three words."""
     path = tmp_path / "one.jsonl"
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    found = RawWords([term.forms for term in parse(["redis queue dropped"]).terms]).found(str(path))
+    found = RawWords(
+        [term.forms for term in parse_query(["redis queue dropped"]).terms]
+    ).words_of_file(str(path))
     assert found is not None
     return found
 
@@ -125,7 +129,7 @@ def test_a_last_line_without_an_end_is_looked_through_in_other_letters(tmp_path:
     """A client that was killed leaves one."""
     path = tmp_path / "one.jsonl"
     path.write_text("nothing\n\uff52\uff45\uff44\uff49\uff53", encoding="utf-8")
-    found = RawWords([term.forms for term in parse(["redis"]).terms]).found(str(path))
+    found = RawWords([term.forms for term in parse_query(["redis"]).terms]).words_of_file(str(path))
     assert found is not None
     assert found.held == {0}
 
@@ -162,7 +166,7 @@ def searched(home: ConfigHome, *words: str, monkeypatch: pytest.MonkeyPatch) -> 
     """A search for which there is no time to index anything."""
     monkeypatch.setattr(connect, "LARGE", 0)
     monkeypatch.setattr(connect, "LEAST", 0.0)
-    return find(words, Scope(), home.where, limit=0)
+    return search_index(words, Scope(), home.where, limit=0)
 
 
 def sessions(home: ConfigHome) -> None:
@@ -189,7 +193,7 @@ def test_what_holds_most_is_read_first(
         (session_id(2), ("redis",), ("queue",))
     ]
     assert (result.unread, result.whole) == (0, False)
-    again = find(["redis", "queue"], Scope(), config_home.where)
+    again = search_index(["redis", "queue"], Scope(), config_home.where)
     assert ({hit.session_id for hit in again.hits}, again.whole) == (
         {session_id(2), session_id(3)},
         True,
@@ -207,7 +211,7 @@ def test_never_said_is_not_said_too_early(
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.hits, result.provisional, result.whole) == ([], [], True)
     assert alone == [True]
-    monkeypatch.setattr(RawWords, "found", lambda *_: None)
+    monkeypatch.setattr(RawWords, "words_of_file", lambda *_: None)
     result = searched(config_home, '"zebra crossing"', monkeypatch=monkeypatch)
     assert (result.unread > 0, result.whole) == (True, False)
 
@@ -217,11 +221,11 @@ def test_a_misspelled_word(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     sessions(config_home)
     with monkeypatch.context() as patch:
         patch.setattr(connect, "lock", lambda *_: False)
-        result = find(["quaue"], Scope(), config_home.where, limit=0)
+        result = search_index(["quaue"], Scope(), config_home.where, limit=0)
     assert (result.provisional, result.unread, result.whole) == ([], 4, False)
-    assert "nothing found yet" in text_of(result)
-    assert "4 files not indexed yet may hold more: search again in a minute." in text_of(result)
-    assert [hit.session_id for hit in find(["quaue"], Scope(), config_home.where).hits] == [
+    assert "nothing found yet" in result_text(result)
+    assert "4 files not indexed yet may hold more: search again in a minute." in result_text(result)
+    assert [hit.session_id for hit in search_index(["quaue"], Scope(), config_home.where).hits] == [
         session_id(3)
     ]
 
@@ -233,10 +237,10 @@ def test_nothing_is_indexed_yet(config_home: ConfigHome, monkeypatch: pytest.Mon
     """
     sessions(config_home)
     monkeypatch.setattr(connect, "lock", lambda *_: False)
-    result = find(["queue"], Scope(), config_home.where, limit=0)
+    result = search_index(["queue"], Scope(), config_home.where, limit=0)
     assert [row.session_id for row in result.provisional] == [session_id(3)]
     assert NO_SESSION not in result.notes
-    text = text_of(result)
+    text = result_text(result)
     assert "nothing found yet" in text
     assert "Nothing found in what is indexed." in text
     assert "no match" not in text
@@ -246,7 +250,7 @@ def test_the_session_that_asks(config_home: ConfigHome, monkeypatch: pytest.Monk
     """Its last turn holds the question, so what it holds is counted, not told."""
     sessions(config_home)
     monkeypatch.setattr(connect, "lock", lambda *_: False)
-    result = find(["queue"], Scope(asking=session_id(3)), config_home.where, limit=0)
+    result = search_index(["queue"], Scope(asking=session_id(3)), config_home.where, limit=0)
     assert (result.provisional, result.unread > 0, result.whole) == ([], True, False)
 
 
@@ -257,7 +261,7 @@ def test_another_project_is_not_meant(
     sessions(config_home)
     monkeypatch.setattr(connect, "LEAST", 0.0)
     scope = Scope(folders=("/another/place",), within=("/another/place",))
-    result = find(["redis"], scope, config_home.where, limit=0)
+    result = search_index(["redis"], scope, config_home.where, limit=0)
     assert (result.hits, result.provisional, result.unread) == ([], [], 0)
 
 
@@ -267,5 +271,5 @@ def test_another_process_goes_on(config_home: ConfigHome, monkeypatch: pytest.Mo
     sessions(config_home)
     monkeypatch.setattr(connect, "LARGE", 0)
     monkeypatch.setattr(connect, "LEAST", 0.0)
-    assert find(["redis"], Scope(), config_home.where, limit=0).provisional
+    assert search_index(["redis"], Scope(), config_home.where, limit=0).provisional
     assert wait_until(lambda: not status_of(config_home.where).behind)

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.rewrite import rewrite
-from resume_hooks.search.engine import find
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
 from resume_hooks.search.index.connect import opened_index, status_of
@@ -54,7 +54,7 @@ def read_now(home: ConfigHome) -> int:
 
 def hits(home: ConfigHome, words: str, scope: Scope | None = None) -> list[tuple[str, str]]:
     """What a search finds: references and snippets."""
-    found = find(words.split(), scope or Scope(), home.where)
+    found = search_index(words.split(), scope or Scope(), home.where)
     return [(hit.reference, hit.snippet) for hit in found.hits]
 
 
@@ -114,13 +114,13 @@ def test_packed_ones_are_unpacked_one_at_a_time(
     assert kept is not None
     unpack.opened(kept, config_home.where)
     seen = set()
-    real = read_transcript.read
+    real = read_transcript.read_parts
 
     def noted(job: read_transcript.ReadJob) -> Iterator[read_transcript.Part | None]:
         seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
         return real(job)
 
-    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read", noted)
+    monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", noted)
     held(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
     assert os.listdir(unpacked(config_home.where)) == [session_id(4)]
@@ -163,14 +163,14 @@ def test_a_parent_that_went_stays_the_owner(config_home: ConfigHome) -> None:
     fork = path.with_name(f"{session_id(7)}.jsonl")
     fork.write_bytes(raw)
     os.utime(fork, (OLD + 60, OLD + 60))
-    told = find(["zebra"], Scope(), config_home.where).hits
+    told = search_index(["zebra"], Scope(), config_home.where).hits
     away(path, config_home.environ)
-    again = find(["zebra"], Scope(), config_home.where).hits
+    again = search_index(["zebra"], Scope(), config_home.where).hits
     assert [(hit.reference, hit.sessions) for hit in again] == [
         (hit.reference, hit.sessions) for hit in told
     ]
     os.unlink(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    cold = find(["zebra"], Scope(), config_home.where).hits
+    cold = search_index(["zebra"], Scope(), config_home.where).hits
     assert {session for hit in cold for session in hit.sessions} == {SESSION, session_id(7)}
 
 
@@ -178,8 +178,9 @@ def test_an_index_for_once_reads_what_is_needed(config_home: ConfigHome) -> None
     """Of the vault, too, where the state folder can't take one."""
     away(a_session(config_home), config_home.environ)
     os.mkdir(os.path.join(config_home.config, "resume-hooks", "index.db"))
-    found = find(["zebra"], project_at(CWD, config_home.where), config_home.where)
+    found = search_index(["zebra"], project_at(CWD, config_home.where), config_home.where)
     assert [hit.session_id for hit in found.hits] == [SESSION]
     assert (
-        find(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits == []
+        search_index(["zebra"], project_at("/elsewhere", config_home.where), config_home.where).hits
+        == []
     )

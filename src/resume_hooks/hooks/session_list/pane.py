@@ -254,7 +254,7 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
     # 60 ms, for which the names do not wait.
     from resume_hooks.search.engine import Searcher, sought
     from resume_hooks.search.index.connect import opened_index
-    from resume_hooks.search.query import parse
+    from resume_hooks.search.query import parse_query
     from resume_hooks.search.scope import Scope, project_at
 
     try:
@@ -264,7 +264,7 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
             scope = project_at(folder, where)
         scope = replace(scope, programs=frozenset(OPENED))
         with opened_index(
-            where, limit=PATIENCE, sought=sought([parse([asked.words])], scope, where)
+            where, limit=PATIENCE, sought=sought([parse_query([asked.words])], scope, where)
         ) as index:
             holding = sum(bool(file.held) for file in index.unread)
             if index.outcome.behind:

@@ -49,12 +49,12 @@ class Said(NamedTuple):
 
 def said_of(searcher: Searcher, text: str) -> list[Said]:
     """The best turns that say these words; none for words that are too short to be looked for."""
-    from resume_hooks.search.query import parse
+    from resume_hooks.search.query import parse_query
 
     if len(text.strip()) < SHORTEST:
         return []
     try:
-        query = parse([text])
+        query = parse_query([text])
     except UsageError:  # there is no word in it yet
         return []
     if query.terms:
@@ -269,7 +269,7 @@ def listed_sessions(
 
     Those of this client, or of ``everyone``.
     """
-    for row in listing.listed(cwd, where, everywhere=everywhere, everyone=everyone):
+    for row in listing.list_project(cwd, where, everywhere=everywhere, everyone=everyone):
         try:
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:

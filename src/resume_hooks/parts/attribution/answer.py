@@ -26,7 +26,7 @@ from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.index.unread import Sought
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
-from resume_hooks.search.scope import Entered, Scope, enter, limits, meant, unknown, unseen
+from resume_hooks.search.scope import Entered, Scope, enter_scope, limits, meant, unknown, unseen
 from resume_hooks.system.git_worktrees import project_of_folder, root_above
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import one_line, plain_line, plural
@@ -166,7 +166,7 @@ def answer_line_search(
 def _search_edits_of_line(
     index: OpenIndex, asked: AskedLine, scope: Scope, query: Query, where: Where
 ) -> SearchResult:
-    entered = enter(index.db, scope, where)
+    entered = enter_scope(index.db, scope, where)
     sources = Sources(index, entered.files, where)
     candidates = Candidates(index, scope, entered, sources)
     found = find_writer(asked.lines, asked.number, candidates.edits_of_file(asked))

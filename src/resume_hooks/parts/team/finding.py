@@ -26,7 +26,7 @@ from resume_hooks.parts.team.turn_reading import (
     shared_out,
 )
 from resume_hooks.search.index.tokenize import stem
-from resume_hooks.search.query import Query, Term, parse
+from resume_hooks.search.query import Query, Term, parse_query
 
 _RANKED = 50
 """Turns that the server ranks: long rows of words are slow to rank, and the newest fifty tell enough."""
@@ -79,7 +79,7 @@ def find_in_team(
     words: Sequence[str], db: Database, among: Narrowing = EVERY, *, most: int
 ) -> Found:
     """The ``most`` best hits. UsageError where nothing in the words can be looked up."""
-    query = parse(words)
+    query = parse_query(words)
     queries = asked_of(query)
     search = _Search(query, db, among, most)
     found = search.run(queries)

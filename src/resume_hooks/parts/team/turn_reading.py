@@ -28,7 +28,14 @@ from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.tokenize import stem
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import Lookup
-from resume_hooks.search.record_text import Marker, Phrase, Snippet, said_text, snippet_of, text_of
+from resume_hooks.search.record_text import (
+    Marker,
+    Phrase,
+    Snippet,
+    said_text,
+    shown_text,
+    snippet_of,
+)
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
 
@@ -310,6 +317,6 @@ class _HitReader:
                 break
             said = None if silent else extractor.texts_of(record)
             if said is not None:
-                text = text_of(said_text(said))
+                text = shown_text(said_text(said))
                 told.append((number + place, snippet_of(text, self._marker, WIDTH), text.low))
         return told

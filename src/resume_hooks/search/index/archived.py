@@ -54,7 +54,9 @@ class ArchivedSessions:
         archived = find(session_id, self._where)
         state = self.states[session_id]
         if archived:
-            rows = [_found(archived, part, state, self._where) for part in archived.parts]
+            rows = [
+                _transcript_of_part(archived, part, state, self._where) for part in archived.parts
+            ]
         else:
             rows = []
         return [row for row in rows if row and row.size]
@@ -75,10 +77,10 @@ class TranscriptPaths:
             return path
         if session_id not in self._folders:
             archived = find(session_id, self._where)
-            self._folders[session_id] = _folder(archived, self._where) if archived else None
+            self._folders[session_id] = _archive_folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         if folder:
-            return within(folder, path, session_id)
+            return path_within(folder, path, session_id)
         return path
 
     def _copy(self, path: str) -> str:
@@ -96,7 +98,7 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
     """
     home = os.path.join(unpacked(where), archived.session_id)
     known = os.path.lexists(home)
-    folder = _folder(archived, where)
+    folder = _archive_folder(archived, where)
     opened_at = _opened_at(folder)
     try:
         yield folder
@@ -116,7 +118,7 @@ def _opened_at(folder: str | None) -> int:
 
 
 def _state(session_id: str, where: Where) -> int:
-    """What tells a manifest from any other, below zero; 0 where there is none."""
+    """What tells a manifest from any other, below zero; 0 without one."""
     try:
         status = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST))
     except OSError:
@@ -125,10 +127,10 @@ def _state(session_id: str, where: Where) -> int:
     return -1 - (zlib.crc32(stamp) << 28 ^ status.st_mtime_ns & 0xFFF_FFFF)
 
 
-def _found(
+def _transcript_of_part(
     archived: ArchivedSession, part: ArchivedFile, state: int, where: Where
 ) -> TranscriptFile | None:
-    """A kept file as the index lists it; None for what is no transcript."""
+    """A kept file as the index lists it; None for anything but a transcript."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
     below = beside(part.place)
@@ -144,14 +146,14 @@ def _found(
     )
 
 
-def _folder(archived: ArchivedSession, where: Where) -> str | None:
+def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
     try:
         return os.path.dirname(opened(archived, where).path)
     except (SessionNotFound, WriteFailed):
         return None
 
 
-def within(folder: str, path: str, session_id: str) -> str:
+def path_within(folder: str, path: str, session_id: str) -> str:
     """A file of a session below the folder that holds its transcript."""
     name = os.path.basename(path)
     if name == f"{session_id}{ENDING}":

@@ -27,7 +27,7 @@ from resume_hooks.search.index.database import (
     open_read_only,
     open_temporary,
     remove_index,
-    telling,
+    sqlite_errors,
     words_folder,
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
@@ -102,7 +102,7 @@ def opened_index(
     task = _Task(where, _Clock(limit), progress, min(PATIENCE, limit), sought)
     ready = _ready(task, needed, rebuild=rebuild)
     try:
-        with telling():
+        with sqlite_errors():
             yield ready
     except IndexDamaged as error:
         # Some pages are read by a search only. The next one makes it anew.
@@ -113,7 +113,7 @@ def opened_index(
     finally:
         ready.db.close()
         if sought:
-            go_on(ready, where)
+            index_in_background(ready, where)
 
 
 def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
@@ -131,7 +131,7 @@ def bring_up_to_date(where: Where, is_over: IsOver) -> UpdateOutcome:
     return opened.outcome
 
 
-def go_on(index: OpenIndex, where: Where) -> None:
+def index_in_background(index: OpenIndex, where: Where) -> None:
     """Have another process index what time did not allow.
 
     Nobody waits for it, and it ends by itself.
@@ -222,7 +222,7 @@ class _Task:
         """
         work, gone = changes(index.db, self.files, self.shelf)
         if sum(item.size for item in work) > LARGE:
-            held = self._held(work)
+            held = self._words_held(work)
         else:
             held = {}
         if ours:
@@ -251,14 +251,14 @@ class _Task:
         unread = tuple(self._unread(late, held)) if self.sought else ()
         return index._replace(outcome=outcome, notes=[*index.notes, note], unread=unread)
 
-    def _held(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
+    def _words_held(self, work: Iterable[FileWork]) -> dict[str, FileWords]:
         """By path, what a file holds of the words that are sought, of those that can be looked through."""
         if self.sought is None:
             return {}
         words, found = RawWords(self.sought.terms), dict[str, FileWords]()
         for item in work:
             if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
-                held = words.found(item.file.path, item.job.place.offset)
+                held = words.words_of_file(item.file.path, item.job.place.offset)
                 if held is not None:
                     found[item.file.path] = held
         return found
@@ -267,7 +267,7 @@ class _Task:
         self, work: Sequence[FileWork], held: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
         """What was sought in and is not in the index, what is worth most first."""
-        held = {**held, **self._held(item for item in work if item.file.path not in held)}
+        held = {**held, **self._words_held(item for item in work if item.file.path not in held)}
         counts = ranks(held)
         for item in sorted(
             work, key=lambda item: (-counts.get(item.file.path, 0.0), -item.file.mtime)
@@ -299,20 +299,20 @@ def _open_stored(task: _Task, *, rebuild: bool = False) -> OpenIndex:
     if rebuild:
         _remove(task.where, seen)
     try:
-        return _kept(task)
+        return _index_on_disk(task)
     except IndexDamaged:
         _remove(task.where, seen)
-        return _kept(task)._replace(rebuilt=True)
+        return _index_on_disk(task)._replace(rebuilt=True)
 
 
-def _kept(task: _Task) -> OpenIndex:
+def _index_on_disk(task: _Task) -> OpenIndex:
     """The index on disk, brought up to date by us, or as it is where another command is at it.
 
     Its words are opened at ``look``: of a table that was removed before that they would be those of
     the next one.
     """
     seen = _identity(task.path)
-    index = _opened(task.where, writing=False)
+    index = _open_stores(task.where, writing=False)
     with _closed_if_it_fails(index):
         if not any(changes(index.db, task.files, task.shelf)):  # there is nothing to wait for
             index.words.look()
@@ -322,7 +322,7 @@ def _kept(task: _Task) -> OpenIndex:
     with _only_one(task.path, task.patience) as ours:
         while True:
             seen = _identity(task.path)
-            index = _opened(task.where, writing=ours)
+            index = _open_stores(task.where, writing=ours)
             with _closed_if_it_fails(index):
                 index = task.brought_up(index, ours=ours)
                 index.words.look()
@@ -331,8 +331,8 @@ def _kept(task: _Task) -> OpenIndex:
             index.db.close()
 
 
-def _opened(where: Where, *, writing: bool) -> OpenIndex:
-    """The table and the words that belong to it; as long as it knows no file there are none.
+def _open_stores(where: Where, *, writing: bool) -> OpenIndex:
+    """The table and the words that belong to it; without a file in the table there are no words.
 
     Who is ``writing`` alone makes them, and is alone. A table that was removed meanwhile has other
     words than those that are there now, so it is opened once more.
@@ -344,13 +344,13 @@ def _opened(where: Where, *, writing: bool) -> OpenIndex:
         with _closed_if_it_fails(index):
             known = db.execute("SELECT 1 FROM files").fetchone() is not None
             if known or writing:
-                index = index._replace(words=_words(where, fresh=not known))
+                index = index._replace(words=_open_postings(where, fresh=not known))
         if writing or seen in (None, _identity(index_file(where))):
             return index
         db.close()
 
 
-def _words(where: Where, *, fresh: bool) -> Postings:
+def _open_postings(where: Where, *, fresh: bool) -> Postings:
     """The words on disk; with ``fresh`` none at first, whatever is there.
 
     IndexUnusable where that is not our own.
@@ -374,7 +374,7 @@ def _words(where: Where, *, fresh: bool) -> Postings:
 def _closed_if_it_fails(index: OpenIndex) -> Iterator[None]:
     with contextlib.ExitStack() as failing:
         failing.callback(index.db.close)
-        with telling():
+        with sqlite_errors():
             yield
         failing.pop_all()
 
@@ -477,32 +477,32 @@ def status_of(where: Where) -> Status:
             (version,) = db.execute("SELECT version FROM about").fetchone()
             if version != VERSION:
                 return nothing._replace(
-                    state="newer" if version > VERSION else "missing", size=_size(where)
+                    state="newer" if version > VERSION else "missing", size=index_size(where)
                 )
             counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
-            held = _records(where) if counts[0] else 0
+            held = count_records(where) if counts[0] else 0
             work, gone = changes(db, files, shelf)
         finally:
             db.close()
     except (sqlite3.DatabaseError, IndexDamaged, IndexUnusable, TypeError):
-        return nothing._replace(state="damaged", size=_size(where))
+        return nothing._replace(state="damaged", size=index_size(where))
     behind = sum(not item.same for item in work) + len(gone)
     sessions, elsewhere = counts
     vaulted = sum(not is_foreign(path, where) for path in (elsewhere or "").split("\n") if path)
-    return Status(path, "ready", _size(where), *there, sessions, held, behind, vaulted)
+    return Status(path, "ready", index_size(where), *there, sessions, held, behind, vaulted)
 
 
-def _records(where: Where) -> int:
+def count_records(where: Where) -> int:
     """How many records there are, all of them looked at. IndexDamaged or IndexUnusable."""
     folder = words_folder(where)
     if not is_private(folder, where):
-        raise IndexDamaged(f"{folder} is no folder of our own")
+        raise IndexDamaged(f"{folder} is not a resume-hooks folder")
     words = Postings(folder, fresh=False)
     words.check()
     return words.records
 
 
-def _size(where: Where) -> int:
+def index_size(where: Where) -> int:
     """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
     path = index_file(where)
     words = (

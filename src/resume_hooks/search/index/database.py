@@ -64,7 +64,7 @@ def words_folder(where: Where) -> str:
 def open_index(where: Where) -> sqlite3.Connection:
     """Open the index to be written, made where it is missing. IndexDamaged or IndexUnusable."""
     path = index_file(where)
-    with telling():
+    with sqlite_errors():
         try:
             private_folder(os.path.dirname(path), where)
             if os.path.isdir(
@@ -109,7 +109,7 @@ def remove_index(where: Where) -> None:
 
 
 @contextlib.contextmanager
-def telling() -> Iterator[None]:
+def sqlite_errors() -> Iterator[None]:
     """What SQLite says in the block, as one of our own errors."""
     try:
         yield
@@ -135,7 +135,7 @@ def _require_own(path: str) -> None:
         except FileNotFoundError:
             continue
         if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1 or not is_own(status):
-            raise IndexDamaged(f"{name} is no file of our own")
+            raise IndexDamaged(f"{name} is not a resume-hooks file")
 
 
 def _ready(db: sqlite3.Connection) -> sqlite3.Connection:
@@ -174,7 +174,7 @@ def _create(db: sqlite3.Connection) -> None:
 def known_turns(where: Where) -> dict[tuple[str, int, int], int]:
     """The turns that the index counted, by path, size and time of files.
 
-    None where there is none that can be used.
+    None without a usable index.
     """
     path = index_file(where)
     if not os.path.isfile(path) or not is_private(os.path.dirname(path), where):

@@ -139,8 +139,8 @@ class TextExtractor:
             role,
             ", ".join(dict.fromkeys(tools)),
             "",
-            _joined(reply),
-            _joined(given),
+            _own_words(reply),
+            _own_words(given),
             "",
             tuple(files),
         )
@@ -176,7 +176,9 @@ class TextExtractor:
                 if called != ENGINE:
                     # Only a shell prints what our engine does; of other tools it is somebody's own
                     # text.
-                    results += _answer(block, sifting=self._sifting and called in ("", "Bash"))
+                    results += _answer_texts(
+                        block, sifting=self._sifting and called in ("", "Bash")
+                    )
         if tool or results or records.kind(record) == records.RESULT:
             plain = [string(record, "content")] if not results else []
             return RecordTexts(
@@ -185,9 +187,9 @@ class TextExtractor:
                 "",
                 "",
                 "",
-                _joined([*spoken, *results, *plain]),
+                _own_words([*spoken, *results, *plain]),
             )
-        return self._spoken(record, _joined(spoken))
+        return self._spoken(record, _own_words(spoken))
 
     def _spoken(self, record: Record, text: str) -> RecordTexts:
         """User text that answers no tool: a prompt, a sub-agent's task, a summary, what the client inserted."""
@@ -220,7 +222,7 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
             sent = hook_texts(
                 record
             )  # what is quoted in it is told by what stands around it, in another part
-        text = _joined(sent)
+        text = _own_words(sent)
         if named == QUEUED:
             return RecordTexts("prompt", prompt=text)
         return RecordTexts("note", result=text)
@@ -229,17 +231,17 @@ def _other(record: Record, kind: str) -> RecordTexts | None:
         blocks = records.blocks(records.mapping(records.mapping(record, "data"), "message"))
         return RecordTexts(
             "note",
-            result=_joined(
-                [t for block in blocks for t in (string(block, "text"), *_answer(block))]
+            result=_own_words(
+                [t for block in blocks for t in (string(block, "text"), *_answer_texts(block))]
             ),
         )
     content = string(record, "content")
     if _BLOCKED in content[:200] or content.startswith(_SHOWN):
         return None  # it never reached the model, and our own cards would find themselves
-    return RecordTexts("note", result=_joined([content]))
+    return RecordTexts("note", result=_own_words([content]))
 
 
-def _answer(block: Record, *, sifting: bool = True) -> Iterator[str]:
+def _answer_texts(block: Record, *, sifting: bool = True) -> Iterator[str]:
     """The texts of a tool's answer, but for our own."""
     for part in records.result_blocks(block):
         text = string(part, "text")
@@ -247,7 +249,7 @@ def _answer(block: Record, *, sifting: bool = True) -> Iterator[str]:
             yield text
 
 
-def _joined(texts: list[str]) -> str:
+def _own_words(texts: list[str]) -> str:
     """The texts that are somebody's own words."""
     own = (text for text in texts if text and not is_placeholder(text))
     return "\n".join(_BLOCK.sub(" ", text) if OPENING in text else text for text in own)

@@ -212,7 +212,7 @@ _silence = _Silence()
 
 
 @contextlib.contextmanager
-def telling() -> Iterator[None]:
+def tantivy_errors() -> Iterator[None]:
     """What tantivy says in the block, as one of our own errors, and only so."""
     try:
         with _silence:
@@ -253,7 +253,7 @@ class Postings:
 
     def look(self) -> None:
         """Search what was committed last. IndexDamaged where there is nothing that could be."""
-        with telling():
+        with tantivy_errors():
             indexes: dict[str, tantivy.Index] = {}
             for level, folder in self._folders.items() if not self._indexes else ():
                 if folder and not self._fresh and not tantivy.Index.exists(folder):
@@ -294,7 +294,7 @@ class Postings:
 
     def replace(self, file: int, part: int, documents: Mapping[str, list[str]]) -> None:
         """Put the documents of a part, by level, in the place of what is known of it."""
-        self._take_out(_of("part_key", turn_key(file, part)))
+        self._take_out(_number_query("part_key", turn_key(file, part)))
         writers = self._writing()
         with self._telling():
             for level, told in documents.items():
@@ -303,7 +303,7 @@ class Postings:
 
     def forget(self, file: int) -> None:
         """Delete every posting of a file."""
-        self._take_out(_of("file", file))
+        self._take_out(_number_query("file", file))
 
     def commit(self) -> None:
         """Make what was written last."""
@@ -321,7 +321,7 @@ class Postings:
         for writer in writers.values():
             with (
                 contextlib.suppress(IndexDamaged, IndexUnusable),
-                telling(),
+                tantivy_errors(),
             ):  # what it can't tidy up it leaves
                 if self._pending:
                     writer.rollback()
@@ -334,7 +334,7 @@ class Postings:
         self._pending = True
         if not self._writers:
             self.look()
-            with telling():
+            with tantivy_errors():
                 for level, index in self._indexes.items():
                     self._writers[level] = index.writer(heap_size=self._heap, num_threads=1)
         return self._writers
@@ -352,7 +352,7 @@ class Postings:
     def _telling(self) -> Iterator[None]:
         """What tantivy says while it writes; of what its threads met it names no cause."""
         try:
-            with telling():
+            with tantivy_errors():
                 yield
         except IndexDamaged as error:
             self.check()
@@ -373,12 +373,12 @@ class Postings:
 
         Lately replaced ones may be among them.
         """
-        with telling():
+        with tantivy_errors():
             return self._searcher(RECORDS).doc_freq(field, word)
 
     def beginning(self, field: str, start: str, limit: int | None = None) -> list[tuple[str, int]]:
         """The words or names of a field that begin so, each with how many documents have it."""
-        with telling():
+        with tantivy_errors():
             return self._searcher(RECORDS).terms_with_prefix(field, start, limit=limit)
 
     def search(
@@ -389,7 +389,7 @@ class Postings:
         The best first.
         """
         searcher = self._searcher(RECORDS)
-        with telling():
+        with tantivy_errors():
             hits = searcher.search(query, limit=limit, count=False, order_by_field=order_by).hits
             columns = []
             for name in _POSTING:
@@ -406,7 +406,7 @@ class Postings:
         The best first.
         """
         searcher = self._searcher(WINDOWS)
-        with telling():
+        with tantivy_errors():
             hits = searcher.search(query, limit=limit, count=False).hits
             keys = searcher.fast_field_values("turn_key", [place for _, place in hits])
         found: dict[int, float] = {}
@@ -430,18 +430,18 @@ class Postings:
             records |= {(row.file, row.offset): row for row in found}
             new = {number for row in found for number in (row.key, row.own)} - known
         origins = {row.own: row.key for row in records.values() if row.own}
-        groups: dict[int, list[Posting]] = {_first(key, origins): [] for key in keys}
+        groups: dict[int, list[Posting]] = {_first_origin(key, origins): [] for key in keys}
         for row in records.values():
-            groups.setdefault(_first(row.key, origins), []).append(row)
-        return {key: groups[_first(key, origins)] for key in keys}
+            groups.setdefault(_first_origin(row.key, origins), []).append(row)
+        return {key: groups[_first_origin(key, origins)] for key in keys}
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""
-        with telling():
+        with tantivy_errors():
             return ", ".join(self._searcher(RECORDS).doc(record.address).get_all("tool"))
 
 
-def _first(key: int, origins: Mapping[int, int]) -> int:
+def _first_origin(key: int, origins: Mapping[int, int]) -> int:
     """The id that one was copied from in the end.
 
     The least of those that name each other in a circle.
@@ -455,7 +455,7 @@ def _first(key: int, origins: Mapping[int, int]) -> int:
     return key
 
 
-def _of(field: str, number: int) -> tantivy.Query:
+def _number_query(field: str, number: int) -> tantivy.Query:
     """What has a number. ``delete_documents_by_term`` takes it for one with a sign, which no field of ours has."""
     return tantivy.Query.term_query(SCHEMA, field, number)
 

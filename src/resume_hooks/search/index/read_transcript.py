@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 MOST_CALLS = 50  # calls without an answer that are kept in mind until the next part
-MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; more is no name
+MOST_LABEL = 255  # characters of the name of a branch or of a tool that are kept; anything longer is not a name
 SETTLED = 60.0  # seconds after which nobody is expected to finish a torn line
 PART_BYTES = 2 * 1024 * 1024
 """Bytes of a part, but for its last line.
@@ -111,7 +111,7 @@ class ReadJob(NamedTuple):
     check: int = 0
 
 
-def read(job: ReadJob) -> Iterator[Part | None]:
+def read_parts(job: ReadJob) -> Iterator[Part | None]:
     """The parts of a file from where it is read on.
 
     From its start if what was read is no longer there.
@@ -126,13 +126,13 @@ def read(job: ReadJob) -> Iterator[Part | None]:
                 place = ReadPosition()
             part = None
             while part is None or part.more:
-                part = _read(stream, job, part.next if part else place)
+                part = _read_part(stream, job, part.next if part else place)
                 yield part
     except OSError:
         yield None
 
 
-def _read(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
+def _read_part(stream: BinaryIO, job: ReadJob, start: ReadPosition) -> Part:
     status = os.fstat(stream.fileno())
     settled = abs(time.time() - status.st_mtime) > SETTLED
     stream.seek(start.offset)
@@ -246,14 +246,14 @@ class _RowReader:
 
 def _ids(record: Record) -> tuple[int, int]:
     """What a record and its copies have in common, and the id that a fork gave it in the place of that; 0 for none."""
-    own, named = _number(string(record, "uuid")), _number(records.copied_from(record))
+    own, named = _uuid_number(string(record, "uuid")), _uuid_number(records.copied_from(record))
     if named and named != own:
         return (named, own)
     return (own, 0)
 
 
-def _number(uuid: str) -> int:
-    """A UUID as 61 bits; 0 for what is none."""
+def _uuid_number(uuid: str) -> int:
+    """A UUID as 61 bits; 0 for anything else."""
     digits = uuid.replace("-", "")
     try:
         if len(digits) == 32:
@@ -288,7 +288,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
     )
     if processes == 1 or sum(size for _, size in jobs) < PARALLEL or not can_fork:
         processes = 0
-    shares = _shares(jobs, processes)
+    shares = _share_jobs(jobs, processes)
     workers: list[_Worker] = []
     try:
         with _undisturbed() if processes else contextlib.nullcontext():
@@ -302,7 +302,7 @@ def readings(jobs: Sequence[Sized]) -> Generator[Result]:
             worker.end()
 
 
-def _shares(jobs: Sequence[Sized], processes: int) -> list[int]:
+def _share_jobs(jobs: Sequence[Sized], processes: int) -> list[int]:
     """Which process reads each job: the one that has the least to read of those before it."""
     shares, loads = [], [0] * max(1, processes)
     for _, size in jobs:
@@ -319,7 +319,7 @@ def _parts(job: ReadJob, share: int, workers: Sequence[_Worker]) -> Iterator[Res
         if part is None or not part.more:
             return
         job = job._replace(place=part.next, end=part.end, check=part.check)
-    yield from ((job, part) for part in read(job))
+    yield from ((job, part) for part in read_parts(job))
 
 
 def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
@@ -419,5 +419,5 @@ def _serve(jobs: Sequence[ReadJob], answers: Connection, inherited: Sequence[Con
         pipe.close()  # so that only the parent can read what is answered
     with contextlib.suppress(OSError):  # the parent is gone
         for job in jobs:
-            for part in read(job):
+            for part in read_parts(job):
                 answers.send(part)

@@ -38,7 +38,7 @@ _LIKE_ASCII = (
 escape."""
 
 _ANY_LETTER = re.compile(rb"[\xc3-\xe1\xe3-\xef]"), re.compile(rb"\\u(?!00[0-7]|2)")
-"""The same of any letter beyond ASCII; arrows, frames and other symbols are none."""
+"""The same of any letter beyond ASCII; arrows, frames and other symbols are not letters."""
 
 _RARE = re.compile(
     rb"\xc2[\xaa\xb2\xb3\xb9\xba\xbc-\xbe]|[\xca\xcb]|\xe3[\x89-\x8f]|\xea\x9f|\xf0[\x90\x9d]"
@@ -102,7 +102,7 @@ class RawWords:
     """Finds terms in the bytes of files."""
 
     def __init__(self, terms: Sequence[Forms]) -> None:
-        self._ways = [[_ways(token) for token in term] for term in terms]
+        self._ways = [[_spellings(token) for token in term] for term in terms]
         every = set()
         for tokens in self._ways:
             for ways in tokens:
@@ -111,7 +111,7 @@ class RawWords:
                         every.add(needle)
         self._needles = sorted(every, key=len, reverse=True)
 
-    def found(self, path: str, offset: int = 0) -> FileWords | None:
+    def words_of_file(self, path: str, offset: int = 0) -> FileWords | None:
         """What a file holds of the terms from an offset on; None where it can't be read."""
         lengths = defaultdict[int, list[int]](list)
         apart = 0
@@ -230,7 +230,7 @@ def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
     return sum(best[:1]) + _OTHERS * (sum(best[1:]) + sum(map(weights.__getitem__, apart)))
 
 
-def _ways(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
+def _spellings(forms: Iterable[str]) -> list[tuple[bytes, ...]]:
     """The ways in which a token may stand in a text: the whole, or all of its parts."""
     whole, *parts = forms
     ways = [(_needle(whole),), *([tuple(map(_needle, parts))] if parts else [])]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, within
+from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, path_within
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition, readings
@@ -138,7 +138,7 @@ def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
         same = bool(known.inode) and kept and (known.size, known.mtime) == (file.size, file.mtime)
         moved = (known.inode < 0) != (file.inode < 0)  # into the vault or out of it
         if known.place and (moved or known.inode == file.inode) and file.size > known.size:
-            job = job._replace(place=_place(known.place), end=known.end, check=known.check)
+            job = job._replace(place=_read_position(known.place), end=known.end, check=known.check)
         yield FileWork(file, job, known.file_id, same)
 
 
@@ -191,7 +191,7 @@ class _Update:
                 self._db.execute("UPDATE files SET inode=?, folder=? WHERE id=?", values)
         with contextlib.closing(self._readings(left)) as results:
             for item, part in results:
-                read = self._take(item, part) if item.file_id else 0
+                read = self._write_part(item, part) if item.file_id else 0
                 ended = not item.file_id or part is None or not part.more
                 done, files, seen = (
                     done + read,
@@ -201,7 +201,7 @@ class _Update:
                 self._progress(min(done, total), total)
                 if is_over():
                     break
-        self._end(gone, sure)
+        self._finish(gone, sure)
         return UpdateOutcome(files, done, len(left) - seen, max(0, total - done))
 
     def _begun(
@@ -228,7 +228,7 @@ class _Update:
         self._db.execute("COMMIT")
         return entered, [number for number in touched if number not in doubtful]
 
-    def _end(self, gone: Collection[int], sure: Iterable[int]) -> None:
+    def _finish(self, gone: Collection[int], sure: Iterable[int]) -> None:
         """Drop what is gone, and be sure again of what was not reached.
 
         Files of which nothing is known go.
@@ -236,7 +236,7 @@ class _Update:
         for number in self._dropped:
             self._postings.forget(number)
         for number in gone:
-            self._forget(number)
+            self._forget_file(number)
         self._db.executemany("UPDATE files SET doubt=0 WHERE id=?", ((number,) for number in sure))
         self._db.execute("DELETE FROM files WHERE inode=0 AND NOT doubt")
         self._commit()
@@ -257,24 +257,24 @@ class _Update:
                 packed.setdefault(item.file.session_id, []).append(item)
             else:
                 others.append((item, item.file.path))
-        yield from self._read(others)
+        yield from self._read_files(others)
         for batch in _batches(foreign):
             with contextlib.ExitStack() as opened:
                 paths = [
                     opened.enter_context(briefly(item.file.path, self._where)) for item in batch
                 ]
-                yield from self._read(list(zip(batch, paths, strict=True)))
+                yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = find(session_id, self._where)
             if archived is None:  # it went just now, which shows there
-                yield from self._read([(item, item.file.path) for item in items])
+                yield from self._read_files([(item, item.file.path) for item in items])
                 continue
             with briefly_opened(archived, self._where) as folder:
-                yield from self._read(
+                yield from self._read_files(
                     [
                         (
                             item,
-                            within(folder, item.file.path, session_id)
+                            path_within(folder, item.file.path, session_id)
                             if folder
                             else item.file.path,
                         )
@@ -282,7 +282,7 @@ class _Update:
                     ]
                 )
 
-    def _read(
+    def _read_files(
         self, work: Sequence[tuple[FileWork, str]]
     ) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of these files, each at the path that is given for it."""
@@ -325,10 +325,10 @@ class _Update:
         )
         return row.lastrowid or 0
 
-    def _take(self, item: FileWork, part: Part | None) -> int:
+    def _write_part(self, item: FileWork, part: Part | None) -> int:
         """Write what was read; returns the bytes."""
         if part is None:
-            self._forget(item.file_id)
+            self._forget_file(item.file_id)
             return 0
         file = item.file
         if part.number == 0:
@@ -365,7 +365,7 @@ class _Update:
             self._db.execute("BEGIN IMMEDIATE")
         return read
 
-    def _forget(self, file_id: int) -> None:
+    def _forget_file(self, file_id: int) -> None:
         self._postings.forget(file_id)
         self._db.execute("DELETE FROM files WHERE id=?", (file_id,))
 
@@ -388,7 +388,7 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
         yield batch
 
 
-def _place(text: str) -> ReadPosition:
+def _read_position(text: str) -> ReadPosition:
     """Where a file's last part begins, as it was noted."""
     try:
         *numbers, calls, copied = json.loads(text)
