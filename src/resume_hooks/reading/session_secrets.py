@@ -7,17 +7,84 @@ only its two ends are read (``secrets_of_ends``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from resume_hooks.paths import TOOL_RESULTS, open_regular, read_regular
+from resume_hooks.redaction.fixed_places import PRINTING
 from resume_hooks.redaction.known_secrets import Redactor
+from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagents_of
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from resume_hooks.transcripts.lines import read_lines
+from resume_hooks.transcripts.records import (
+    Record,
+    calls,
+    mapping,
+    parse,
+    result_text,
+    results,
+    string,
+)
 
 MAX_FILE = 32 * 1024 * 1024
 """Bytes of a file beside a transcript that is looked at."""
+
+_COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
+"""A call, as it stands in a line, whose command may print a secret."""
+
+_ANSWER = b'"tool_use_id"'
+
+_LONGEST_COMMAND = 200
+"""Characters of a command; a longer one is a script, which prints more than one value."""
+
+_LONGEST_OUTPUT = 2_000
+"""Characters of an output that is looked at."""
+
+_MOST_COMMANDS = 200
+"""Commands that are remembered while their outputs are waited for."""
+
+
+class PrintedOutputs:
+    """Takes in the lines of one transcript in order, and pairs outputs with commands that may print secrets.
+
+    By itself the output of ``printenv DB_PASSWORD`` is any word, and a transcript has command and
+    output in records apart. The rules find it behind a prompt and its command.
+    """
+
+    def __init__(self) -> None:
+        self._commands: dict[str, str] = {}
+        """The commands without an output yet, by the ids of their calls."""
+
+    def texts_of_line(self, line: bytes) -> Iterator[str]:
+        """The outputs in a line, each behind its command, as a terminal shows them."""
+        if _COMMAND.search(line):
+            self._remember_commands(parse(line) or {})
+        elif _ANSWER in line and any(call_id.encode() in line for call_id in self._commands):
+            yield from self._outputs_behind_commands(parse(line) or {})
+
+    def _remember_commands(self, record: Record) -> None:
+        for call in calls(record):
+            call_id, command = string(call, "id"), string(mapping(call, "input"), "command")
+            if call_id and command and len(command) <= _LONGEST_COMMAND:
+                self._commands[call_id] = " ".join(command.split())
+        while len(self._commands) > _MOST_COMMANDS:
+            del self._commands[next(iter(self._commands))]
+
+    def _outputs_behind_commands(self, record: Record) -> Iterator[str]:
+        for result in results(record):
+            command = self._commands.pop(string(result, "tool_use_id"), "")
+            if command:
+                output = _without_quotes(result_text(result)[:_LONGEST_OUTPUT])
+                yield f"$ {command}\n{output}\n"
+
+
+def _without_quotes(output: str) -> str:
+    """An output of one value without the quotes around it."""
+    value = output.strip()
+    if len(value) > 2 and value[0] == value[-1] and value[0] in "\"'":
+        return value[1:-1]
+    return output
 
 
 def secrets_of_sessions(sessions: Iterable[SessionFile]) -> Redactor:
@@ -39,12 +106,20 @@ def learn_file(redactor: Redactor, path: str, offset: int = 0) -> None:
         if not path.endswith(".jsonl"):
             redactor.learn(read_regular(path, MAX_FILE).decode("utf-8", "replace"))
             return
+        outputs = PrintedOutputs()
         with open_regular(path) as stream:
             stream.seek(offset)
             for line in read_lines(stream, offset):
-                redactor.learn_line(line.body)
+                _learn_line(redactor, outputs, line.body)
     except OSError:
         return
+
+
+def _learn_line(redactor: Redactor, outputs: PrintedOutputs, line: bytes) -> None:
+    """Learn from a line, and from the outputs in it by their commands."""
+    redactor.learn_line(line)
+    for text in outputs.texts_of_line(line):
+        redactor.learn(text)
 
 
 def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor:
@@ -56,9 +131,10 @@ def secrets_of_ends(*sessions: HeadTail, spared: Iterable[str] = ()) -> Redactor
     redactor = Redactor()
     redactor.spare(spared)
     for ends in {ends.path: ends for ends in sessions}.values():
+        outputs = PrintedOutputs()
         for part in dict.fromkeys((ends.head[:REACH], ends.tail[-REACH:])):
             for line in part.splitlines():
-                redactor.learn_line(line)
+                _learn_line(redactor, outputs, line)
     return redactor
 
 

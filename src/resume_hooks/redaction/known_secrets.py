@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from resume_hooks.redaction.command_outputs import CommandOutputs
 from resume_hooks.redaction.false_positives import is_common, is_made_by_chance
 from resume_hooks.redaction.json_lines import (
     find_in_line,
@@ -92,7 +91,6 @@ class Redactor:
         self._by_end: dict[bytes, list[_Value]] = {}
         self._longest = 0
         self._spared: set[bytes] = set()
-        self._outputs = CommandOutputs()
         self._folder = b""
         """The folder of the record that was learned from last."""
         self._parts: tuple[bytes, ...] | None = None
@@ -115,15 +113,9 @@ class Redactor:
             self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
 
     def learn_line(self, line: bytes) -> None:
-        """Remember each secret in a transcript's line, in an output by its command, and in the name of its folder.
-
-        Lines are taken in as they follow each other: a command stands in a record before that of
-        its output.
-        """
+        """Remember each secret in a transcript's line, and in the name of its folder."""
         for secret in find_in_line(line):
             self._remember(secret.kind, line[secret.start : secret.end])
-        for text in self._outputs.texts_of(line):
-            self.learn(text)
         folder = folder_of(line)
         if folder and folder != self._folder:
             self._folder = folder

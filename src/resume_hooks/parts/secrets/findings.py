@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from resume_hooks.errors import ResumeHooksError, WriteFailed
-from resume_hooks.parts.secrets.cleaner import Cleaned, Cleaner, RemovedSecret
+from resume_hooks.parts.secrets.cleaner import Cleaner, RemovedSecret
 from resume_hooks.parts.secrets.literals import (
     NAMED,
     Literals,
@@ -31,15 +31,19 @@ from resume_hooks.parts.secrets.locations import (
     FILE_BACKUP,
     INDEXED,
     KEPT,
+    LINE,
     OTHER,
     OWN,
     PARENT,
     READABLE,
+    TEXT,
     TRANSCRIPT,
     TRASHED,
     Location,
+    Piece,
     archived_at,
     is_lines,
+    pieces_of_file,
     pieces_of_kept,
     places_of_client_files,
     places_of_documents,
@@ -49,6 +53,7 @@ from resume_hooks.parts.secrets.locations import (
     relations_of_family,
 )
 from resume_hooks.paths import Where
+from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, original
 from resume_hooks.sessions.archived import manifest
@@ -76,10 +81,14 @@ STUCK = (
 
 
 class LocationContents(NamedTuple):
-    """The secrets in a place; ``stuck``: some stand where nothing can be changed, as in an image or an id."""
+    """The secrets in a place; ``stuck``: some stand where nothing can be changed, as in an image or an id.
+
+    ``printed`` are those that commands printed: a record by itself does not tell them.
+    """
 
     found: tuple[RemovedSecret, ...]
     stuck: bool
+    printed: tuple[RemovedSecret, ...]
 
 
 def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationContents:
@@ -92,14 +101,21 @@ def look_at_place(place: Location, cleaner: Cleaner, where: Where) -> LocationCo
             "It is a symbolic link, which is not followed", "Look at what is behind it by hand."
         )
     found: list[RemovedSecret] = []
+    printed: list[RemovedSecret] = []
     stuck = False
-    for cleaned in _cleaned_contents(place, cleaner, where):
+    outputs = PrintedOutputs()
+    for piece in _pieces_of_place(place, where):
+        cleaned = cleaner.clean_piece(piece)
         found += cleaned.found
         stuck = stuck or cleaned.stuck
-    return LocationContents(tuple(found), stuck)
+        if piece.form == LINE:
+            for text in outputs.texts_of_line(piece.raw):
+                printed += cleaner.clean_text(text.encode("utf-8", "surrogatepass")).found
+    return LocationContents(tuple(found), stuck, tuple(printed))
 
 
-def _cleaned_contents(place: Location, cleaner: Cleaner, where: Where) -> Iterator[Cleaned]:
+def _pieces_of_place(place: Location, where: Where) -> Iterator[Piece]:
+    """The pieces of all files of a place, and the texts of an archived session's note."""
     kept = archived_at(place, where)
     if kept is None and place.kind == KEPT:
         raise WriteFailed(
@@ -108,11 +124,11 @@ def _cleaned_contents(place: Location, cleaner: Cleaner, where: Where) -> Iterat
             "What it holds can't be told: update this resume-hooks, or move it away.",
         )
     if kept is not None:
-        yield from map(cleaner.clean_piece, pieces_of_kept(kept))
+        yield from pieces_of_kept(kept)
         for text in (kept.title, kept.about.tag, *kept.about.titles):
-            yield cleaner.clean_text(text.encode("utf-8", "replace"))
+            yield Piece(text.encode("utf-8", "replace"), TEXT)
     elif place.kind != INDEXED:  # built anew in any case
-        yield from cleaner.clean_file(place.path, lines=is_lines(place.path))
+        yield from pieces_of_file(place.path, lines=is_lines(place.path))
 
 
 def _state_of_place(place: Location) -> object:
@@ -226,7 +242,8 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
             held: tuple[RemovedSecret, ...] = ()
             if before.clean.get(place) != _state_of_place(place):
                 with contextlib.suppress(OSError, ResumeHooksError):
-                    held = look_at_place(place, before.scanner, where).found
+                    contents = look_at_place(place, before.scanner, where)
+                    held = contents.found + contents.printed
             values |= _searchable(held)
             short |= {each.values[-1] for each in held if each.values and not _searchable([each])}
     texts = {value: kind for value, kind in values.items() if kind == NAMED or not is_token(value)}

@@ -36,6 +36,8 @@ from tests.builders import (
     assistant,
     session_bytes,
     session_id,
+    tool_result,
+    tool_use,
     user,
     write_session,
 )
@@ -345,6 +347,27 @@ def test_what_a_child_holds_a_part_of(config_home: ConfigHome) -> None:
     assert not any(
         part in path.read_bytes() for part in (b"q7!Zk2pWx", *(line.encode() for line in body))
     )
+
+
+def test_a_printed_secret_goes_from_every_record(config_home: ConfigHome) -> None:
+    """The command that printed it stands in a record apart."""
+    value = "vkWqzTe482Q"
+    rows = [
+        user("the database refuses us", uuid="a", parent=None),
+        tool_use(
+            "toolu_1",
+            uuid="b",
+            parent="a",
+            name="Bash",
+            tool_input={"command": "printenv DB_PASSWORD"},
+        ),
+        tool_result("toolu_1", f"{value}\n", uuid="c", parent="b"),
+        assistant(f"It still uses {value}, as before.", uuid="d", parent="c"),
+    ]
+    path = laid(config_home.project() / f"{SESSION}.jsonl", session_bytes(rows))
+    assert not [row for row in scrub(config_home, path) if row.state == LEFT]
+    assert value.encode() not in path.read_bytes()
+    assert not findings.look_everywhere(session_file(str(path)), config_home.where).places_to_change
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,53 @@
+"""What the rules find in a session: also in an output, by the command that stands in another record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.reading.session_secrets import learn_file
+from resume_hooks.redaction.known_secrets import Redactor
+from tests.builders import assistant, call, result, session_bytes, user
+
+PRINTING = [
+    "printenv DB_PASSWORD", "echo $DB_PASSWORD", "kubectl get secret db -o jsonpath={.data.password} | base64 -d",
+    "terraform output -raw db_password", "gcloud secrets versions access latest --secret=db-password",
+    "aws ssm get-parameter --with-decryption --name /db/password", "cat /run/secrets/db_password", "pass show work/db",
+    "docker exec db printenv POSTGRES_PASSWORD", "heroku config:get SECRET_KEY_BASE", "pwgen -s 16 1",
+    "vault kv get -field=password secret/db", "grep -i password .env | cut -d= -f2",
+    "python -c \"import os; print(os.environ['DB_PASSWORD'])\"",
+]  # fmt: skip
+
+
+def learned(folder: Path, command: str, output: str | list[dict[str, str]]) -> Redactor:
+    """A redactor that knows a transcript in which a command printed an output."""
+    rows = [
+        assistant([call("toolu_1", "Bash", command=command)], uuid="a", parent=None),
+        user([result("toolu_1", output)], uuid="b", parent="a"),
+    ]
+    path = folder / "session.jsonl"
+    path.write_bytes(session_bytes(rows))
+    redactor = Redactor()
+    learn_file(redactor, str(path))
+    return redactor
+
+
+@pytest.mark.parametrize("command", PRINTING)
+@pytest.mark.parametrize("printed", ["{}", "{}\n", '"{}"'])
+def test_a_value_is_known_by_the_command_that_printed_it(
+    tmp_path: Path, command: str, printed: str
+) -> None:
+    """It stands in another record, and goes from wherever it is."""
+    value = "vkWqzTe482Q"
+    redactor = learned(tmp_path, command, printed.format(value))
+    assert value not in redactor.redact(f"it is {value}.")
+
+
+@pytest.mark.parametrize(
+    "output", ["done", "12 passed", "src/tokens.py", "build_tokenizer", "https://example.com/key"]
+)
+def test_an_output_that_is_no_secret_stays(tmp_path: Path, output: str) -> None:
+    """Names, paths and words, whatever the command is about."""
+    redactor = learned(tmp_path, "cat tokens.txt | cut -c1-80", [{"type": "text", "text": output}])
+    assert not redactor.knows_any
