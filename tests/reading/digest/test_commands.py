@@ -153,7 +153,7 @@ def test_a_command_in_the_background_has_no_end_until_it_is_told(config_home: Co
     talk = Talk().prompt("go").runs("npm run dev", started).runs("npm run build")
     digest = talk.digest(config_home)
     assert notes(digest, "commands") == {"npm run build": ""}
-    assert "a command was still running in the background: npm run dev" in texts(digest, "now")
+    assert "a command was still running in the background: npm run dev" in texts(digest, "pending")
 
 
 @pytest.mark.parametrize(

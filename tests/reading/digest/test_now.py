@@ -18,8 +18,8 @@ LAUNCHED = "Async agent launched successfully."
 
 
 def now(digest: Digest) -> str:
-    """All of it."""
-    return "\n".join(texts(digest, "now"))
+    """All of it, and what was going on."""
+    return "\n".join([*texts(digest, "now"), *texts(digest, "pending")])
 
 
 def test_the_repository_as_it_is() -> None:
@@ -94,7 +94,7 @@ def test_a_sub_agent_that_was_still_at_work(config_home: ConfigHome) -> None:
         .prompt("go")
         .calls("Task", {"description": "find the leak"}, LAUNCHED, toolUseResult=agent)
     )
-    assert "a sub-agent was still at work: find the leak" in texts(talk.digest(config_home), "now")
+    assert "a sub-agent was still at work: find the leak" in now(talk.digest(config_home))
     told = "<task-notification>\n<task-id>a1</task-id>\n<status>completed</status>\n</task-notification>"
     assert "sub-agent" not in now(talk.prompt(told).says("Good.").digest(config_home))
 

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.entries import (
     knowledge,
     make_entry,
 )
-from resume_hooks.reading.digest.opening import BULLET, INDENT, full, opening
+from resume_hooks.reading.digest.opening import BULLET, INDENT, OPEN_HEADING, full, opening
 from resume_hooks.reading.digest.sections import (
     COMMANDS,
     CONSTRAINTS,
@@ -48,7 +48,7 @@ SPEAKERS = (
     "CALL",
 )
 SECTION_HEAD = re.compile(
-    rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:"
+    rf"(?:{'|'.join(section.heading for section in SECTIONS)})(?: \(\d+ of [\d,]+\))?:|{OPEN_HEADING}"
 )
 TALK_HEAD = re.compile(r"talk, oldest first(?: \([\d,]+ messages? of [\d,]+ left out\))?:")
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
@@ -111,7 +111,8 @@ def test_the_order_of_the_parts() -> None:
     talk = ["talk, oldest first:", "USER :0", "ASSISTANT :1", "USER :2", "ASSISTANT :3"]
     assert found[0].startswith(DIGEST_HEAD)
     assert found[1:] == [
-        *groups[Group.NOW], *last, *groups[Group.BINDING], *talk, *groups[Group.LIST], *groups[Group.SPARE]
+        *groups[Group.NOW], OPEN_HEADING, *last, *groups[Group.BINDING], *talk,
+        *groups[Group.LIST], *groups[Group.SPARE],
     ]  # fmt: skip
 
 
@@ -250,6 +251,18 @@ def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
     assert f"\n{COMMANDS.heading} (" in shown
 
 
+def test_what_is_open_is_one_block() -> None:
+    """Calls, questions, todos, marks in the code and failures stand under one heading, each with its kind."""
+    rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in NAMES}
+    shown = opening(Digest(rows, said(3)), MOST).text
+    block = shown.partition(f"\n{OPEN_HEADING}\n")[2].partition("\nlast request")[0]
+    assert block.split("\n") == [
+        f"{BULLET}{section.heading}: of {section.name} (:900)"
+        for section in SECTIONS
+        if section.group is Group.OPEN
+    ]
+
+
 @pytest.mark.parametrize("section", SECTIONS, ids=NAMES)
 def test_a_section_keeps_within_its_room(section: Section) -> None:
     """However much it holds, in an opening of any size.
@@ -259,6 +272,11 @@ def test_a_section_keeps_within_its_room(section: Section) -> None:
     digest = Digest(listed(section.name, 3_000), said(2_000, 300), {section.name: 7})
     for room in (8_000, 48_000, MOST):
         shown = opening(digest, room).text
+        if section.group is Group.OPEN:
+            rows = re.findall(rf"^{BULLET}{section.heading}: .*$", shown, re.MULTILINE)
+            assert rows[-1] == f"{BULLET}{section.heading}: ({3_008 - len(rows):,} more)"
+            assert sum(len(row) + 1 for row in rows[:-1]) <= section.most
+            continue
         head = re.search(
             rf"^{re.escape(section.heading)} \((\d+) of ([\d,]+)\):\n((?:  - .*\n?)*)",
             shown,

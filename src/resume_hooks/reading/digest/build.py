@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.entries import (
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
 from resume_hooks.reading.digest.git_seen import git_seen
-from resume_hooks.reading.digest.now import lines_of_now
+from resume_hooks.reading.digest.now import lines_of_now, lines_of_pending
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
@@ -146,7 +146,9 @@ def _own_sections(
     commands = work.working_commands(runs, paths.folder)
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "now": lines_of_now(facts, paths, git, seen, states, session_id),
-        "todos": statements.entries_of_todos(facts),
+        "pending": lines_of_pending(facts, session_id),
+        "marks": work.entries_of_marks(facts, found, paths),
+        "todos": chain(statements.entries_of_todos(facts), work.entries_of_steps(facts, paths)),
         "questions": statements.entries_of_questions(facts),
         "constraints": statements.entries_of_constraints(facts),
         "answers": statements.entries_of_answers(facts),

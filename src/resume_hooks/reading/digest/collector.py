@@ -28,6 +28,7 @@ from resume_hooks.reading.digest.facts import (
     Refusal,
     ShellRun,
 )
+from resume_hooks.reading.digest.written_marks import WrittenMarks
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.opening_layout import NEW_TASK, next_step_of
@@ -246,6 +247,7 @@ class LineageFacts:
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
         self.open_list = OpenList()
+        self.marks = WrittenMarks()
         self.said: list[Quote] = []
         self.closing: list[Quote] = []
         """The assistant's last words before each prompt."""
@@ -559,6 +561,7 @@ class LineageFacts:
             call.tool.startswith(facts.SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])
         ):
             self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
+            self.marks.take_call(call, is_new=string(details, "type") == "create")
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":

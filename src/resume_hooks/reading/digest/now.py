@@ -64,12 +64,11 @@ def lines_of_now(
             "plan mode is on: nothing is to be changed before the user approves a plan"
         )
     yield from _lines_to_read(facts, paths, seen.commit)
-    if facts.prompts.said:
-        last_prompt = facts.prompts.said[-1].place.order
-    else:
-        last_prompt = 0
-    at_work = list(_lines_at_work(facts, session_id, last_prompt))
-    yield from _state_of_request(facts, last_prompt, is_at_work=bool(at_work))
+    yield from _answered_request(facts, session_id)
+
+
+def lines_of_pending(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+    """What was going on as the session ended: a call, an unfinished request, agents and commands at work."""
     if facts.cut_off is not None:
         call = facts.cut_off
         what = call.first_text("command", "prompt", "file_path", "description")
@@ -78,7 +77,8 @@ def lines_of_now(
             call.place,
             most=CUT_OFF,
         )
-    yield from at_work
+    yield from _unfinished_request(facts)
+    yield from _lines_at_work(facts, session_id)
 
 
 def _lines_of_repository(
@@ -159,8 +159,16 @@ def _files_changed_since(facts: LineageFacts, paths: Paths, order: int) -> list[
     return [name for name in names if TEMPORARY.search(name) is None]
 
 
-def _lines_at_work(facts: LineageFacts, session_id: str, last_prompt: int) -> Iterator[DigestEntry]:
+def _order_of_last_prompt(facts: LineageFacts) -> int:
+    """The order of the last prompt; 0 for none."""
+    if facts.prompts.said:
+        return facts.prompts.said[-1].place.order
+    return 0
+
+
+def _lines_at_work(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
     """Sub-agents and commands in the background that were started since the last prompt and had not ended."""
+    last_prompt = _order_of_last_prompt(facts)
     waiting = [
         said
         for said in facts.running.values()
@@ -210,31 +218,50 @@ def _first_names(names: Sequence[str]) -> str:
     return f"{', '.join(names[:FILES])}{more}"
 
 
-def _state_of_request(
-    facts: LineageFacts, last_prompt: int, *, is_at_work: bool
-) -> Iterator[DigestEntry]:
-    """The state of the last request: answered, or how far the work on it went.
-
-    It counts as answered where the last words ask and announce nothing, and nothing was called or
-    reported after them.
-    """
+def _unfinished_request(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """How far the work on the last request went that nobody answered, or what was announced and not done."""
     last = facts.unanswered
+    last_prompt = _order_of_last_prompt(facts)
     if last is None:
         if last_prompt:
             yield make_entry(_line_of_unanswered(facts, last_prompt), facts.prompts.said[-1].place)
         return
-    report = facts.reports[-1] if facts.reports else None
-    if report is not None and report.place.order > last.place.order:
+    report = _report_after(facts, last)
+    if report is not None:
         yield make_entry(
             "the last report of a sub-agent came after the last words, and nobody answered it",
             report.place,
         )
     elif facts.called_at > last.place.order:
-        yield make_entry(WENT_ON, last.place)
+        return
     elif _is_announcement_at_end(last):
         yield make_entry("the last words announce a next step, which was not taken", last.place)
-    elif not is_at_work and not prose.asks_at_end(last.text):
+    elif prose.offers_at_end(last.text):
+        yield make_entry("the last answer ends with an offer, which nobody took up", last.place)
+
+
+def _answered_request(facts: LineageFacts, session_id: str) -> Iterator[DigestEntry]:
+    """That the last request was answered, or that the work on it went on after the last words.
+
+    It counts as answered where the last words ask and announce nothing, and nothing was called or
+    reported after them.
+    """
+    last = facts.unanswered
+    if last is None or _report_after(facts, last) is not None:
+        return
+    if facts.called_at > last.place.order:
+        yield make_entry(WENT_ON, last.place)
+        return
+    is_at_work = bool(list(_lines_at_work(facts, session_id)))
+    if not is_at_work and not _is_announcement_at_end(last) and not prose.asks_at_end(last.text):
         yield make_entry("the last request was answered, and the answer asks nothing", last.place)
+
+
+def _report_after(facts: LineageFacts, said: Quote) -> Quote | None:
+    """The last report of a sub-agent, if it came after these words."""
+    if facts.reports and facts.reports[-1].place.order > said.place.order:
+        return facts.reports[-1]
+    return None
 
 
 def _is_announcement_at_end(said: Quote) -> bool:

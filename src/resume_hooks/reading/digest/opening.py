@@ -37,6 +37,7 @@ from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 CHARACTERS = 4  # of a token, as room is counted
 DEFAULT_TOKENS = 12_000
 BULLET = "  - "
+OPEN_HEADING = "open:"
 INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
@@ -155,11 +156,15 @@ def opening(
     )
     groups: dict[Group, list[str]] = {group: [] for group in Group}
     for section in SECTIONS:
-        groups[section.group] += sections.get(section.name, [])
+        shown_rows = sections.get(section.name, [])
+        if shown_rows and section.group is Group.OPEN and not groups[Group.OPEN]:
+            groups[Group.OPEN].append(OPEN_HEADING)
+        groups[section.group] += shown_rows
     last_rows = [row for message in digest.talk if message in quoted for row in quoted[message]]
     rows = [
         *head,
         *groups[Group.NOW],
+        *groups[Group.OPEN],
         *last_rows,
         *groups[Group.BINDING],
         *said.rows,
@@ -378,10 +383,14 @@ def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int)
     """A section with as many of its entries as its room holds."""
     entries = digest.entries_of(section.name)
     whole = len(entries) + digest.omitted.get(section.name, 0)
+    is_open = section.group is Group.OPEN
     left = room - len(section.heading) - 12
+    if is_open:  # its last row may count what is left out
+        left -= len(OPEN_HEADING) + len(BULLET) + 12
+    prefix = f"{BULLET}{section.heading}: " if is_open else BULLET
     rows: list[str] = []
     for entry in entries:
-        row = f"{BULLET}{_row_of_entry(section, entry, names)}"
+        row = f"{prefix}{_row_of_entry(section, entry, names)}"
         if section is COMMANDS and len(entry.text) > section.row:
             continue  # a part of a command is of no use
         if len(row) + 1 > left:
@@ -392,6 +401,10 @@ def _rows_of_section(section: Section, digest: Digest, names: _Names, room: int)
         left -= len(row) + 1
     if not rows:
         return []
+    if is_open:
+        if whole > len(rows):
+            rows.append(f"{prefix}({whole - len(rows):,} more)")
+        return rows
     more = f" ({len(rows)} of {whole:,})" if whole > len(rows) else ""
     return [f"{section.heading}{more}:", *rows]
 

@@ -125,6 +125,13 @@ def asks_at_end(text: str) -> bool:
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
+def offers_at_end(text: str) -> bool:
+    """Whether a text offers something at its end, without a question."""
+    last = list(sentences_of(text[-_ASKED:]))[-3:]
+    is_asked = any(is_question(sentence) for sentence in last)
+    return not is_asked and any(_OFFER.search(sentence) for sentence in last)
+
+
 def goal_title(prompts: Iterable[str]) -> str:
     """The request of the first prompt that has one; ``""`` without any.
 

@@ -15,6 +15,8 @@ class Group(Enum):
 
     NOW = "now"
     """Before the last request and the last answer."""
+    OPEN = "open"
+    """Behind those: what is left to do, one block of one heading, each row with its section's."""
     BINDING = "binding"
     """Between these and the talk."""
     LIST = "list"
@@ -43,12 +45,15 @@ class Section(NamedTuple):
     is_current: bool = False
 
 
-_NOW, _BINDING, _LIST, _SPARE = Group
+_NOW, _OPEN, _BINDING, _LIST, _SPARE = Group
 NOW = Section("now", "now", _NOW, 0.15, 2_400, 500, 3_000, is_current=True)
-TODOS = Section("todos", "still to do", _NOW, 0.08, 1_200, 160, 2_500, is_current=True)
+PENDING = Section("pending", "pending", _OPEN, 0.06, 1_500, 480, 2_500, is_current=True)
 QUESTIONS = Section(
-    "questions", "asked and not answered", _NOW, 0.06, 900, 400, 1_500, is_current=True
+    "questions", "asked and not answered", _OPEN, 0.06, 900, 400, 1_500, is_current=True
 )
+TODOS = Section("todos", "to do", _OPEN, 0.08, 1_200, 160, 2_500, is_current=True)
+MARKS = Section("marks", "left in the code", _OPEN, 0.04, 900, 200, 1_500, is_current=True)
+ERRORS = Section("errors", "still fails", _OPEN, 0.06, 1_600, 420, 2_500, is_current=True)
 CONSTRAINTS = Section(
     "constraints", "rules that the user set", _BINDING, 0.12, 3_600, 320, 8_000, is_knowledge=True
 )
@@ -69,9 +74,6 @@ CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is
 COMMANDS = Section(
     "commands", "commands to run again", _LIST, 0.2, 6_000, 600, 9_000, is_knowledge=True
 )
-ERRORS = Section(
-    "errors", "failures that still stand", _LIST, 0.06, 1_600, 420, 2_500, is_current=True
-)
 FAILURES = Section(
     "failures", "failed, and what worked instead", _LIST, 0.06, 4_000, 480, 7_000, is_knowledge=True
 )
@@ -87,8 +89,8 @@ OTHERS = Section(
 READ = Section("read", "files read, not changed", _SPARE, 0.1, 1_600, 160, 2_000, is_knowledge=True)
 
 SECTIONS = (
-    NOW, TODOS, QUESTIONS, CONSTRAINTS, ANSWERS, SKILLS,
-    CHANGED, COMMANDS, ERRORS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
+    NOW, PENDING, QUESTIONS, TODOS, MARKS, ERRORS, CONSTRAINTS, ANSWERS, SKILLS,
+    CHANGED, COMMANDS, FAILURES, REFUSALS, ARTEFACTS, OTHERS, READ,
 )  # fmt: skip
 """Every section, in the order in which an opening shows them."""
 

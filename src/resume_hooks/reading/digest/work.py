@@ -596,6 +596,25 @@ def _contents_of_folders(found: Mapping[str, list[Touch]]) -> dict[str, list[str
     return contents
 
 
+def entries_of_marks(
+    facts: LineageFacts, found: Mapping[str, list[Touch]], paths: Paths
+) -> Iterator[DigestEntry]:
+    """The TODO comments that the session wrote into files that are still there, the latest first."""
+    for mark in facts.marks.comments():
+        path = paths.relative_path(mark.path, mark.folder)
+        if TEMPORARY.search(path) or _last_touch(found[path]).removed:
+            continue
+        yield make_entry(f"{mark.text} ({_shown_path(path)})", mark.place)
+
+
+def entries_of_steps(facts: LineageFacts, paths: Paths) -> Iterator[DigestEntry]:
+    """The open boxes of the plan that the session wrote last."""
+    for step in facts.marks.open_steps():
+        path = _shown_path(paths.relative_path(step.path, step.folder))
+        if TEMPORARY.search(path) is None:
+            yield make_entry(step.text, step.place, f"no check in {path}")
+
+
 def read_files(
     facts: LineageFacts, paths: Paths, found: dict[str, list[Touch]]
 ) -> Iterator[DigestEntry]:

@@ -1,0 +1,60 @@
+"""What a session wrote down as left to do: TODO comments, and the open boxes of a plan."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import CWD, ConfigHome
+from tests.reading.digest.talk import Talk, notes, texts
+
+
+def _edit(talk: Talk, path: str, old: str, new: str) -> Talk:
+    return talk.calls("Edit", {"file_path": path, "old_string": old, "new_string": new})
+
+
+def _write(talk: Talk, path: str, content: str, kind: str = "create") -> Talk:
+    return talk.calls(
+        "Write", {"file_path": path, "content": content}, toolUseResult={"type": kind}
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("x = 1", "x = 1\n# TODO(ada): close the pool", ["TODO(ada): close the pool (a.py)"]),
+        ("", "// FIXME: the retry is wrong", ["FIXME: the retry is wrong (a.py)"]),
+        ("# TODO: was here before", "y\n# TODO: was here before", []),
+        ("x", 'say("TODO list of the day")', []),
+        ("x", "# TODO", []),
+    ],
+)
+def test_a_comment_that_the_session_wrote(
+    config_home: ConfigHome, old: str, new: str, found: list[str]
+) -> None:
+    """Not one that stood there, and not a word in a text."""
+    talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", old, new)
+    assert texts(talk.digest(config_home), "marks") == found
+
+
+def test_a_comment_that_was_taken_out_again(config_home: ConfigHome) -> None:
+    """By another change, by a new text, or with its file."""
+    talk = _edit(Talk().prompt("go"), f"{CWD}/a.py", "x", "# TODO: close it")
+    talk = _edit(talk, f"{CWD}/b.py", "x", "# TODO: open it")
+    talk = _write(talk, f"{CWD}/c.py", "# TODO: turn it\n")
+    talk = _edit(talk, f"{CWD}/a.py", "# TODO: close it", "close()")
+    talk = _write(talk, f"{CWD}/b.py", "done()\n", "update").runs("rm c.py", cwd=CWD)
+    assert texts(talk.digest(config_home), "marks") == []
+
+
+def test_the_open_boxes_of_a_plan(config_home: ConfigHome) -> None:
+    """As the session's own changes left them."""
+    plan = "# Tasks\n\n- [x] 1.1 cut it\n- [ ] 1.2 glue it\n- [ ] 1.3 paint it\n"
+    talk = _write(Talk().prompt("go"), f"{CWD}/tasks.md", plan)
+    talk = _edit(talk, f"{CWD}/tasks.md", "- [ ] 1.2 glue", "- [x] 1.2 glue")
+    assert notes(talk.digest(config_home), "todos") == {"1.3 paint it": "no check in tasks.md"}
+
+
+def test_a_plan_that_is_not_known_whole(config_home: ConfigHome) -> None:
+    """A change of what the session did not write tells nothing of the rest."""
+    talk = _edit(Talk().prompt("go"), f"{CWD}/tasks.md", "- [ ] a step", "- [ ] another step")
+    assert texts(talk.digest(config_home), "todos") == []
