@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from resume_hooks.cli.verbs.search import SearchOptions
     from resume_hooks.cli.verbs.sessions import LineageOptions, SessionsOptions
     from resume_hooks.derive.agents import ForeignWriter, Writer
-    from resume_hooks.derive.child.receipt import Receipt
+    from resume_hooks.derive.child.receipt import FilesBeside, Receipt
     from resume_hooks.derive.fresh_child import RolloverPlan
     from resume_hooks.derive.model.port import HeadlessModel
-    from resume_hooks.derive.outcome import FilesBeside, Outcome
+    from resume_hooks.derive.outcome import Outcome
     from resume_hooks.derive.trim.plan import TrimPlan
     from resume_hooks.hooks.request import Request
     from resume_hooks.maintenance.doctor import Finding

@@ -12,9 +12,8 @@ from typing import ClassVar, NamedTuple
 from resume_hooks import questions, seam
 from resume_hooks.derive.child.bookkeeping import carried_lines
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
-from resume_hooks.derive.outcome import FilesBeside
 from resume_hooks.errors import NothingToHandOff, UsageError
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.reading.digest import entries

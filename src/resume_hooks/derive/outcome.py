@@ -8,21 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.system.copy_result import Copied
 
 if TYPE_CHECKING:  # a search makes no child
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.child.write import ChildPlan
+    from resume_hooks.derive.summary import SummaryOutcome
     from resume_hooks.errors import ResumeHooksError
 
 Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
-
-
-class FilesBeside(NamedTuple):
-    """Documents that were written, or would be; warnings about the others."""
-
-    documents: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
 
 
 class Opened(NamedTuple, Generic[Plan_co]):
@@ -31,7 +26,7 @@ class Opened(NamedTuple, Generic[Plan_co]):
     ``plan`` is the one that was written, None for an earlier session. ``done`` says how it was made
     in a few words, ``facts`` what it holds, a line each. ``remark`` is the first line to show in it
     where nobody saw the rest; ``next_step`` belongs into its input box. ``files`` were written
-    beside it.
+    beside it; ``summary`` is what came of asking a model for one.
     """
 
     receipt: Receipt
@@ -41,6 +36,7 @@ class Opened(NamedTuple, Generic[Plan_co]):
     remark: str = ""
     next_step: str = ""
     files: FilesBeside = FilesBeside()
+    summary: SummaryOutcome | None = None
 
 
 class Nothing(NamedTuple, Generic[Plan_co]):

@@ -15,6 +15,7 @@ import os
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from resume_hooks.derive import summary
 from resume_hooks.derive.child.existing import existing_child
@@ -22,8 +23,15 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.model.port import Model, ModelCalls
-from resume_hooks.derive.outcome import AnyOpened, Opened, Waiting
-from resume_hooks.derive.summary import at_hand, fork_prompt, prompt_digest
+from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Waiting
+from resume_hooks.derive.summary import (
+    SummaryOutcome,
+    SummaryRollover,
+    at_hand,
+    fork_prompt,
+    prompt_digest,
+)
+from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.hooks import hook_state
 from resume_hooks.hooks.handoff import offer_clear
 from resume_hooks.hooks.request import Request, refuse_option, time_limit
@@ -50,43 +58,54 @@ WAIT = f"asking a model for the summary: up to {MODEL_TIME}"
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
-def answer(request: Request) -> AnyOpened | Waiting:
+def answer(request: Request) -> Outcome:
     """Roll the session over. Raises ResumeHooksError where no child was made."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
         return Waiting(WAIT)
     deadline = time.monotonic() + WHOLE
-    parent, where, own = request.session, request.where, ForkedModel(request.forked or {})
-    with time_limit(request.command, PLANNING):
-        if own.asked:
-            standing = None
-        else:
-            standing = _existing_rollover(parent, request)
-        if standing is not None:
-            return standing
-        begun = summary.plan(
-            parent, where, wish=request.text, standing=_unfinished_child(parent, request, own)
-        )
-        cached = 0 if own.asked else own.cached(parent.path)
-    written = summary.write(begun, where)
-    _note_rollover(request, written, [UNFINISHED], writer=os.getppid() if cached else os.getpid())
-    if cached:
-        prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
-        return Waiting(FORKING.format(cached=cached), prompt)
-    if request.trigger.hooked:
-        offer_clear(written)  # Esc ends us without a word: then /clear still leads on
-    limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
-    outcome, spent = _write_summary(begun, written, limit, own, where)
-    facts = _summary_facts(outcome, request, spent)
-    remark = "; ".join(fact.removesuffix(".") for fact in facts)
-    if outcome.failure:
+    parent, own = request.session, ForkedModel(request.forked or {})
+    if not own.asked:
+        with time_limit(request.command, PLANNING):
+            existing = _existing_rollover(parent, request)
+        if existing is not None:
+            return existing
+    cached = 0 if own.asked else own.cached(parent.path)
+    spent: list[str] = []
+
+    def ask_for_summary(begun: SummaryRollover, written: Receipt) -> SummaryOutcome | Waiting:
+        writer = os.getppid() if cached else os.getpid()
+        _note_rollover(request, written, [UNFINISHED], writer=writer)
+        if cached:
+            prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
+            return Waiting(FORKING.format(cached=cached), prompt)
+        if request.trigger.hooked:
+            offer_clear(written)  # Esc ends us without a word: then /clear still leads on
+        limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
+        outcome, lines = _write_summary(begun, written, limit, own, request.where)
+        spent.extend(lines)
+        return outcome
+
+    caller = request.caller()._replace(time_limit=partial(time_limit, request.command, PLANNING))
+    outcome = rollover(
+        parent,
+        request.text,
+        caller,
+        ask_for_summary,
+        lambda: _unfinished_child(parent, request, own),
+    )
+    if not isinstance(outcome, Opened) or outcome.summary is None:
+        return outcome
+    facts = _summary_facts(outcome.summary, request, spent)
+    if outcome.summary.failure:
         hook_state.consume_note(_rollover_note_name(request))
-        return _answer_with_rollover(
-            "rolled over without a summary", outcome.receipt, facts, request
-        )._replace(remark=remark)
-    _note_rollover(request, outcome.receipt, facts)
-    answered = _answer_with_rollover("rolled over", outcome.receipt, facts, request)
-    return answered._replace(remark=remark if own.asked else "")
+    else:
+        _note_rollover(request, outcome.receipt, facts)
+    if own.asked or outcome.summary.failure:
+        remark = "; ".join(fact.removesuffix(".") for fact in facts)
+    else:
+        remark = ""
+    return _with_facts(outcome._replace(remark=remark), facts, request)
 
 
 def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
@@ -104,8 +123,8 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
 
 
 def _write_summary(
-    begun: summary.SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
-) -> tuple[summary.SummaryOutcome, list[str]]:
+    begun: SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
+) -> tuple[SummaryOutcome, list[str]]:
     """The summary by the session's own model where that was asked, else by the usual one.
 
     And what each of them took.
@@ -151,9 +170,7 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     )
 
 
-def _summary_facts(
-    outcome: summary.SummaryOutcome, request: Request, spent: Sequence[str]
-) -> list[str]:
+def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
     """Facts on the child's contents, its took (``spent``), and how to get a missing lacks."""
     if outcome.failure:
         there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
@@ -171,15 +188,12 @@ def _summary_facts(
     return [f"a summary by {outcome.spent.model} and a digest are in it", *check, *spent]
 
 
-def _answer_with_rollover(
-    done: str, receipt: Receipt, facts: Sequence[str], request: Request
-) -> AnyOpened:
-    if request.trigger.hooked and offer_clear(receipt):
-        by_clear = [BY_CLEAR]
-    else:
-        by_clear = []
-    shown = [*(one_line(plain_line(fact), WIDEST) for fact in facts), *by_clear]
-    return Opened(receipt, None, done, tuple(shown))
+def _with_facts(outcome: AnyOpened, facts: Sequence[str], request: Request) -> AnyOpened:
+    """A rollover with facts on it, and on ``/clear`` where that leads to it, too."""
+    shown = [one_line(plain_line(fact), WIDEST) for fact in facts]
+    if request.trigger.hooked and offer_clear(outcome.receipt):
+        shown.append(BY_CLEAR)
+    return outcome._replace(facts=tuple(shown))
 
 
 def _note_rollover(
@@ -227,7 +241,7 @@ def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | Non
         facts = [each for each in kept if isinstance(each, str)]
     else:
         facts = []
-    return _answer_with_rollover("already rolled over", receipt, facts, request)
+    return _with_facts(Opened(receipt, None, "already rolled over"), facts, request)
 
 
 def _rollover_note_name(request: Request) -> str:

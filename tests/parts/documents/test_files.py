@@ -14,9 +14,9 @@ import pytest
 
 from resume_hooks import settings
 from resume_hooks.derive import agents
+from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents, RolloverPlan
-from resume_hooks.derive.outcome import FilesBeside
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_wanted_files, out_path, write_documents
 from resume_hooks.paths import Where

@@ -60,3 +60,10 @@ class Receipt(NamedTuple):
     def shell(self) -> str:
         """What to type in a shell."""
         return self.commands.shell
+
+
+class FilesBeside(NamedTuple):
+    """Documents that were written, or would be; warnings about the others."""
+
+    documents: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()

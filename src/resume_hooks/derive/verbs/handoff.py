@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.derive.fresh_child import (
     Contents,
@@ -20,7 +20,7 @@ from resume_hooks.derive.fresh_child import (
     file_writer,
 )
 from resume_hooks.derive.opening_size import ALL, tokens_of
-from resume_hooks.derive.outcome import AnyOpened, FilesBeside, Nothing, Opened
+from resume_hooks.derive.outcome import AnyOpened, Nothing, Opened
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.derive.verbs.fork import WHOLE, fork
 from resume_hooks.errors import ResumeHooksError

@@ -1,12 +1,59 @@
-"""``rollover``: a new session that holds the lineage of this one; ``summary`` adds what a model says of it."""
+"""``rollover``: a new session that holds the lineage of this one, a digest, and what a model says of it."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from resume_hooks.derive import agents
+from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.fresh_child import RolloverPlan
-from resume_hooks.derive.outcome import Nothing, Opened
+from resume_hooks.derive.outcome import Nothing, Opened, Waiting
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session_files import SessionFile
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.child.receipt import Receipt
+    from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover
+
+    AskForSummary = Callable[[SummaryRollover, Receipt], SummaryOutcome | Waiting]
+
+
+def rollover(
+    parent: SessionFile,
+    wish: str,
+    caller: Caller,
+    ask_for_summary: AskForSummary,
+    unfinished: Callable[[], Receipt | None] = lambda: None,
+) -> Opened[RolloverPlan] | Nothing[RolloverPlan] | Waiting:
+    """Make a child with a digest, and then put a model's summary into it.
+
+    ``wish`` is what the summary should stress. ``ask_for_summary`` is given the child with the
+    digest alone; it asks a model, or says what to wait for. ``unfinished`` finds the child of an
+    earlier try, which is gone on with.
+    """
+    from resume_hooks.derive import summary  # 100 ms, for which no quick rollover waits
+
+    with caller.time_limit():
+        begun = summary.plan(
+            parent,
+            caller.where,
+            wish=wish,
+            output_dir=caller.output_dir,
+            standing=unfinished(),
+        )
+    caller.check_draft(begun.plan.draft)
+    if caller.dry_run:
+        return Nothing(carry_out(begun.plan, caller.where, dry_run=True), begun.plan)
+    written = summary.write(begun, caller.where)
+    made = ask_for_summary(begun, written)
+    if isinstance(made, Waiting):
+        return made
+    if made.failure:
+        done = "rolled over without a summary"
+    else:
+        done = "rolled over"
+    return Opened(made.receipt, begun.plan, done, summary=made)
 
 
 def rollover_quick(

@@ -15,9 +15,8 @@ import unicodedata
 from collections.abc import Iterator
 
 from resume_hooks import settings
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
-from resume_hooks.derive.outcome import FilesBeside
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders

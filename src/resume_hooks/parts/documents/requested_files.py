@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from resume_hooks import settings
-from resume_hooks.derive.child.receipt import Receipt
+from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.fresh_child import RolloverPlan
-from resume_hooks.derive.outcome import FilesBeside
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
