@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.outcome import Report
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.inside import CHOICES, PLAN, UNTYPED, VERBS, answer_module
 from resume_hooks.hooks.triggers import ROWS, UNASKED
@@ -51,6 +52,14 @@ def test_a_handoff_opens_its_child_and_fills_the_box(parent: Path) -> None:
     assert "/clear" not in reply["by_hand"], (
         "nothing waits for a /clear: the client opens the child itself"
     )
+
+
+def test_a_report_opens_nothing(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it copies: only an outcome that carries a session opens one."""
+    del parent
+    report = Report(lambda _: "facts", to_copy=f"/resume {SESSION}")
+    monkeypatch.setattr(prompt, "outcome_of_lane", lambda *_: report)
+    assert ask("recall") == {"text": "facts"}
 
 
 def test_help_names_what_is_typed_there() -> None:

@@ -6,6 +6,7 @@ counts: lineage and report follow them.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -16,6 +17,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive import fork as forking
 from resume_hooks.derive.child.bookkeeping import books_of
 from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.rewrite_chain import (
     Closing,
     ParentScan,
@@ -27,9 +29,10 @@ from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
 from resume_hooks.derive.fresh_child import Opening, fresh, lines_of
 from resume_hooks.derive.opening_size import tokens_of
+from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
 from resume_hooks.parts.marks.fork_point import remarks_on_parent
-from resume_hooks.parts.marks.state import Mark, refuse_subagent
+from resume_hooks.parts.marks.state import Mark, refuse_subagent, use_up_mark
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import characters, opening
@@ -199,6 +202,19 @@ def checked_report(report: str) -> str:
             ),
         )
     return report
+
+
+def go_back(
+    session: SessionFile, mark: Mark, report: str, caller: Caller
+) -> tuple[BackPlan, Receipt]:
+    """Make a child of ``session`` that stands at ``mark``, which is used up by that. Raises as ``plan_back``."""
+    with caller.time_limit():
+        plan = plan_back(session, mark, report, caller.where, caller.output_dir)
+    with contextlib.ExitStack() as stack:
+        if not caller.dry_run:
+            stack.enter_context(use_up_mark(mark))
+        receipt = caller.write(plan.child)
+    return plan, receipt
 
 
 def plan_back(

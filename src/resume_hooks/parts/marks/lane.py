@@ -102,18 +102,17 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
 def _go_back(request: Request) -> AnyOpened | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
-        if (standing := _existing_child_answer(request, plain(request.text).strip())) is not None:
-            return standing
+        existing = _existing_child_answer(request, plain(request.text).strip())
+        if existing is not None:
+            return existing
         # Setting a mark does not load what finds a fork's place, or writes and checks a child.
         from resume_hooks.parts.marks.fork_point import fork_point
 
         with time_limit(request.command):
             mark = fork_point(request.session, request.where)
         if mark is None:
-            return _existing_child_answer(request) or report_text(
-                cards.no_mark_card(request.trigger)
-            )
-    from resume_hooks.derive.child.write import write
+            existing = _existing_child_answer(request)
+            return existing or report_text(cards.no_mark_card(request.trigger))
     from resume_hooks.parts.marks import back
 
     if not mark.left and not plain(request.text).strip():
@@ -124,11 +123,7 @@ def _go_back(request: Request) -> AnyOpened | Report:
                 "what came of it"
             ),
         )
-    with time_limit(request.command):
-        decided = back.plan_back(request.session, mark, request.text, request.where)
-    # Outside the limit: what is written is never cut in two.
-    with state.use_up_mark(mark):
-        receipt = write(decided.child, request.where)
+    plan, receipt = back.go_back(request.session, mark, request.text, request.caller())
     with contextlib.suppress(OSError):
         confirmations.consume_question(
             request.session_id, AGAIN
@@ -136,7 +131,7 @@ def _go_back(request: Request) -> AnyOpened | Report:
         pending_handoff.retire_handoffs_of(
             request.session_id
         )  # /clear would lead to what was just left
-    return Opened(receipt, decided.child, "back", cards.facts_of_back(receipt, decided))
+    return Opened(receipt, plan.child, "back", cards.facts_of_back(receipt, plan))
 
 
 def _existing_child_answer(request: Request, report: str = "") -> AnyOpened | None:

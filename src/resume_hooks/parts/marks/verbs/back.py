@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 
-from resume_hooks.cli.child import make_child, print_child, receipt_text, require_client
+from resume_hooks.cli.child import caller_of, print_child, receipt_text, require_client
 from resume_hooks.cli.options import current_folder
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NoMark
@@ -36,10 +35,8 @@ def go_back(options: BackOptions) -> None:
         report = options.report
     else:
         report = sys.stdin.buffer.read(MAX_BYTES + 1).decode("utf-8", "replace")
-    decided = back.plan_back(session, mark, report, options.where, options.output_dir)
-    with state.use_up_mark(mark) if not options.dry_run else contextlib.nullcontext():
-        made = make_child(options, decided.child)
-    print_child(options, made, {"back": decided}, lambda: _back_text(decided, made))
+    plan, receipt = back.go_back(session, mark, report, caller_of(options))
+    print_child(options, receipt, {"back": plan}, lambda: _back_text(plan, receipt))
 
 
 def _back_text(decided: BackPlan, made: Receipt) -> str:

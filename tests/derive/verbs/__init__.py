@@ -1,0 +1,1 @@
+"""Tests of ``resume_hooks.derive.child``."""

@@ -1,0 +1,118 @@
+"""Each verb that makes a child, as every door calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from resume_hooks.derive.child.draft import Draft
+from resume_hooks.derive.outcome import Nothing, Opened, Outcome
+from resume_hooks.derive.trim.options import options_of
+from resume_hooks.derive.trim.plan import TrimPlan
+from resume_hooks.derive.verbs.caller import Caller
+from resume_hooks.derive.verbs.fork import WHOLE, fork
+from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
+from resume_hooks.derive.verbs.rollover import rollover_quick
+from resume_hooks.derive.verbs.trim import trim, write_trim
+from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
+from resume_hooks.errors import UsageError
+from resume_hooks.sessions.session_files import SessionFile, session_file
+from tests.builders import SESSION, ConfigHome, conversation, write_session
+from tests.hooks.conftest import children
+from tests.hooks.test_trim import bulky
+
+Verb = Callable[[SessionFile, Caller], Outcome]
+
+VERBS: dict[str, Verb] = {
+    "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
+    "handoff of all": lambda session, caller: handoff(session, HandoffSpec(size="all"), caller),
+    "rollover": rollover_quick,
+    "fork": lambda session, caller: fork(session, WHOLE, caller),
+    "trim": lambda session, caller: trim(session, options_of(), caller),
+}
+"""The verbs, each as it is asked for in one way."""
+
+
+@pytest.fixture
+def parent(config_home: ConfigHome) -> Path:
+    """A session that is worth trimming."""
+    return Path(write_session(config_home.project(), SESSION, bulky()))
+
+
+@pytest.fixture(params=VERBS)
+def verb(request: pytest.FixtureRequest) -> Verb:
+    """Each of the verbs."""
+    return VERBS[request.param]
+
+
+def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+    """The outcome carries its id and its plan; nobody has to look for them."""
+    outcome = verb(session_file(str(parent)), Caller(config_home.where))
+    assert isinstance(outcome, Opened)
+    (child,) = children(parent)
+    assert outcome.receipt.session_id == child.stem
+    assert outcome.plan is not None
+    assert outcome.plan.draft.session_id == child.stem
+
+
+def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+    """Its receipt names no session, which a script could remove."""
+    outcome = verb(session_file(str(parent)), Caller(config_home.where, dry_run=True))
+    assert isinstance(outcome, Nothing)
+    assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
+    assert children(parent) == []
+
+
+def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
+    """Nothing was made by then."""
+
+    def refuse(_: Draft) -> None:
+        raise UsageError("There is no client")
+
+    with pytest.raises(UsageError, match="no client"):
+        verb(session_file(str(parent)), Caller(config_home.where, check_draft=refuse))
+    assert children(parent) == []
+
+
+def test_only_a_caller_that_reuses_is_given_the_same_child(
+    parent: Path, config_home: ConfigHome
+) -> None:
+    """A prompt that comes back makes one child; a command makes one each time."""
+    session, spec = session_file(str(parent)), HandoffSpec("fix it")
+    first = handoff(session, spec, Caller(config_home.where, reuses=True))
+    again = handoff(session, spec, Caller(config_home.where, reuses=True))
+    assert isinstance(again, Opened)
+    assert (again.done, again.plan, again.receipt.written) == ("already handed off", None, False)
+    assert again.receipt.session_id == first.receipt.session_id
+    handoff(session, spec, Caller(config_home.where))
+    assert len(children(parent)) == 2
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_a_trim_is_written_once_its_caller_agrees(
+    answer: bool, parent: Path, config_home: ConfigHome
+) -> None:
+    """The caller is asked once, with the plan that is written."""
+    asked: list[TrimPlan] = []
+
+    def agrees(plan: TrimPlan) -> bool:
+        asked.append(plan)
+        return answer
+
+    preview = trim(session_file(str(parent)), options_of(), Caller(config_home.where, dry_run=True))
+    outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
+    assert asked == [preview.plan]
+    assert isinstance(outcome, Opened) is answer
+    assert len(children(parent)) == answer
+
+
+def test_an_untrim_of_what_is_whole_says_why_it_made_nothing(config_home: ConfigHome) -> None:
+    """As a reason that each door words in its way."""
+    path = Path(write_session(config_home.project(), SESSION, conversation(2)))
+    outcome = untrim(session_file(str(path)), EVERYTHING, Caller(config_home.where))
+    assert isinstance(outcome, Nothing)
+    assert outcome.why is not None
+    assert "Nothing in this session is trimmed" in outcome.why.message
+    assert children(path) == []
