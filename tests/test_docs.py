@@ -134,6 +134,58 @@ def test_links_between_the_pages_lead_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
+def test_what_architecture_names_is_there() -> None:
+    """Each file, module and name between backticks of docs/architecture.md; tables that are made are made true."""
+    text = (REPO / "docs" / "architecture.md").read_text("utf-8")
+    text = re.sub(r"<!-- made by.*?<!-- end -->", "", text, flags=re.DOTALL)
+    spans = re.findall(r"`([^`\n]+)`", text)
+    assert len(spans) > 100
+    nowhere = (
+        "trim/rulez.py",
+        "doctor.check_instalation",
+        "REVISIONS",
+        "hooks/guards",
+        "hooks.guess",
+    )
+    assert not any(map(is_resolved, nowhere))
+    missing = [span for span in spans if not is_resolved(span)]
+    assert not missing or any_is_away()
+
+
+OURS = [
+    path
+    for folder in ("agents", "commands", "hooks", "skills", "src", "tests", "tools")
+    for path in (REPO / folder, *(REPO / folder).rglob("*"))
+    if "__pycache__" not in path.parts
+]
+DEFINED = re.compile(r"^ *(?:def|class) (\w+)|^ *(\w+)(?:: [^=\n]+)? = |^    (\w+): ", re.MULTILINE)
+"""Functions, classes, values, and fields."""
+
+
+def is_resolved(span: str) -> bool:
+    """Whether a file, a module or a name of ours exists; true for all else, as for a word."""
+    name = span.split(maxsplit=1)[0].rstrip("/")
+    if not re.fullmatch(r"\w[\w./*-]*", name) or re.fullmatch(r"[a-z-]+", name):
+        return True
+    if name in STATE_NAMES or name in KEYS:
+        return True
+    name = name.removeprefix("resume_hooks.")
+    paths = (name, f"{name}.py", f"{name.replace('.', '/')}.py", name.replace(".", "/"))
+    if any(path.match(each) for path in OURS for each in paths):
+        return True
+    module, _, value = name.rpartition(".")
+    files = ["*.py"]
+    if module:
+        place = module.replace(".", "/")
+        files = [f"{place}.py", f"{place}/__init__.py"]
+    for path in OURS:
+        if path.is_file() and any(path.match(each) for each in files):
+            found = DEFINED.findall(path.read_text("utf-8"))
+            if any(value in names for names in found):
+                return True
+    return False
+
+
 def test_one_version_everywhere() -> None:
     """Package, plugin and changelog agree."""
     for client in (".claude-plugin", ".codex-plugin"):
