@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from resume_hooks.clock import minute
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor
-from resume_hooks.system.text import one_line, plain, plain_line
+from resume_hooks.system.text import QUOTE, one_line, plain, plain_line, replace_matches
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 OPENING = "[SESSION LINEAGE]"
@@ -112,22 +111,7 @@ def unmarked(text: str) -> str:
     quote. Markers and tags in letters of full width, or with spaces or what nobody sees in them,
     are read as well: of such a text the plain letters stay.
     """
-    if text.isascii():
-        plain_letters = plain(text)
-    else:
-        plain_letters = unicodedata.normalize("NFKC", plain(text))
-    if plain_letters != text and _count(plain_letters) > _count(text):
-        text = plain_letters
-    if "[" in text:
-        text = _MARKER.sub(r"(\1\2)", text)
-    if "<" in text:
-        return _TAG.sub("\u2039", text)
-    return text
-
-
-def _count(text: str) -> int:
-    """How many markers and tags stand in a text."""
-    return len(_MARKER.findall(text)) + len(_TAG.findall(text))
+    return replace_matches(text, ((_MARKER, r"(\1\2)"), (_TAG, QUOTE)))
 
 
 def _escape(text: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Any
 
 _SEQUENCE = (
@@ -54,6 +55,34 @@ def plain(text: str) -> str:
         return text
     lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
+
+
+QUOTE = "\u2039"
+"""Stands for the angle bracket of a tag that is to be plain words."""
+
+
+def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    """``text`` with every match of each pattern replaced, also those that only its plain letters hold.
+
+    Letters of full width and what nobody sees in a word hide a match: of such a text the plain
+    letters stay.
+    """
+    replaced = _replace_all(text, changes)
+    letters = plain(replaced)
+    if not letters.isascii():
+        letters = unicodedata.normalize("NFKC", letters)
+    if letters == replaced:
+        return replaced
+    for pattern, _ in changes:
+        if pattern.search(letters):
+            return _replace_all(letters, changes)
+    return replaced
+
+
+def _replace_all(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for pattern, replacement in changes:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def encodable(text: str) -> str:

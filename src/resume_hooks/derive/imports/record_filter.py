@@ -14,13 +14,12 @@ from __future__ import annotations
 import binascii
 import hashlib
 import re
-import unicodedata
 from collections.abc import Callable
 from types import MappingProxyType
 
 from resume_hooks import clock
 from resume_hooks.sessions.opening_layout import ChildSetting
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import QUOTE, plain_line, replace_matches
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.records import (
     CALL,
@@ -52,7 +51,6 @@ TOLD = 200  # characters of a stranger's word in a note
 _FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
 _OPENS = re.compile("[<\uff1c\ufe64]")  # what opens a tag, in any letters
-_QUOTE = "\u2039"  # what stands for it in one that is plain words
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
@@ -76,11 +74,7 @@ def without_reminder_tags(text: str) -> str:
     """
     if not _OPENS.search(text):
         return text
-    text = _REMINDER.sub(_QUOTE, text)
-    letters = unicodedata.normalize("NFKC", plain(text))
-    if _REMINDER.search(letters):
-        return _REMINDER.sub(_QUOTE, letters)
-    return text
+    return replace_matches(text, ((_REMINDER, QUOTE),))
 
 
 def fitting_id(call: str) -> str:
