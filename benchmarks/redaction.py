@@ -27,8 +27,8 @@ from resume_hooks.parts.secrets import cleaner, literals
 from resume_hooks.parts.secrets.audit import BLOCK
 from resume_hooks.parts.secrets.cleaner import Cleaner
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
-from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.texts import suspects
+from resume_hooks.redaction.load_rules import token_rules
+from resume_hooks.redaction.texts import suspect_places
 from tests.needs import corpus_folder
 from tests.redaction.hostile import hostile
 from tests.redaction.planted import Planted, planted
@@ -125,7 +125,7 @@ def times(files: dict[Path, list[bytes]]) -> None:
 def _seconds(blocks: list[bytes]) -> float:
     started = time.process_time()
     for block in blocks:
-        for _ in suspects(block):
+        for _ in suspect_places(block):
             pass
     return time.process_time() - started
 
@@ -193,7 +193,7 @@ def _repeated_forms() -> Iterator[tuple[str, str]]:
 
 
 def _patterns() -> Iterator[tuple[str, re.Pattern[bytes] | re.Pattern[str]]]:
-    groups = (*rules().by_keyword.values(), *rules().by_name.values())
+    groups = (*token_rules().by_keyword.values(), *token_rules().by_name.values())
     for rule in {id(rule): rule for group in groups for rule in group}.values():
         yield rule.kind, rule.regex
         if rule.allowed:

@@ -24,7 +24,7 @@ PHRASES = re.compile(r"\b(?:(?<![Tt]here )is no(?! longer\b)|are none|is none|th
 PENDING = tuple(
     f"src/resume_hooks/{package}"
     for package in (
-        "derive/", "hooks/context_notice.py", "hooks/resume_card.py", "redaction/", "sessions/",
+        "derive/", "hooks/context_notice.py", "hooks/resume_card.py", "sessions/",
         *(f"parts/{part}/" for part in (
             "codex",
         )),

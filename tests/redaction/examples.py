@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from resume_hooks.redaction.load_rules import Rule, rules
+from resume_hooks.redaction.load_rules import Rule, token_rules
 from resume_hooks.redaction.texts import redact
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS
@@ -40,9 +40,9 @@ def examples() -> tuple[Example, ...]:
 
 
 def _examples() -> Iterator[Example]:
-    for group in rules().by_keyword.values():
+    for group in token_rules().by_keyword.values():
         yield from (Example(rule.kind, _found(rule, "{}"), worded=False) for rule in group)
-    for words, group in rules().by_name.items():
+    for words, group in token_rules().by_name.items():
         name = _drawn(words, random.Random(words))
         yield from (
             Example(rule.kind, _found(rule, name + "_token={}"), worded=False) for rule in group

@@ -138,7 +138,7 @@ def test_a_torn_line_is_text() -> None:
 
 
 def test_places_count_characters() -> None:
-    """As those of ``find`` do."""
+    """As those of ``find_secrets`` do."""
     text = f"é {VALUE} ü"
     secrets = Redactor([RAW]).redact_and_tell(text)[1]
     assert [text[secret.start : secret.end] for secret in secrets] == [VALUE]

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.redaction.json_lines import redact_bytes, redact_line
-from resume_hooks.redaction.telling_words import WORDS, _finder, by_expression
-from resume_hooks.redaction.texts import find, left_out, redact
-from resume_hooks.redaction.unescape import hidden
+from resume_hooks.redaction.telling_words import WORDS, _word_finder, word_finder_by_expression
+from resume_hooks.redaction.texts import count_placeholders, find_secrets, redact
+from resume_hooks.redaction.unescape import places_of_hidden_signs
 from tests.redaction.placed_forms import PLACED_FORMS
 from tests.redaction.planted import FORMS, WAYS, Form, private_key, some
 
@@ -199,7 +199,14 @@ def test_they_hide_no_name_either(sign: str) -> None:
 
 def test_an_emoji_hides_nothing_and_costs_nothing() -> None:
     """Its own selector stands behind it, in no word."""
-    assert list(hidden("Done \u26a0\ufe0f all of it \U0001f3f4\U000e0067\U000e007f".encode())) == []
+    assert (
+        list(
+            places_of_hidden_signs(
+                "Done \u26a0\ufe0f all of it \U0001f3f4\U000e0067\U000e007f".encode()
+            )
+        )
+        == []
+    )
 
 
 def test_what_a_link_leads_to_is_looked_at() -> None:
@@ -248,8 +255,8 @@ def test_more_ways_to_set_one(words: str) -> None:
 
 def test_a_key_may_begin_with_a_slash() -> None:
     """It is no path then."""
-    assert len(find("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
-    assert find("SECRET_KEY=/home/deploy/keys/production2/server") == []
+    assert len(find_secrets("AWS_SECRET_ACCESS_KEY=/8J35NRq7IEeLjhF8Cd7GXzdTBW9JH4NJ82IVN+9")) == 1
+    assert find_secrets("SECRET_KEY=/home/deploy/keys/production2/server") == []
 
 
 def test_the_credentials_of_docker() -> None:
@@ -279,7 +286,7 @@ def test_a_torn_private_key_goes_as_far_as_it_reaches() -> None:
 def test_places_are_characters() -> None:
     """Where other scripts stand before a secret, its place is still that in the text."""
     text = f"schlüssel — \U0001f511 {GITHUB}"
-    (secret,) = find(text)
+    (secret,) = find_secrets(text)
     assert text[secret.start : secret.end] == GITHUB
 
 
@@ -287,14 +294,14 @@ def test_lone_surrogates_survive() -> None:
     """Text that UTF-8 can't hold is read and returned as it was."""
     assert redact(f"\ud83d {GITHUB} \udc00") == (
         "\ud83d [secret removed: github-pat] \udc00",
-        find(f"x {GITHUB}"),
+        find_secrets(f"x {GITHUB}"),
     )
 
 
 def test_placeholders_are_counted() -> None:
     """A receipt says how many were left out."""
     clean, _ = redact(f"{GITHUB} and PASSWORD=Zx91kkqW22")
-    assert left_out([clean, "nothing here"]) == 2
+    assert count_placeholders([clean, "nothing here"]) == 2
 
 
 @given(st.text(max_size=60), st.text(max_size=60), st.sampled_from(FORMS), st.integers(0, 10_000))
@@ -317,7 +324,7 @@ def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
         for at in range(len(text))
         if text.startswith(word, at)
     }
-    assert set(_finder()(text)) == set(by_expression()(text)) == every
+    assert set(_word_finder()(text)) == set(word_finder_by_expression()(text)) == every
 
 
 @pytest.mark.parametrize(

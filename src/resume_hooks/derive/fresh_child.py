@@ -22,7 +22,7 @@ from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
 from resume_hooks.reading.digest.opening import Opening as Carried
 from resume_hooks.reading.digest.opening import opening as digest_opening
-from resume_hooks.redaction.texts import left_out, redact
+from resume_hooks.redaction.texts import count_placeholders, redact
 from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
@@ -202,7 +202,7 @@ def digest_reference(session_id: str) -> str:
 def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
     """How many secrets were taken out of what the child holds."""
     texts = entries.texts_of(contents.digest) if contents.digest else ()
-    count = left_out([*texts, contents.summary, block])
+    count = count_placeholders([*texts, contents.summary, block])
     if not count:
         return ()
     were, them = ("was", "it") if count == 1 else ("were", "them")

@@ -8,8 +8,8 @@ from functools import lru_cache
 from resume_hooks.redaction.credentials import is_basic
 from resume_hooks.redaction.false_positives import entropy, is_id, is_key, stands_for
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.passwords import HARMLESS, counts
+from resume_hooks.redaction.load_rules import Rule, token_rules
+from resume_hooks.redaction.passwords import HARMLESS, is_secret_field
 from resume_hooks.redaction.spans import ASSIGNED, GENERIC, Span
 from resume_hooks.redaction.ways import PAIRED
 
@@ -137,7 +137,7 @@ INDENTS = {b"  ", b"\t\t"}
 """What stands before one that begins below its name."""
 
 
-def pieces(raw: bytes, start: int, first: Span) -> Iterator[Span]:
+def continuing_spans(raw: bytes, start: int, first: Span) -> Iterator[Span]:
     """What goes on with the value that begins at ``start``, over literals and lines."""
     if raw[start - 2 : start] not in INDENTS:
         pattern = _PIECE
@@ -154,24 +154,20 @@ def pieces(raw: bytes, start: int, first: Span) -> Iterator[Span]:
         end = piece.end()
 
 
-def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
+def assigned_run_spans(raw: bytes, lower: bytes, start: int) -> list[Span]:
     """What the value that begins at ``start`` is by the name before it; at most one."""
-    name, between = _before(lower, start)
+    name, between = _name_before_value(lower, start)
     if not between:
         return []
-    if not _parted(name, between):
-        return [] if b"|" in between else _headers(raw, start, name)
-    numbers, generic = _kinds(name)
-    generic = generic or _kept(raw, start, name)
-    for rule in (rule for number in numbers for rule in rules().vendors[number]):
-        found = rule.regex.match(raw, start)
-        if (
-            found
-            and entropy(found[1]) >= rule.entropy
-            and not stands_for(found[1])
-            and not name.endswith(found[1].lower())
-        ):
-            return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
+    if not _is_set(name, between):
+        return [] if b"|" in between else _authorization_spans(raw, start, name)
+    numbers, generic = _kinds_of_name(name)
+    generic = generic or _kind_of_chance_value(raw, start, name)
+    for number in numbers:
+        for rule in token_rules().vendors[number]:
+            found = rule.regex.match(raw, start)
+            if found and _is_value_of_rule(rule, found[1], name):
+                return [Span(rule.kind, found.start(1), found.end(1), ASSIGNED)]
     value = _VALUE.match(raw, start)
     if value and _is_auth(name) and is_basic(value[0]):
         return [Span("basic-credentials", start, value.end(), GENERIC)]
@@ -186,7 +182,14 @@ def run_values(raw: bytes, lower: bytes, start: int) -> list[Span]:
     return [Span(generic, start, value.end(), GENERIC)]
 
 
-def _kept(raw: bytes, start: int, name: bytes) -> str:
+def _is_value_of_rule(rule: Rule, value: bytes, name: bytes) -> bool:
+    """Whether a value of the rule's shape is a secret, not an example or the end of its own name."""
+    if entropy(value) < rule.entropy or stands_for(value):
+        return False
+    return not name.endswith(value.lower())
+
+
+def _kind_of_chance_value(raw: bytes, start: int, name: bytes) -> str:
     """The kind of what a key of chance, or a variable of an environment, is set to; else ``""``."""
     if name.endswith(b"key") and _RAW_KEY.match(raw, start):
         return "secret"
@@ -197,7 +200,7 @@ def _kept(raw: bytes, start: int, name: bytes) -> str:
     return ""
 
 
-def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
+def _authorization_spans(raw: bytes, start: int, name: bytes) -> list[Span]:
     """The credentials of an ``Authorization`` header, or of a command that speaks of one."""
     if name.endswith(_SCHEMES):
         value = _VALUE.match(raw, start)
@@ -216,11 +219,11 @@ def _headers(raw: bytes, start: int, name: bytes) -> list[Span]:
 
 def is_named(lower: bytes, start: int) -> bool:
     """Whether a name before the value at ``start`` tells that it may be secret."""
-    name, between = _before(lower, start)
+    name, between = _name_before_value(lower, start)
     if not between:
         return False
-    if _parted(name, between):
-        numbers, generic = _kinds(name)
+    if _is_set(name, between):
+        numbers, generic = _kinds_of_name(name)
     else:
         numbers, generic = ((), "")
     return (
@@ -228,7 +231,7 @@ def is_named(lower: bytes, start: int) -> bool:
     )
 
 
-def field(key: bytes, value: bytes) -> list[Span]:
+def field_spans(key: bytes, value: bytes) -> list[Span]:
     """What the string ``value`` under ``key`` in a JSON object is by the name of the key.
 
     At most one.
@@ -237,8 +240,8 @@ def field(key: bytes, value: bytes) -> list[Span]:
         return []
     opening = key[-_REACH:] + b'": "'
     text = opening + value + b'"'
-    found = run_values(text, text.lower(), len(opening))
-    if not found and counts(key, value):
+    found = assigned_run_spans(text, text.lower(), len(opening))
+    if not found and is_secret_field(key, value):
         found = [Span("password", len(opening), len(opening) + len(value), GENERIC)]
     return [
         Span(span.kind, span.start - len(opening), span.end - len(opening), span.rank)
@@ -246,7 +249,7 @@ def field(key: bytes, value: bytes) -> list[Span]:
     ]
 
 
-def _parted(name: bytes, between: bytes) -> bool:
+def _is_set(name: bytes, between: bytes) -> bool:
     """Whether what stands between a name and a value sets one to the other."""
     return bool(
         _SIGNS.search(between)
@@ -261,7 +264,7 @@ def _is_auth(name: bytes) -> bool:
     return name in {b"auth", b"_auth", b"identitytoken"}
 
 
-def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
+def _name_before_value(lower: bytes, start: int) -> tuple[bytes, bytes]:
     """The words before a value on its line, and what parts them from it."""
     if lower[start - 1] not in _BETWEEN:
         return b"", b""
@@ -287,21 +290,21 @@ def _before(lower: bytes, start: int) -> tuple[bytes, bytes]:
 
 
 @lru_cache(maxsize=4096)
-def _kinds(phrase: bytes) -> tuple[tuple[int, ...], str]:
+def _kinds_of_name(phrase: bytes) -> tuple[tuple[int, ...], str]:
     """The vendors that a name's last words speak of (places in the rules), and the generic kind or ``""``."""
     numbers = tuple(
-        found.lastindex - 1 for found in rules().names.finditer(phrase) if found.lastindex
+        found.lastindex - 1 for found in token_rules().names.finditer(phrase) if found.lastindex
     )
     name = phrase.rpartition(b" ")[2].strip(b".-")
     if HARMLESS.search(name):
         return numbers, ""
     for found in _NAMED.finditer(name):
         if _ENDING.match(name, found.end()):
-            return numbers, _generic(found[0])
+            return numbers, _generic_kind(found[0])
     return numbers, ""
 
 
-def _generic(word: bytes) -> str:
+def _generic_kind(word: bytes) -> str:
     if word.startswith((b"passw", b"pwd", b"passph")):
         return "password"
     if b"token" in word:

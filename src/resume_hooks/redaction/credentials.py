@@ -72,7 +72,7 @@ _PUTTY = late(rb"(?i)private-lines: ?\d{1,4}")
 _PUTTY_END = late(rb"(?i)private-(?:mac|hash): ?[0-9a-f]{40,64}")
 
 
-def userinfo(raw: bytes, place: int) -> Generator[Span, None, None]:
+def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password in an address whose ``://`` is at ``place``; at most one."""
     found = _USERINFO.match(raw, place)
     if found and (
@@ -88,7 +88,7 @@ def _is_in_address(value: bytes) -> bool:
     return is_password(value) or is_random_letters(value) or (is_phrase(value) and value.islower())
 
 
-def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
+def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What makes an address that was signed one for anybody: ``sig=``, ``X-Amz-Signature=``.
 
     At most one.
@@ -98,14 +98,14 @@ def signature(raw: bytes, place: int) -> Generator[Span, None, None]:
         yield Span("signature", found.start(1), found.end(1), SHAPE)
 
 
-def driver(raw: bytes, place: int) -> Generator[Span, None, None]:
+def driver_address_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password before the ``@tcp(`` of a database's address, as Go writes it; at most one."""
     found = _DRIVER.search(raw, max(0, place - 260), place + 1)
     if found and _is_in_address(found[1]):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
 
 
-def registry_auth(raw: bytes, place: int) -> Generator[Span, None, None]:
+def registry_auth_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What ``_auth`` or ``_authToken`` is set to in npm's settings, at ``place``.
 
     A token may be a UUID there.
@@ -118,7 +118,7 @@ def registry_auth(raw: bytes, place: int) -> Generator[Span, None, None]:
         yield Span("npm-auth", found.start("value"), found.end("value"), GENERIC)
 
 
-def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
+def cookie_spans(raw: bytes, place: int) -> Generator[Span, None, int]:
     """The values of session cookies in a header, or an option of curl, at ``place``.
 
     Returns where it ends.
@@ -145,7 +145,7 @@ def cookies(raw: bytes, place: int) -> Generator[Span, None, int]:
     return end
 
 
-def hashes(raw: bytes, place: int) -> Generator[Span, None, None]:
+def password_hash_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The hash of a password that begins at ``place``; at most one."""
     found = _HASHED.match(raw, place)
     if found and len(set(found[0])) >= 16 and not stands_for(found[0]):
@@ -168,7 +168,7 @@ def is_basic(value: bytes) -> bool:
     )
 
 
-def private_keys(raw: bytes, place: int) -> Generator[Span, None, None]:
+def private_key_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The private key of which a line holds ``PRIVATE KEY``, or PuTTY's ``Private-Lines``, at ``place``; at most one.
 
     A key without its end goes as far as it looks like one, one without its beginning from where it
@@ -176,25 +176,25 @@ def private_keys(raw: bytes, place: int) -> Generator[Span, None, None]:
     """
     start = max(0, raw.rfind(b"-----", max(0, place - 64), place))
     if putty := _PUTTY.match(raw, place):
-        yield from _whole(raw, putty.end(), putty.end(), _PUTTY_END)
+        yield from _whole_key_spans(raw, putty.end(), putty.end(), _PUTTY_END)
     elif begin := _BEGIN.match(raw, start):
-        yield from _whole(raw, start, begin.end(), _END)
+        yield from _whole_key_spans(raw, start, begin.end(), _END)
     elif end := _END.match(raw, start):
-        first = _first_line(raw, start)
-        if _is_body(raw[first:start]):
+        first = _first_body_line(raw, start)
+        if _is_key_body(raw[first:start]):
             yield Span("private-key", first, end.end(), SHAPE)
 
 
-def _whole(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
+def _whole_key_spans(raw: bytes, start: int, body: int, last: re.Pattern[bytes]) -> Iterator[Span]:
     """A key from ``start`` up to its ``last`` line, or the next key, or as far as it looks like one."""
     following = _NEXT.search(raw, body, body + LONGEST)
     limit = following.start() if following else body + LONGEST
     end = last.search(raw, body, limit) or _TORN.match(raw, body, limit)
-    if end and _is_body(raw[body : end.end()]):
+    if end and _is_key_body(raw[body : end.end()]):
         yield Span("private-key", start, end.end(), SHAPE)
 
 
-def _first_line(raw: bytes, stop: int) -> int:
+def _first_body_line(raw: bytes, stop: int) -> int:
     """Where the lines of base64 begin that end at ``stop``."""
     least = max(0, stop - LONGEST)
     last = raw.rfind(b"\n", least, max(least, raw.rfind(b"\n", least, stop))) + 1
@@ -210,6 +210,6 @@ def _first_line(raw: bytes, stop: int) -> int:
     return stop
 
 
-def _is_body(raw: bytes) -> bool:
+def _is_key_body(raw: bytes) -> bool:
     """Whether what stands in a key's place may be one: no row of dots, no one letter over and over."""
     return _BODY.search(raw) is not None and len(set(raw)) >= 16

@@ -1,4 +1,4 @@
-"""What looks like a secret and is none: placeholders, examples of documentation, names, ids, hashes of files."""
+"""Values that look like a secret and are not one: placeholders, examples, names, ids, hashes of files."""
 
 from __future__ import annotations
 
@@ -194,5 +194,5 @@ def is_common(value: bytes) -> bool:
 
 
 def is_made_by_chance(value: bytes) -> bool:
-    """Whether a value is no word and no name, so that the same characters elsewhere are the same value."""
+    """Whether a value is neither a word nor a name, so that the same characters elsewhere are the same value."""
     return not _NAME.fullmatch(value) or is_mixed(value) or is_unlike_words(value)

@@ -6,9 +6,9 @@ from collections.abc import Generator
 
 from resume_hooks.redaction.false_positives import is_key, is_password, stands_for
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import counts, password_of
+from resume_hooks.redaction.passwords import is_secret_field, password_spans
 from resume_hooks.redaction.spans import GENERIC, Span
-from resume_hooks.redaction.ways import ARGUMENTS, QUOTED, VALUE, but
+from resume_hooks.redaction.ways import ARGUMENTS, QUOTED, VALUE, any_except
 
 _NEXT = rb"[ \t]{1,4}\S{1,100}"
 _LINE = rb"(?:\s|\d{1,6}\xe2\x86\x92){1,20}"
@@ -18,7 +18,7 @@ _LOGIN = late(rb"(?i)[\w.>-]{2,20}" + ARGUMENTS)
 _LOGINS = b"mysqli( pdo( connect( connection( hmac( user( algoliasearch( wifi.begin(".split()
 _ASKED = late(
     rb"(?i)expect\b[^\n]{0,20}(?:ass(?:word|phrase|code)|secret)[^\n]{0,20}[\n{;][^\n]{0,30}send(?:line)?[ \t(]{1,3}"
-    rb"(?:-- )?[\"']?(?P<bare>" + but(b"\"'\\") + rb"{6,200})"
+    rb"(?:-- )?[\"']?(?P<bare>" + any_except(b"\"'\\") + rb"{6,200})"
 )
 _COOKIE = late(
     rb"(?i)(?:set|erlang[_.]?)cookie[\"']?(?:[ \t]{0,4}[=:][ \t]{0,4}|[ \t]{1,4}|"
@@ -36,7 +36,7 @@ _PIPED = (
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
     rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
     rb"|(?:[\w.@-]{1,60}:)?(?P<bare>"
-    + but(b"\"'`,;<>(){}|\\:")
+    + any_except(b"\"'`,;<>(){}|\\:")
     + rb"{6,200}))[ \t]{0,4}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?!-S))?"
     rb"(?:[\w./-]{0,60}(?:pass|keystore|secret|vault|cryptsetup|kinit|su\b|sudo -S|login|credential)"
     rb"|[^|\n]{0,100}(?:-stdin|--pass|-fd\b|passwd|secrets? (?:put|create|set|add)| login| unlock))"
@@ -49,7 +49,7 @@ _EXACT = frozenset([b"codecov", b"kubeadm"])
 """Words behind which the form alone tells: a UUID, and two words of letters and digits."""
 
 _UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp", b"user create"])
-"""Words behind which there may be other things than passwords, so that words alone are none."""
+"""Words behind which there may be other things than passwords, so that words alone do not count."""
 
 _ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
 _ELASTIC_USERS = b"elastic kibana logstash_system beats_system apm_system remote_monitoring".split()
@@ -79,7 +79,7 @@ COMMANDS = {
         + QUOTED
     ),
     b"fied by ": late(
-        rb"(?-i:FIED BY )(?P<bare>(?=\S{0,40}\d)" + but(b"\"'`,;<>(){}|\\%") + rb"{6,200})"
+        rb"(?-i:FIED BY )(?P<bare>(?=\S{0,40}\d)" + any_except(b"\"'`,;<>(){}|\\%") + rb"{6,200})"
     ),
     b":5432:": late(rb"(?<=[\w*-]):5432:[\w.*-]{1,60}:[\w.*-]{1,60}:" + VALUE),
     **dict.fromkeys(_LOGINS, _LOGIN),
@@ -94,7 +94,7 @@ COMMANDS = {
         [b"sqlplus", b"rman target"],
         late(
             rb"\w{4,7}[^\n/]{0,60}[ \t][\"']?(?:userid=)?\w{1,40}/[\"']?(?P<bare>"
-            + but(b"\"'@/\\")
+            + any_except(b"\"'@/\\")
             + rb"{6,200})(?=[@\s\"'\x80-\xff\\]|\Z)"
         ),
     ),
@@ -102,7 +102,7 @@ COMMANDS = {
         [b" -u ", b"--user "],
         late(
             rb"[ -]-\w{1,6}[ \t]{1,4}[\"']?[\w.@-]{1,60}:(?P<bare>"
-            + but(b"\"'\\;|&<>")
+            + any_except(b"\"'\\;|&<>")
             + rb"{6,200})"
         ),
     ),
@@ -192,7 +192,7 @@ _PRINTED = late(
     rb"\$ "
     + PRINTING
     + rb"[^\n]{3,200}\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?:base64:)?(?P<bare>"
-    + but(b"\"'`,;<>(){}|\\")
+    + any_except(b"\"'`,;<>(){}|\\")
     + rb"{8,200})[ \t]{0,4}(?=[\n\"\x80-\xff]|\Z)"
 )
 """A command after a prompt that prints a secret, and a line that holds nothing else."""
@@ -207,14 +207,17 @@ _FRONT = late(
 )
 """What stands before a line's text: a number, the name of a field of JSON."""
 
-_VALUE = late(but(b"\"'`") + rb"{1,200}")
+_VALUE = late(any_except(b"\"'`") + rb"{1,200}")
 _RULE = late(rb"[\s|+:=-]{3,400}")
+_COLUMN_SIGNS = (b"|", b",", b"\t", b";")
+"""What parts the columns of a table, the surest first."""
+
 _BEFORE = frozenset([b",", b"|", b"\t", b";", b"("])
 _BEHIND = frozenset([b",", b"|", b";", b")"])
 _INSERTED = late(rb"(?i)[^()\n]{0,300}\)\s{0,20}values\s{0,20}\((?P<row>[^()\n]{1,400})\)")
 
 
-def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The password in a command that begins at ``place``; at most one."""
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
@@ -222,10 +225,10 @@ def command(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     if found and word in _EXACT and not stands_for(found["bare"]):
         yield Span("token", *found.span("bare"), GENERIC)
     elif found:
-        yield from password_of(found, sure=word not in _UNSURE)
+        yield from password_spans(found, sure=word not in _UNSURE)
 
 
-def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
+def phrase_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
     """The phrase, the codes or the salt that a word at ``place`` tells; at most one."""
     found = PHRASES[word].match(raw, place)
     if found:
@@ -237,16 +240,20 @@ def phrase(raw: bytes, place: int, word: bytes) -> Generator[Span, None, None]:
 _FILE = late(rb"(?:[\w.~-]*/)*[A-Za-z_-]{1,60}\.[A-Za-z]{1,6}")
 
 
-def printed(raw: bytes, place: int) -> Generator[Span, None, None]:
+def printed_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What the command behind the prompt at ``place`` prints, if it is a secret; at most one."""
     found = _PRINTED.match(raw, place)
     if found is None or _FILE.fullmatch(found["bare"]):
         return
-    if is_key(found["bare"]) or is_password(found["bare"]) or counts(b"password", found["bare"]):
+    if (
+        is_key(found["bare"])
+        or is_password(found["bare"])
+        or is_secret_field(b"password", found["bare"])
+    ):
         yield Span("password", *found.span("bare"), GENERIC)
 
 
-def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
+def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
     """The secrets in the column of a table or of values apart by commas that has a telling name."""
     if raw[start - 1 : start] not in _BEFORE and raw[end : end + 2].strip()[:1] not in _BEHIND:
         return
@@ -254,22 +261,22 @@ def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
     opened = raw.rfind(b"(", max(0, start - _LONGEST_ROW), start)
     if inserted and opened >= 0:
         row = inserted["row"].split(b",")
-        yield from _cell(
+        yield from _cell_spans(
             raw, (start, end), row, raw.count(b",", opened, start), inserted.start("row")
         )
         return
-    line = _behind_front(raw, raw.rfind(b"\n", max(0, start - _LONGEST_ROW), start) + 1)
+    line = _start_of_line_text(raw, raw.rfind(b"\n", max(0, start - _LONGEST_ROW), start) + 1)
     stop = raw.find(b"\n", end, end + _LONGEST_ROW)
     if stop < 0 or start - line > _LONGEST_ROW:
         return
     head = raw[line:stop].strip(b"\r")
-    sign = b"|" if b"|" in head else b"," if b"," in head else b"\t" if b"\t" in head else b";"
+    sign = next((sign for sign in _COLUMN_SIGNS if sign in head), b";")
     if sign not in head or not _HEAD.fullmatch(head.strip(b"| \r") if sign == b"|" else head):
         return
     column, number = raw.count(sign, line, start), head.count(sign)
     for _ in range(_MOST_ROWS):
         line, stop = (
-            _behind_front(raw, stop + 1),
+            _start_of_line_text(raw, stop + 1),
             raw.find(b"\n", stop + 1, stop + 1 + _LONGEST_ROW),
         )
         stop = len(raw) if stop < 0 and len(raw) - line < _LONGEST_ROW else stop
@@ -278,10 +285,10 @@ def cells(raw: bytes, start: int, end: int) -> Generator[Span, None, None]:
         row = raw[line:stop].split(sign) if stop > line else []
         if len(row) != number + 1:
             return
-        yield from _cell(raw, (start, end), row, column, line)
+        yield from _cell_spans(raw, (start, end), row, column, line)
 
 
-def _behind_front(raw: bytes, line: int) -> int:
+def _start_of_line_text(raw: bytes, line: int) -> int:
     """Where the text of a line begins that begins at ``line``."""
     front = _FRONT.match(raw, line)
     if front:
@@ -289,13 +296,13 @@ def _behind_front(raw: bytes, line: int) -> int:
     return line
 
 
-def _cell(
+def _cell_spans(
     raw: bytes, name: tuple[int, int], row: list[bytes], column: int, start: int
 ) -> Generator[Span, None, None]:
     """The value in a column of a row that begins at ``start``, if its name makes it a secret."""
     if column < len(row):
         found = _VALUE.search(row[column])
         value = found[0] if found else b""
-        if value and counts(raw[slice(*name)], value):
+        if value and is_secret_field(raw[slice(*name)], value):
             at = start + sum(len(each) + 1 for each in row[:column]) + row[column].index(value)
             yield Span("password", at, at + len(value), GENERIC)

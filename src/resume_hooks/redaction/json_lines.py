@@ -11,11 +11,17 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from resume_hooks.redaction.assignments import field
+from resume_hooks.redaction.assignments import field_spans
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.texts import Secret, placeholder, seen, suspects, until_clean
-from resume_hooks.redaction.unescape import unescaped
+from resume_hooks.redaction.spans import Span, merge_spans
+from resume_hooks.redaction.texts import (
+    Secret,
+    placeholder_of_secret,
+    remove_until_clean,
+    spans_in_bytes,
+    suspect_places,
+)
+from resume_hooks.redaction.unescape import resolve_layer
 
 _TOKEN = late(rb'"([^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(\s*:)?|\\?\Z)|[{}\[\]]', re.DOTALL)
 """A string, a key with its colon, or a bracket. A string without an end goes to the end of the line: a search that
@@ -70,7 +76,7 @@ class JsonString(NamedTuple):
     is_key: bool
 
 
-def strings(line: bytes) -> Iterator[JsonString]:
+def json_strings(line: bytes) -> Iterator[JsonString]:
     """Every string of a line of JSON, keys included, in order.
 
     One without an end reaches to the end of the line.
@@ -80,8 +86,8 @@ def strings(line: bytes) -> Iterator[JsonString]:
             yield JsonString(token.start(1), token.end(1), token[2] is not None)
 
 
-def leaves(line: bytes) -> Iterator[Leaf]:
-    """Every string value of a line of JSON, in order. Keys are none.
+def string_leaves(line: bytes) -> Iterator[Leaf]:
+    """Every string value of a line of JSON, in order, without the keys.
 
     A list's items have the list's path.
     """
@@ -135,18 +141,18 @@ def redact_line(line: bytes) -> tuple[bytes, list[Secret]]:
     """A transcript's line without its secrets, and the secrets, placed in bytes of ``line``.
 
     A line without any is returned as the same object. Keys, ids, links, signatures and images are
-    never touched, and a line that is no JSON object is taken as text. Nothing is found in what is
+    never touched, and a line that is not a JSON object is taken as text. Nothing is found in what is
     returned.
     """
-    return until_clean(line, find_in_line, without)
+    return remove_until_clean(line, find_in_line, without_secrets)
 
 
 def find_in_line(line: bytes) -> list[Secret]:
     """Every secret in a transcript's line, in order, placed in its bytes."""
-    places = sorted(suspects(line))
+    places = sorted(suspect_places(line))
     if not places:
         return []
-    spans = _in_leaves(line, places) if is_record(line) else seen(line)
+    spans = _spans_in_leaves(line, places) if is_record(line) else spans_in_bytes(line)
     return [Secret(*span[:3]) for span in spans]
 
 
@@ -158,11 +164,11 @@ def folder_of(line: bytes) -> bytes:
     return b""
 
 
-def without(raw: bytes, secrets: list[Secret]) -> bytes:
+def without_secrets(raw: bytes, secrets: list[Secret]) -> bytes:
     """``raw`` with placeholders where the secrets stand."""
     parts, place = [], 0
     for secret in secrets:
-        parts += [raw[place : secret.start], placeholder(secret.kind).encode()]
+        parts += [raw[place : secret.start], placeholder_of_secret(secret.kind).encode()]
         place = secret.end
     return b"".join([*parts, raw[place:]])
 
@@ -178,31 +184,31 @@ def is_record(line: bytes) -> bool:
         return False
 
 
-def _in_leaves(line: bytes, places: list[int]) -> list[Span]:
+def _spans_in_leaves(line: bytes, places: list[int]) -> list[Span]:
     found: list[Span] = []
-    for leaf in leaves(line):
+    for leaf in string_leaves(line):
         reach = bisect_left(places, leaf.start - _REACH)
         if reach < len(places) and places[reach] < leaf.end and not is_kept(line, leaf):
-            found += _in_leaf(line, leaf)
-    return merged(found)
+            found += _spans_in_leaf(line, leaf)
+    return merge_spans(found)
 
 
-def _in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
+def _spans_in_leaf(line: bytes, leaf: Leaf) -> list[Span]:
     raw = line[leaf.start : leaf.end]
-    spans = seen(raw, in_json=True)
+    spans = spans_in_bytes(raw, in_json=True)
     if leaf.path and not spans:
-        spans = _in_field(leaf.path[-1], raw)
+        spans = _spans_by_key(leaf.path[-1], raw)
     return [
         Span(span.kind, span.start + leaf.start, span.end + leaf.start, span.rank) for span in spans
     ]
 
 
-def _in_field(key: bytes, raw: bytes) -> list[Span]:
+def _spans_by_key(key: bytes, raw: bytes) -> list[Span]:
     """What the string of JSON ``raw`` is by its key alone: with escapes all of it, or nothing."""
-    plain = unescaped(raw)
+    plain = resolve_layer(raw)
     if plain is None:
-        return field(key, raw)
-    return [Span(span.kind, 0, len(raw), span.rank) for span in field(key, plain)]
+        return field_spans(key, raw)
+    return [Span(span.kind, 0, len(raw), span.rank) for span in field_spans(key, plain)]
 
 
 def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
@@ -210,9 +216,9 @@ def redact_bytes(raw: bytes) -> tuple[bytes, list[Secret]]:
 
     Otherwise as ``redact_line``.
     """
-    return until_clean(raw, find_in_bytes, without)
+    return remove_until_clean(raw, find_in_bytes, without_secrets)
 
 
 def find_in_bytes(raw: bytes) -> list[Secret]:
     """Every secret in a whole text, in order."""
-    return [Secret(*span[:3]) for span in seen(raw)]
+    return [Secret(*span[:3]) for span in spans_in_bytes(raw)]

@@ -19,12 +19,25 @@ from resume_hooks.redaction.json_lines import (
     is_kept,
     is_record,
     strings_with_paths,
-    without,
+    without_secrets,
 )
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.spans import Span, merged
-from resume_hooks.redaction.texts import Secret, find, in_characters, text_without, until_clean
-from resume_hooks.redaction.unescape import DEEPEST, ESCAPED, Views, hidden, shown, unescaped
+from resume_hooks.redaction.spans import Span, merge_spans
+from resume_hooks.redaction.texts import (
+    Secret,
+    find_secrets,
+    remove_until_clean,
+    secrets_in_characters,
+    text_without,
+)
+from resume_hooks.redaction.unescape import (
+    DEEPEST,
+    ESCAPED,
+    Views,
+    places_of_hidden_signs,
+    resolve_layer,
+    view_as_shown,
+)
 
 SHORTEST = 6
 """Bytes of a value that is looked for elsewhere; a shorter one goes only where a rule finds it."""
@@ -108,7 +121,7 @@ class Redactor:
 
     def learn(self, text: str) -> None:
         """Remember each secret that the rules find in a raw text."""
-        for secret in find(text):
+        for secret in find_secrets(text):
             value = text[secret.start : secret.end]
             self._remember(secret.kind, value.encode("utf-8", "surrogatepass"))
 
@@ -130,7 +143,7 @@ class Redactor:
 
     def redact_and_tell(self, text: str) -> tuple[str, list[Secret]]:
         """What ``redact`` returns, and the secrets, placed in characters of ``text``."""
-        return until_clean(text, self._find, text_without)
+        return remove_until_clean(text, self._find, text_without)
 
     def redact_line(self, line: bytes) -> tuple[bytes, list[Secret]]:
         """A transcript's line without secrets, and the secrets, placed in its bytes.
@@ -139,13 +152,13 @@ class Redactor:
         a known value goes from keys, from ``cwd`` and from lists of files, too. The line stays the
         object of JSON that it was.
         """
-        return until_clean(line, self._find_in_line, without)
+        return remove_until_clean(line, self._find_in_line, without_secrets)
 
     def _remember(self, kind: str, found: bytes) -> None:
-        value = _unescaped_wholly(found)
-        if view := shown(value):
+        value = _resolve_all_layers(found)
+        if view := view_as_shown(value):
             value = view.text
-        for part in (value, *_long_lines(value), *_telling_parts(value)):
+        for part in (value, *_long_lines_of(value), *_telling_parts(value)):
             self._remember_value(kind, part)
 
     def _remember_value(self, kind: str, value: bytes) -> None:
@@ -154,15 +167,15 @@ class Redactor:
             return
         self._parts = None
         if squeezed.isdigit() or (len(squeezed) < _ALONE and is_made_by_chance(squeezed)):
-            self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word(value)))
+            self._as_words.setdefault(squeezed, _Value(kind, squeezed, _whole_word_pattern(value)))
         elif is_made_by_chance(squeezed):
             from urllib.parse import quote_from_bytes  # 3 ms, and few texts hold a secret
 
             for form in {squeezed, quote_from_bytes(squeezed, safe="").encode()}:
-                self._remember_anywhere(_Value(kind, form, _folded(form)))
+                self._remember_anywhere(_Value(kind, form, _folded_pattern(form)))
         else:
             self._near_telling_words.setdefault(
-                squeezed, _Value(kind, squeezed, _whole_word(value))
+                squeezed, _Value(kind, squeezed, _whole_word_pattern(value))
             )
 
     def _remember_anywhere(self, value: _Value) -> None:
@@ -174,14 +187,14 @@ class Redactor:
         self._longest = max(self._longest, len(value.squeezed))
 
     def _find(self, text: str) -> list[Secret]:
-        found = find(text)
+        found = find_secrets(text)
         if not self.knows_any:
             return found
         raw = text.encode("utf-8", "surrogatepass")
-        known = in_characters(raw, text, merged(self._in_text(raw)))
+        known = secrets_in_characters(raw, text, merge_spans(self._in_text(raw)))
         spans = (Span(secret.kind, secret.start, secret.end, 0) for secret in found)
         again = (Span(secret.kind, secret.start, secret.end, KNOWN) for secret in known)
-        return [Secret(*span[:3]) for span in merged([*spans, *again])]
+        return [Secret(*span[:3]) for span in merge_spans([*spans, *again])]
 
     def _find_in_line(self, line: bytes) -> list[Secret]:
         found = find_in_line(line)
@@ -189,7 +202,7 @@ class Redactor:
             return found
         spans = [Span(secret.kind, secret.start, secret.end, 0) for secret in found]
         if not is_record(line):
-            return [Secret(*span[:3]) for span in merged([*spans, *self._in_text(line)])]
+            return [Secret(*span[:3]) for span in merge_spans([*spans, *self._in_text(line)])]
         for leaf, _ in strings_with_paths(line):
             if leaf.path != (b"cwd",) and leaf.path[:1] != (b"snapshot",) and is_kept(line, leaf):
                 continue
@@ -198,7 +211,7 @@ class Redactor:
                 span._replace(start=span.start + leaf.start, end=span.end + leaf.start)
                 for span in known
             ]
-        return [Secret(*span[:3]) for span in merged(spans)]
+        return [Secret(*span[:3]) for span in merge_spans(spans)]
 
     def _may_hold_known(self, line: bytes) -> bool:
         """Whether the beginning or the end of a value stands in a line: most lines are passed over by this alone."""
@@ -213,7 +226,10 @@ class Redactor:
         squeezed = line.translate(None, _FOLDS)
         if any(part in squeezed for part in self._parts):
             return True
-        return ESCAPED.search(line.lower()) is not None or next(hidden(line), None) is not None
+        return (
+            ESCAPED.search(line.lower()) is not None
+            or next(places_of_hidden_signs(line), None) is not None
+        )
 
     def _in_text(self, raw: bytes, *, in_json: bool = False) -> list[Span]:
         """Every known value in UTF-8 text, through each layer of its escapes, in places of ``raw``."""
@@ -221,13 +237,13 @@ class Redactor:
         found = []
         for depth, text in views:
             for span in self._in_view_and_as_shown(text):
-                start, end = views.traced(depth, span.start, span.end)
+                start, end = views.places_in_bytes(depth, span.start, span.end)
                 found.append(span._replace(start=start, end=end))
         return found
 
     def _in_view_and_as_shown(self, text: bytes) -> Iterator[Span]:
         yield from self._in_view(text)
-        if view := shown(text):
+        if view := view_as_shown(text):
             for span in self._in_view(view.text):
                 start, end = view.origin(span.start, span.end)
                 yield span._replace(start=start, end=end)
@@ -276,17 +292,17 @@ class Redactor:
                 yield from (Span(value.kind, start, end, KNOWN) for value in cut)
 
 
-def _unescaped_wholly(value: bytes) -> bytes:
+def _resolve_all_layers(value: bytes) -> bytes:
     """A value without the escapes of the text in which it was found."""
     for _ in range(DEEPEST):
-        plain = unescaped(value)
+        plain = resolve_layer(value)
         if plain is None:
             break
         value = plain
     return value
 
 
-def _long_lines(value: bytes) -> list[bytes]:
+def _long_lines_of(value: bytes) -> list[bytes]:
     """The lines of a secret of several, each of which would tell a part of it.
 
     Not those that begin or end a key.
@@ -311,11 +327,11 @@ def _telling_parts(value: bytes) -> list[bytes]:
     ]
 
 
-def _folded(value: bytes) -> re.Pattern[bytes]:
+def _folded_pattern(value: bytes) -> re.Pattern[bytes]:
     return late(_BETWEEN.join(re.escape(bytes([sign])) for sign in value))
 
 
-def _whole_word(value: bytes) -> re.Pattern[bytes]:
+def _whole_word_pattern(value: bytes) -> re.Pattern[bytes]:
     return late(rb"(?<![A-Za-z0-9])" + re.escape(value) + rb"(?![A-Za-z0-9])")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.own_rules import TOKENS
 
-REVISION = 22
+REVISION = 23
 """Of what our own code finds.
 
 Raised with every change of it, so that what was scanned before is scanned anew.
@@ -99,7 +99,7 @@ class Rules:
     def keywords(self) -> re.Pattern[bytes]:
         """Every keyword; by their first letters, so that most bytes are passed over at once."""
         words = {word: _FOLLOWED.get(word, b"") for word in self.by_keyword}
-        return re.compile(branches(words))
+        return re.compile(branching_expression(words))
 
     @cached_property
     def names(self) -> re.Pattern[bytes]:
@@ -107,7 +107,7 @@ class Rules:
         return re.compile("|".join(f"({words})" for words in self.by_name).encode())
 
 
-def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
+def branching_expression(words: dict[bytes, bytes], depth: int = 0) -> bytes:
     """An expression for words that begin alike up to ``depth``, each with what must follow it."""
     ends: list[bytes] = []
     longer: dict[bytes, dict[bytes, bytes]] = {}
@@ -116,7 +116,9 @@ def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
             ends.append(follow)
         else:
             longer.setdefault(word[depth : depth + 1], {})[word] = follow
-    longest = [re.escape(sign) + branches(group, depth + 1) for sign, group in longer.items()]
+    longest = [
+        re.escape(sign) + branching_expression(group, depth + 1) for sign, group in longer.items()
+    ]
     every = [*longest, *ends]
     if len(every) == 1:
         return every[0]
@@ -124,7 +126,7 @@ def branches(words: dict[bytes, bytes], depth: int = 0) -> bytes:
 
 
 @cache
-def rules() -> Rules:
+def token_rules() -> Rules:
     """The rules of this version."""
     with open(FILE, encoding="utf-8") as stream:
         return Rules(json.load(stream))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from resume_hooks.redaction.false_positives import entropy, stands_for
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.load_rules import Rule, rules
+from resume_hooks.redaction.load_rules import Rule, token_rules
 from resume_hooks.redaction.spans import SHAPE, Span
 
 SHORTEST = 16
@@ -50,14 +50,14 @@ _TAIL = late(rb"(?:\.?[\w-]){0,300}")
 """What goes on directly after a token: a newer form of it is longer than the rule knows."""
 
 
-def promising(raw: bytes) -> list[tuple[int, int]]:
+def promising_runs(raw: bytes) -> list[tuple[int, int]]:
     """Where long runs in ``raw`` begin and end that may be secrets.
 
     Those have a digit or a keyword, and are no UUID, no id of the API, and not inside base64 of
     something else.
     """
     classes = raw.translate(_CLASSES)
-    find, keyword, end, found = classes.find, rules().keywords.search, 0, []
+    find, keyword, end, found = classes.find, token_rules().keywords.search, 0, []
     while (start := find(_NEEDLE, end)) >= 0:
         end = find(b" ", start)
         if end < 0:
@@ -66,7 +66,11 @@ def promising(raw: bytes) -> list[tuple[int, int]]:
         if (
             run in _dull
             or run[:5] in _IDS
-            or (end - start == 36 and run[8] == run[13] == _HYPHEN and not _sets(raw, start))
+            or (
+                end - start == 36
+                and run[8] == run[13] == _HYPHEN
+                and not _is_set_to_name(raw, start)
+            )
         ):
             continue
         if not run.translate(None, _NO_DIGITS) and not keyword(run.lower()):
@@ -77,7 +81,7 @@ def promising(raw: bytes) -> list[tuple[int, int]]:
     return found
 
 
-def _sets(raw: bytes, start: int) -> bool:
+def _is_set_to_name(raw: bytes, start: int) -> bool:
     """Whether a name that keys and tokens have is set to what begins at ``start``."""
     return (
         raw[start - 1 : start] in _SETTING
@@ -85,7 +89,7 @@ def _sets(raw: bytes, start: int) -> bool:
     )
 
 
-def begin(raw: bytes, start: int) -> int:
+def start_of_value(raw: bytes, start: int) -> int:
     """Where the value begins that a long run belongs to: dots and the signs of base64 part it from what is before."""
     if raw[start - 1 : start] not in _PARTING:
         return start
@@ -99,31 +103,33 @@ def _is_inside(raw: bytes, start: int, end: int) -> bool:
     """Whether a run is a part of longer base64: ``/`` alone says nothing, since it parts addresses, too."""
     before = raw[start - 1 : start]
     inside = before == b"+" or (before == b"/" and raw[end : end + 1] in {b"+", b"="})
-    return inside and begin(raw, start) == start
+    return inside and start_of_value(raw, start) == start
 
 
-def is_called(raw: bytes, lower: bytes, start: int, end: int) -> bool:
+def has_token_keyword(raw: bytes, lower: bytes, start: int, end: int) -> bool:
     """Whether a keyword of a token stands in a long run, or close before it."""
-    return rules().keywords.search(lower, _from(raw, start), end) is not None
+    return token_rules().keywords.search(lower, _first_keyword_place(raw, start), end) is not None
 
 
-def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
+def token_spans(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterator[Span]:
     """The tokens in long runs of letters and digits, or around them; ``lower`` is ``raw`` in lower case.
 
     A rule looks at no byte twice, however many of its keywords stand close together.
     """
     called: dict[Rule, list[int]] = {}
     for start, end in runs:
-        for keyword in rules().keywords.finditer(lower, _from(raw, start), end):
-            for rule in rules().by_keyword[keyword[0]]:
+        for keyword in token_rules().keywords.finditer(
+            lower, _first_keyword_place(raw, start), end
+        ):
+            for rule in token_rules().by_keyword[keyword[0]]:
                 called.setdefault(rule, []).append(keyword.start())
     for rule, places in called.items():
-        for start, end in _windows(places, rule.reach):
+        for start, end in _windows_around_keywords(places, rule.reach):
             for match in rule.regex.finditer(raw, start, end):
                 group = 1 if match.lastindex else 0
                 first = bisect_left(places, match.start())
                 holds_keyword = first < len(places) and places[first] < match.end()
-                if holds_keyword and _counts(rule, match[group]):
+                if holds_keyword and _is_token_of_rule(rule, match[group]):
                     tail = _TAIL.match(raw, match.end(group))
                     yield Span(
                         rule.kind,
@@ -133,7 +139,7 @@ def tokens(raw: bytes, lower: bytes, runs: Iterable[tuple[int, int]]) -> Iterato
                     )
 
 
-def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
+def _windows_around_keywords(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
     """The stretches around keywords in which their tokens stand, those that overlap as one."""
     start, end = max(0, places[0] - _BEFORE_KEYWORD), places[0] + reach
     for place in places[1:]:
@@ -144,15 +150,21 @@ def _windows(places: list[int], reach: int) -> Iterator[tuple[int, int]]:
     yield start, end
 
 
-def _from(raw: bytes, start: int) -> int:
+def _first_keyword_place(raw: bytes, start: int) -> int:
     """Where a keyword may begin; in the address of a hook it stands some parts before."""
-    start = begin(raw, start)
+    start = start_of_value(raw, start)
     before = raw[start - 1 : start]
     far = before == b"=" or (before == b"/" and raw.rfind(b"hook", max(0, start - 64), start) >= 0)
-    return max(0, start - (64 if far else 24 if before == b":" else 12))
+    if far:
+        reach = 64
+    elif before == b":":
+        reach = 24
+    else:
+        reach = 12
+    return max(0, start - reach)
 
 
-def _counts(rule: Rule, value: bytes) -> bool:
+def _is_token_of_rule(rule: Rule, value: bytes) -> bool:
     if stands_for(value) or entropy(value) < rule.entropy:
         return False
     return rule.allowed is None or not rule.allowed.search(value)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import counts, value_of
+from resume_hooks.redaction.passwords import is_secret_field, value_of_match
 from resume_hooks.redaction.spans import GENERIC, Span
-from resume_hooks.redaction.ways import GAP, PAIRED, VALUE, but
+from resume_hooks.redaction.ways import GAP, PAIRED, VALUE, any_except
 
 _REACH = 400
 """Bytes before a name in which the value stands that belongs to it."""
@@ -61,24 +61,24 @@ _TRIES = 6
 
 _ENTRY = late(
     rb"(?m)(?:^" + _LINE + rb"[ \t]*|[{,]\s*)\"?[\w.-]{1,250}\"?:[ \t]{0,8}"
-    rb"[\"']?(?![\[{<$*&!\"'])(" + but(b"\"',") + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
+    rb"[\"']?(?![\[{<$*&!\"'])(" + any_except(b"\"',") + rb"{6,8000})(?=[\"'\s,\x80-\xff]|\Z)"
 )
 """A value that stands there itself: no placeholder, no template, no reference."""
 
 
-def beside(raw: bytes, start: int, end: int) -> Iterator[Span]:
+def paired_field_spans(raw: bytes, start: int, end: int) -> Iterator[Span]:
     """The secret that the name from ``start`` to ``end`` tells of, where it is itself a field's value; at most one."""
     if NAME_FIELD.search(raw, max(0, start - 40), start) is None:
         return
     found = _BEHIND.match(raw, end) or _BEFORE.search(raw, max(0, start - _REACH), start)
     if found is None:
         return
-    at, value = value_of(found)
-    if counts(raw[start:end], value):
+    at, value = value_of_match(found)
+    if is_secret_field(raw[start:end], value):
         yield Span("password", at, at + len(value), GENERIC)
 
 
-def kubernetes(raw: bytes, place: int) -> Generator[Span, None, None]:
+def kubernetes_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The values in the data of the Secret whose kind stands at ``place``, base64 or plain."""
     for pattern, word, before in ((_BLOCK, b"ata:", b"\n"), (_BRACES, b'ata"', b'"')):
         for at in _places_of_data(raw, place, word):

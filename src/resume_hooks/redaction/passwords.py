@@ -216,9 +216,9 @@ _SECURE_STRING = late(rb"(?i)securestring(?:[ \t]+-(?:string|asplaintext|force))
 
 
 @lru_cache(maxsize=8192)
-def meaning(name: bytes) -> int:
+def meaning_of_name(name: bytes) -> int:
     """Which of ``NONE``, ``KEY``, ``LOGIN`` and ``PASSWORD`` the value of a name is."""
-    words = list(_words(name))
+    words = list(_words_of_name(name))
     if words[-2:] == [b"connection", b"string"]:
         return KEY
     while len(words) > 1 and (words[-1] in _SUFFIXES or words[-1].isdigit()):
@@ -235,7 +235,7 @@ def meaning(name: bytes) -> int:
     if last in _LOGINS or (last.endswith(_LOGIN_ENDS) and not last.endswith(b"oauth")):
         return LOGIN
     if last.endswith(b"key"):
-        return _key(b"".join(words[-3:-1]) + last[:-3])
+        return _meaning_of_key(b"".join(words[-3:-1]) + last[:-3])
     return (
         KEY
         if last in _TOKENS or last.endswith(b"token") or words[-2:] == [b"secret", b"id"]
@@ -244,12 +244,12 @@ def meaning(name: bytes) -> int:
 
 
 @lru_cache(maxsize=8192)
-def _words(name: bytes) -> tuple[bytes, ...]:
+def _words_of_name(name: bytes) -> tuple[bytes, ...]:
     """The words of a name, however it is written, in lower case."""
     return tuple(word.lower() for word in _PARTS.split(_HUMP.sub(b"_", name)) if word)
 
 
-def _key(words: bytes) -> int:
+def _meaning_of_key(words: bytes) -> int:
     """What a key is that is called so with ``words`` before."""
     if not words or words.endswith(_OPEN):
         return NONE
@@ -270,10 +270,10 @@ def name_at(raw: bytes, place: int) -> tuple[int, int, int]:
     start = end - len(name)
     if name.lower() in _SPACED_ENDS and (spaced := _SPACED.search(raw, max(0, start - 16), start)):
         name = spaced[0] + name
-    return start, end, meaning(name)
+    return start, end, meaning_of_name(name)
 
 
-def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
+def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Span, None, int]:
     """The secret that a name of a meaning tells; at most one.
 
     Returns where what was looked at ends.
@@ -287,12 +287,16 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
         if way.joint in PAIRS and what != LOGIN:
             continue
         found = way.joint.match(raw, end)
-        if found and _stands(way, raw, before, line, start):
+        if found and _stands_before_name(way, raw, before, line, start):
             looked = found.end()
-            at, value = value_of(found)
+            at, value = value_of_match(found)
             if raw[start - 1 : start] in {b"?", b"&"} or _PARAMETERS.search(value):
                 value = value.partition(b"&")[0]
-            least = _least(raw, line, start, end, way, found) if what == PASSWORD else way.least
+            least = (
+                _least_for_password(raw, line, start, end, way, found)
+                if what == PASSWORD
+                else way.least
+            )
             plain = _ASCII.match(value)
             if plain and (what == KEY or len(plain[0]) >= _LONG):
                 value = plain[0]
@@ -308,21 +312,21 @@ def assigned(raw: bytes, start: int, end: int, what: int) -> Generator[Span, Non
                 raw, start, way, found
             ):
                 continue
-            if b" " not in value and _counts(kind, value, least, raw[start:end]):
+            if b" " not in value and _is_secret_value(kind, value, least, raw[start:end]):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
-                yield from _changed_to(raw, found.end(), what, raw[start:end])
+                yield from _new_value_spans(raw, found.end(), what, raw[start:end])
                 return looked
     return looked
 
 
-def _changed_to(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
+def _new_value_spans(raw: bytes, end: int, what: int, name: bytes) -> Iterator[Span]:
     """The new value behind one that ends there, as Terraform's plans have it: ``"old" -> "new"``."""
     found = CHANGED.match(raw, end)
-    if found and what != LOGIN and _counts(what, found["quoted"], ANY, name):
+    if found and what != LOGIN and _is_secret_value(what, found["quoted"], ANY, name):
         yield Span(_KINDS[what], *found.span("quoted"), GENERIC)
 
 
-def _stands(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
+def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int) -> bool:
     """Whether what a way needs before a name stands there."""
     if way.before is None:
         return True
@@ -362,7 +366,9 @@ def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
     )
 
 
-def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]) -> int:
+def _least_for_password(
+    raw: bytes, line: int, start: int, end: int, way: Way, found: re.Match[bytes]
+) -> int:
     """What the value of a password's name must be: words do where an environment or a file of settings sets it."""
     if way.joint is SET and not found["quoted"] and _IN_BRACKETS.match(found[0]):
         return LIKELY
@@ -391,7 +397,7 @@ def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Matc
         and b"`" not in found[0]
         and _has_user(raw, start, found.end())
     ):
-        return ANY if way.least == TOLD or not _ends_there(raw, found) else PLAIN
+        return ANY if way.least == TOLD or not _value_ends_setting(raw, found) else PLAIN
     if (
         way.joint is SET
         and line >= 0
@@ -400,11 +406,11 @@ def _least(raw: bytes, line: int, start: int, end: int, way: Way, found: re.Matc
     ):
         if _ENV.match(raw, start, end):
             return ANY
-        return ANY if b"-" in value_of(found)[1] else LIKELY
+        return ANY if b"-" in value_of_match(found)[1] else LIKELY
     return ANY if way.joint is SET and found["quoted"] else way.least
 
 
-def _ends_there(raw: bytes, found: re.Match[bytes]) -> bool:
+def _value_ends_setting(raw: bytes, found: re.Match[bytes]) -> bool:
     """Whether a value is in quotes, or ends its line or its setting: a name in a program goes on."""
     return (
         bool(found.re.groupindex.get("quoted") and found["quoted"])
@@ -431,7 +437,7 @@ def _password_in(at: int, value: bytes, signs: bytes) -> tuple[int, bytes]:
     return at + found.end(), value[found.end() :]
 
 
-def _counts(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
+def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> bool:
     """Whether a value is a secret that a name of such a meaning tells."""
     if what == NONE or _STANDARD.search(value) or _is_another_name(value, name):
         return False
@@ -452,14 +458,14 @@ def _is_another_name(value: bytes, name: bytes) -> bool:
     """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
     value, name = value.lower(), name.lower()
     return value in name or (
-        name in value and len(_words(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
+        name in value and len(_words_of_name(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
     )
 
 
 def _shares_word(value: bytes, name: bytes) -> bool:
     """Whether a value of words is about what its name says, as in ``SESSION_KEY = "account-session"``."""
-    told = {word for word in _words(name) if len(word) >= _TELLING_WORD}
-    return not told.isdisjoint(_words(value))
+    told = {word for word in _words_of_name(name) if len(word) >= _TELLING_WORD}
+    return not told.isdisjoint(_words_of_name(value))
 
 
 def _is_of_words(value: bytes, least: int) -> bool:
@@ -477,31 +483,33 @@ def _is_of_words(value: bytes, least: int) -> bool:
     )
 
 
-def secure_string(raw: bytes, place: int) -> Generator[Span, None, None]:
+def secure_string_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What PowerShell's ``ConvertTo-SecureString`` makes of plain text."""
     if found := _SECURE_STRING.match(raw, place) or _SET_AS_SECURE.match(raw, place):
-        yield from password_of(found, sure=True)
+        yield from password_spans(found, sure=True)
 
 
-def counts(name: bytes, value: bytes) -> bool:
+def is_secret_field(name: bytes, value: bytes) -> bool:
     """Whether ``value`` in a field called ``name`` is a secret."""
-    what = meaning(name)
+    what = meaning_of_name(name)
     what = KEY if what == LOGIN and not is_basic(value) else what
-    return b" " not in value and len(value) >= _SHORTEST and _counts(what, value, ANY, name)
+    return (
+        b" " not in value and len(value) >= _SHORTEST and _is_secret_value(what, value, ANY, name)
+    )
 
 
-def password_of(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
+def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:
     """The value of a match, if it is a password; what has spaces is a sentence about passwords.
 
     ``sure``: nothing else stands in that place, so that words alone are one, too.
     """
-    start, value = value_of(found)
+    start, value = value_of_match(found)
     chosen = (is_password(value) and not _STANDARD.search(value)) or is_random_letters(value)
     if (chosen or (sure and b"`" not in found[0] and is_phrase(value))) and b" " not in value:
         yield Span("password", start, start + len(value), GENERIC)
 
 
-def value_of(found: re.Match[bytes]) -> tuple[int, bytes]:
+def value_of_match(found: re.Match[bytes]) -> tuple[int, bytes]:
     """Where the value of a match begins, and the value."""
     groups = found.re.groupindex
     if "quoted" in groups and found["quoted"]:

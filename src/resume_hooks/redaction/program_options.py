@@ -8,9 +8,9 @@ from collections.abc import Generator, Iterable, Iterator
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import password_of
+from resume_hooks.redaction.passwords import password_spans
 from resume_hooks.redaction.spans import Span
-from resume_hooks.redaction.ways import VALUE, but
+from resume_hooks.redaction.ways import VALUE, any_except
 
 
 class Option(NamedTuple):
@@ -59,7 +59,7 @@ OPTIONS = [
             rb"-[uU]"
             + _SPACE
             + rb"[\"']?[^\s%,\"']{1,60}[%,](?P<bare>"
-            + but(b"\"'\\")
+            + any_except(b"\"'\\")
             + rb"{6,200})"
         ),
     ),
@@ -89,7 +89,7 @@ OPTIONS = [
         late(rb"\s"),
         late(
             rb"-u(?:ser)?[ =]?\\{0,3}[\"']?[^\s:/\"'\\]{1,128}:(?P<bare>"
-            + but(b"\"'\\")
+            + any_except(b"\"'\\")
             + rb"{6,200})"
         ),
     ),
@@ -102,19 +102,21 @@ _COMMAND_ENDS = (b"\n", b";", b"|", b"&")
 _COMMAND_END = late(rb"[\n;|&]")
 
 
-def arguments(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:
+def argument_spans(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[Span]:
     """The passwords that an option, which stands at ``places``, gives to programs."""
-    for place, row in _given(raw, places, option):
+    for place, row in _places_of_option(raw, places, option):
         if found := row.argument.match(raw, place):
-            yield from password_of(found, sure=b" -u" not in row.programs)
+            yield from password_spans(found, sure=b" -u" not in row.programs)
 
 
 def may_be_arguments(lower: bytes, places: Iterable[int], option: bytes) -> Iterator[int]:
     """Those of the places of an option at which it is one of a program that takes passwords."""
-    return (place for place, _ in _given(lower, places, option))
+    return (place for place, _ in _places_of_option(lower, places, option))
 
 
-def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[int, Option]]:
+def _places_of_option(
+    raw: bytes, places: Iterable[int], option: bytes
+) -> Iterator[tuple[int, Option]]:
     """The places of an option behind one of its programs in the same command, and which of the options it is there."""
     rows = [row for row in OPTIONS if row.option == option]
     called: list[tuple[Option, list[int]]] = []
@@ -127,7 +129,9 @@ def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[i
             begin = max(begin, place - _FARTHEST, 0)
             stop = _COMMAND_END.search(raw, place)
             end = stop.start() if stop else len(raw)
-            called = [(row, starts) for row in rows if (starts := _starts(raw, row, begin, end))]
+            called = [
+                (row, starts) for row in rows if (starts := _ends_of_programs(raw, row, begin, end))
+            ]
         for row, starts in called:
             number = bisect(starts, place)
             if number and place - starts[number - 1] <= _FARTHEST:
@@ -135,13 +139,15 @@ def _given(raw: bytes, places: Iterable[int], option: bytes) -> Iterator[tuple[i
                 break
 
 
-def _starts(raw: bytes, row: Option, begin: int, end: int) -> list[int]:
+def _ends_of_programs(raw: bytes, row: Option, begin: int, end: int) -> list[int]:
     """Where in a command the names of an option's programs end, in order."""
-    places = sorted(place for program in row.programs for place in _ends(raw, program, begin, end))
+    places = sorted(
+        place for program in row.programs for place in _ends_of_word(raw, program, begin, end)
+    )
     return [place for place in places if row.after.match(raw, place)]
 
 
-def _ends(raw: bytes, word: bytes, begin: int, end: int) -> Iterator[int]:
+def _ends_of_word(raw: bytes, word: bytes, begin: int, end: int) -> Iterator[int]:
     """Where a word ends in a stretch, each time."""
     place = raw.find(word, begin, end)
     while place >= 0:
@@ -169,7 +175,7 @@ _PIPED = late(
     rb"(?:echo|printf)[ \t]+(?:-\w{1,3}[ \t]+|[\"']%s(?:\\n)?[\"'][ \t]+){0,3}"
     rb"(?:(?P<quote>[\"'])(?:[\w.@-]{1,60}:)?(?P<quoted>[^\"'\r\n\\:]{6,200})(?P=quote)"
     rb"|(?:[\w.@-]{1,60}:)?(?P<bare>"
-    + but(b"\"'`,;<>(){}|\\:")
+    + any_except(b"\"'`,;<>(){}|\\:")
     + rb"{6,200}))[ \t]{0,4}\|[^|\n]{0,100}\Z"
 )
 _HERE = late(rb"[^|\n<]{1,60}<<<[ \t]*" + VALUE)
@@ -180,7 +186,7 @@ def is_command(lower: bytes, place: int) -> object:
     return _CALLED.match(lower, place)
 
 
-def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
+def named_command_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """The password of a command that has a word for a secret, at ``place``, in its name.
 
     At most one.
@@ -188,15 +194,15 @@ def by_name(raw: bytes, place: int) -> Generator[Span, None, None]:
     if not _CALLED.match(raw, place):
         return
     if _READER.match(raw, place):
-        yield from piped(raw, place)
+        yield from piped_spans(raw, place)
     elif found := next(filter(None, (one.match(raw, place) for one in NAMED)), None):
-        yield from password_of(found)
+        yield from password_spans(found)
 
 
-def piped(raw: bytes, place: int) -> Generator[Span, None, None]:
+def piped_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
     """What is given to the reader of a password at ``place``, by a pipe or behind it.
 
     At most one.
     """
     if found := _PIPED.search(raw, max(0, place - _FARTHEST), place) or _HERE.match(raw, place):
-        yield from password_of(found, sure=True)
+        yield from password_spans(found, sure=True)

@@ -21,7 +21,7 @@ class Span(NamedTuple):
     rank: int
 
 
-def merged(spans: Iterable[Span]) -> list[Span]:
+def merge_spans(spans: Iterable[Span]) -> list[Span]:
     """The spans in order, those that overlap as one that covers both."""
     done: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start, -span.end)):

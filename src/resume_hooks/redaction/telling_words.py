@@ -12,26 +12,44 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from resume_hooks.redaction.credentials import (
-    cookies,
-    driver,
-    hashes,
-    private_keys,
-    registry_auth,
-    signature,
-    userinfo,
+    cookie_spans,
+    driver_address_spans,
+    password_hash_spans,
+    private_key_spans,
+    registry_auth_spans,
+    signature_spans,
+    userinfo_spans,
 )
-from resume_hooks.redaction.fixed_places import COMMANDS, PHRASES, cells, command, phrase, printed
+from resume_hooks.redaction.fixed_places import (
+    COMMANDS,
+    PHRASES,
+    command_spans,
+    phrase_spans,
+    printed_spans,
+    table_cell_spans,
+)
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.load_rules import branches
-from resume_hooks.redaction.paired_fields import KIND, NAME_FIELD, beside, kubernetes
-from resume_hooks.redaction.passwords import BEFORE_PASS, NONE, assigned, name_at, secure_string
+from resume_hooks.redaction.load_rules import branching_expression
+from resume_hooks.redaction.paired_fields import (
+    KIND,
+    NAME_FIELD,
+    kubernetes_spans,
+    paired_field_spans,
+)
+from resume_hooks.redaction.passwords import (
+    BEFORE_PASS,
+    NONE,
+    assigned_spans,
+    name_at,
+    secure_string_spans,
+)
 from resume_hooks.redaction.program_options import (
     OPTIONS,
-    arguments,
-    by_name,
+    argument_spans,
     is_command,
     may_be_arguments,
-    piped,
+    named_command_spans,
+    piped_spans,
 )
 from resume_hooks.redaction.spans import Span
 from resume_hooks.redaction.ways import PAIRED
@@ -54,10 +72,10 @@ class _Word(NamedTuple):
     spans: Callable[[bytes, Iterable[int]], Iterator[Span]]
 
 
-def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
+def _word_alone(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
     """A word that is looked at by itself; ``look`` may return where what it looked at ends."""
 
-    def telling(lower: bytes, places: Iterable[int]) -> Iterator[int]:
+    def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
         return (place for place in places if may_tell(lower, place))
 
     def spans(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
@@ -67,7 +85,7 @@ def _word(may_tell: Callable[[bytes, int], object], look: _Look) -> _Word:
             if nested <= _NESTED:
                 end = max(end, (yield from look(raw, place)) or 0)
 
-    return _Word(telling, spans)
+    return _Word(telling_places, spans)
 
 
 _GIVEN = late(
@@ -106,12 +124,12 @@ def _may_be_set(lower: bytes, place: int) -> bool:
     )
 
 
-def _matching(text: bytes) -> Callable[[bytes, int], object]:
+def _matches_at(text: bytes) -> Callable[[bytes, int], object]:
     pattern = late(text)
     return lambda lower, place: pattern.match(lower, place)  # noqa: PLW0108 - .match alone would compile it now
 
 
-def _always(lower: bytes, place: int) -> object:  # noqa: ARG001 - a word's form
+def _may_always_tell(lower: bytes, place: int) -> object:  # noqa: ARG001 - a word's form
     return True
 
 
@@ -123,16 +141,16 @@ _CLOSE = 24
 """Bytes behind a name in which what is set to it begins."""
 
 
-def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
+def _spans_by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
     """What the names tell that have a word at ``places``: set to them, in their column, given to a command."""
     behind = nested = end = 0
     for place in places:
-        yield from by_name(raw, place)
+        yield from named_command_spans(raw, place)
         if place < end:
             continue
         start, end, what = name_at(raw, place)
         if what != NONE:
-            yield from beside(raw, start, end)
+            yield from paired_field_spans(raw, start, end)
         nested = nested + 1 if place < behind else 0
         if (
             raw.startswith(b"secret removed: ", start)
@@ -140,15 +158,15 @@ def _by_names(raw: bytes, places: Iterable[int]) -> Iterator[Span]:
         ):
             continue
         if what != NONE and nested <= _NESTED:
-            yield from cells(raw, start, end)
-            behind = max(behind, (yield from assigned(raw, start, end, what)))
+            yield from table_cell_spans(raw, start, end)
+            behind = max(behind, (yield from assigned_spans(raw, start, end, what)))
 
 
-def _setting(lower: bytes, places: Iterable[int]) -> Iterator[int]:
+def _places_that_set(lower: bytes, places: Iterable[int]) -> Iterator[int]:
     return (place for place in places if _may_be_set(lower, place))
 
 
-_PASS = _Word(_setting, _by_names)
+_PASS = _Word(_places_that_set, _spans_by_names)
 
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
@@ -169,25 +187,28 @@ WORDS: dict[bytes, _Word] = {
     ),
     **{
         row.option: _Word(
-            partial(may_be_arguments, option=row.option), partial(arguments, option=row.option)
+            partial(may_be_arguments, option=row.option), partial(argument_spans, option=row.option)
         )
         for row in OPTIONS
     },
-    **{text: _word(_always, partial(command, word=text)) for text in COMMANDS},
-    **{text: _word(_always, partial(phrase, word=text)) for text in PHRASES},
-    b"sudo ": _word(_may_be_given, piped),
-    **dict.fromkeys([b"sig=", b"signature="], _word(_always, signature)),
-    b"@tcp(": _word(_always, driver),
-    b"_auth": _word(_matching(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth),
-    b"cookie": _word(_matching(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookies),
-    b"private": _word(_matching(rb"private(?: key|-lines)"), private_keys),
-    b"securestring": _word(_always, secure_string),
-    b"kind": _word(_matching(KIND), kubernetes),
-    b"static key": _word(_always, private_keys),
-    b"$ ": _word(_matching(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed),
-    b"://": _word(_matching(rb"://[^\s/@\"]{1,300}+@"), userinfo),
-    b"$": _word(
-        _matching(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"), hashes
+    **{text: _word_alone(_may_always_tell, partial(command_spans, word=text)) for text in COMMANDS},
+    **{text: _word_alone(_may_always_tell, partial(phrase_spans, word=text)) for text in PHRASES},
+    b"sudo ": _word_alone(_may_be_given, piped_spans),
+    **dict.fromkeys([b"sig=", b"signature="], _word_alone(_may_always_tell, signature_spans)),
+    b"@tcp(": _word_alone(_may_always_tell, driver_address_spans),
+    b"_auth": _word_alone(
+        _matches_at(rb"_auth(?:token)?[\\\"']{0,20}[ \t]{0,4}[=:]"), registry_auth_spans
+    ),
+    b"cookie": _word_alone(_matches_at(rb"cookie(?:[\\\"' \t]{0,20}[:=]|[ =])"), cookie_spans),
+    b"private": _word_alone(_matches_at(rb"private(?: key|-lines)"), private_key_spans),
+    b"securestring": _word_alone(_may_always_tell, secure_string_spans),
+    b"kind": _word_alone(_matches_at(KIND), kubernetes_spans),
+    b"static key": _word_alone(_may_always_tell, private_key_spans),
+    b"$ ": _word_alone(_matches_at(rb"\$ [^\n\\]{3,200}(?:\n|\\+n)"), printed_spans),
+    b"://": _word_alone(_matches_at(rb"://[^\s/@\"]{1,300}+@"), userinfo_spans),
+    b"$": _word_alone(
+        _matches_at(rb"\$\$?(?:(?:2[abxy]|[156y]|apr1|argon2)[^\s\"]{24}|\d{4,8}\$)"),
+        password_hash_spans,
     ),
 }
 """What may stand before a secret of any length, lower-case."""
@@ -195,15 +216,16 @@ WORDS: dict[bytes, _Word] = {
 
 def word_spans(raw: bytes, lower: bytes) -> Iterator[Span]:
     """Every secret that a word tells; ``lower`` is ``raw`` in lower case."""
-    for word, places in _places(lower):
-        yield from word.spans(
-            raw, places if word.spans is _by_names else word.may_tell(lower, places)
-        )
+    for word, places in _places_by_word(lower):
+        if word.spans is _spans_by_names:
+            yield from word.spans(raw, places)
+        else:
+            yield from word.spans(raw, word.may_tell(lower, places))
 
 
 def word_suspects(lower: bytes) -> Iterator[int]:
     """The places in lower-case bytes, with escapes of any depth, at which a word may tell a secret."""
-    for word, places in _places(lower):
+    for word, places in _places_by_word(lower):
         yield from word.may_tell(lower, places)
 
 
@@ -212,12 +234,12 @@ _Finder = Callable[[bytes], Iterable[tuple[int, int]]]
 
 
 @cache
-def _finder() -> _Finder:
+def _word_finder() -> _Finder:
     """The fastest way there is: 2 ms a megabyte where ahocorasick-rs is installed, 15 by an expression."""
     try:
         from ahocorasick_rs import BytesAhoCorasick
     except ImportError:  # it has no wheel for Alpine
-        return by_expression()
+        return word_finder_by_expression()
     automaton = BytesAhoCorasick(list(WORDS))
     return lambda lower: (
         match[:2] for match in automaton.find_matches_as_indexes(lower, overlapping=True)
@@ -228,13 +250,15 @@ _RAREST = b"k$<]>@wpcugf:-l"
 """Signs of which each word has one, the ones that texts have fewest of first."""
 
 
-def by_expression() -> _Finder:
+def word_finder_by_expression() -> _Finder:
     """The same by the standard library: a search for each word's rarest sign alone passes over nine bytes in ten."""
     around: dict[bytes, list[tuple[int, bytes]]] = {}
     for number, word in enumerate(WORDS):
         sign = _RAREST[min(_RAREST.index(each) for each in word if each in _RAREST)]
         around.setdefault(bytes([sign]), []).append((number, word))
-    search = re.compile(b"|".join(_around(sign, words) for sign, words in around.items())).search
+    search = re.compile(
+        b"|".join(_expression_around_sign(sign, words) for sign, words in around.items())
+    ).search
 
     def find(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
@@ -250,20 +274,20 @@ def by_expression() -> _Finder:
     return find
 
 
-def _around(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
+def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
     """An expression for a sign with one of some words around it, of which it looks at what is behind the sign first."""
     by_tail: dict[bytes, list[bytes]] = {}
     for _, word in words:
         by_tail.setdefault(word.partition(sign)[2], []).append(b"(?<=%b)" % re.escape(word))
-    return re.escape(sign) + branches(
+    return re.escape(sign) + branching_expression(
         {tail: b"(?:%b)" % b"|".join(wholes) for tail, wholes in by_tail.items()}
     )
 
 
-def _places(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:
+def _places_by_word(lower: bytes) -> Iterator[tuple[_Word, list[int]]]:
     """The words in lower-case bytes in the order of ``WORDS``, each with its places in order."""
     places: dict[int, list[int]] = {}
-    for number, place in _finder()(lower):
+    for number, place in _word_finder()(lower):
         places.setdefault(number, []).append(place)
     words = list(WORDS.values())
     for number in sorted(places):

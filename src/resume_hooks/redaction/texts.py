@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from resume_hooks.redaction.assignments import ENDS, INDENTS, is_named, pieces, run_values
+from resume_hooks.redaction.assignments import (
+    ENDS,
+    INDENTS,
+    assigned_run_spans,
+    continuing_spans,
+    is_named,
+)
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.long_runs import begin, is_called, promising, tokens
-from resume_hooks.redaction.spans import Span, merged
+from resume_hooks.redaction.long_runs import (
+    has_token_keyword,
+    promising_runs,
+    start_of_value,
+    token_spans,
+)
+from resume_hooks.redaction.spans import Span, merge_spans
 from resume_hooks.redaction.telling_words import word_spans, word_suspects
-from resume_hooks.redaction.unescape import ESCAPED, Views, beside_escapes, blanked, hidden, shown
+from resume_hooks.redaction.unescape import (
+    ESCAPED,
+    Views,
+    blank_controls,
+    places_of_hidden_signs,
+    stretch_of_whole_escapes,
+    view_as_shown,
+)
 
 _SHORTEST = 9
 """Bytes of the shortest text that holds a secret: a password of three characters in an address."""
@@ -22,7 +40,7 @@ TRIES = 4
 Content = TypeVar("Content", str, bytes)
 
 
-def suspects(raw: bytes) -> Iterator[int]:
+def suspect_places(raw: bytes) -> Iterator[int]:
     """The places in raw bytes of any kind at or shortly after which a secret may stand, in no order.
 
     This is the first pass, fast, and letting no secret by. Escapes of any depth stand in these
@@ -33,15 +51,15 @@ def suspects(raw: bytes) -> Iterator[int]:
     coloured = raw.find(b"\x1b")
     if coloured >= 0:
         yield coloured
-    yield from hidden(raw)
+    yield from places_of_hidden_signs(raw)
     yield from (found.start() for found in ESCAPED.finditer(lower))
     yield from word_suspects(lower)
-    for start, end in promising(raw):
-        if is_called(raw, lower, start, end) or is_named(lower, begin(raw, start)):
+    for start, end in promising_runs(raw):
+        if has_token_keyword(raw, lower, start, end) or is_named(lower, start_of_value(raw, start)):
             yield start
 
 
-def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
+def spans_in_bytes(raw: bytes, *, in_json: bool = False) -> list[Span]:
     """Every secret in UTF-8 text, through each layer of its escapes, in places of ``raw``.
 
     None over another.
@@ -53,42 +71,42 @@ def seen(raw: bytes, *, in_json: bool = False) -> list[Span]:
     views = Views(raw, in_json=in_json)
     found: list[Span] = []
     for depth, text in views:
-        for span in _coloured(text):
+        for span in _spans_as_shown(text):
             if b"\\" in text:
-                start, end = beside_escapes(text, span.start, span.end)
+                start, end = stretch_of_whole_escapes(text, span.start, span.end)
             else:
                 start, end = span[1:3]
-            found.append(Span(span.kind, *views.traced(depth, start, end), span.rank))
-    return merged(found)
+            found.append(Span(span.kind, *views.places_in_bytes(depth, start, end), span.rank))
+    return merge_spans(found)
 
 
-def _coloured(raw: bytes) -> Iterator[Span]:
+def _spans_as_shown(raw: bytes) -> Iterator[Span]:
     """Every secret in ``raw``, whatever a terminal's control sequences stand before, behind or inside it."""
-    yield from _each(blanked(raw))
-    view = shown(raw)
+    yield from _spans_as_written(blank_controls(raw))
+    view = view_as_shown(raw)
     if view:
         yield from (
             Span(span.kind, *view.origin(span.start, span.end), span.rank)
-            for span in _each(view.text)
+            for span in _spans_as_written(view.text)
         )
 
 
-def _each(raw: bytes) -> Iterator[Span]:
+def _spans_as_written(raw: bytes) -> Iterator[Span]:
     """Every secret that a rule finds in ``raw`` as it stands, in no order.
 
     One may stand in another.
     """
     lower = raw.lower()
-    runs = promising(raw)
-    yield from tokens(raw, lower, runs)
+    runs = promising_runs(raw)
+    yield from token_spans(raw, lower, runs)
     for start, _ in runs:
-        first = begin(raw, start)
-        found = run_values(raw, lower, first)
+        first = start_of_value(raw, start)
+        found = assigned_run_spans(raw, lower, first)
         yield from found
         if found and (
             raw[found[0].end : found[0].end + 1] in ENDS or raw[first - 2 : first] in INDENTS
         ):
-            yield from pieces(raw, first, found[0])
+            yield from continuing_spans(raw, first, found[0])
     yield from word_spans(raw, lower)
 
 
@@ -100,23 +118,28 @@ class Secret(NamedTuple):
     end: int
 
 
-def find(text: str) -> list[Secret]:
+def find_secrets(text: str) -> list[Secret]:
     """Every secret in ``text``, in order, none over another.
 
     Escapes of JSON inside it are looked through.
     """
     raw = text.encode("utf-8", "surrogatepass")
-    return in_characters(raw, text, seen(raw))
+    return secrets_in_characters(raw, text, spans_in_bytes(raw))
 
 
-def in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
+def secrets_in_characters(raw: bytes, text: str, spans: list[Span]) -> list[Secret]:
     """Spans of ``raw``, which stand in order, as secrets in ``text``, of which those are the bytes."""
     if not spans or len(raw) == len(text):
         return [Secret(span.kind, span.start, span.end) for span in spans]
-    places, characters, before = {}, 0, 0
-    for place in sorted({place for span in spans for place in (span.start, span.end)}):
-        characters += len(raw[before:place].decode("utf-8", "surrogatepass"))
-        places[place], before = characters, place
+    edges: set[int] = set()
+    for span in spans:
+        edges.update((span.start, span.end))
+    places: dict[int, int] = {}
+    characters = before = 0
+    for edge in sorted(edges):
+        characters += len(raw[before:edge].decode("utf-8", "surrogatepass"))
+        places[edge] = characters
+        before = edge
     return [Secret(span.kind, places[span.start], places[span.end]) for span in spans]
 
 
@@ -125,10 +148,10 @@ def redact(text: str) -> tuple[str, list[Secret]]:
 
     Nothing is found in what is returned; a text without secrets is returned as it is.
     """
-    return until_clean(text, find, text_without)
+    return remove_until_clean(text, find_secrets, text_without)
 
 
-def until_clean(
+def remove_until_clean(
     content: Content,
     search: Callable[[Content], list[Secret]],
     without: Callable[[Content, list[Secret]], Content],
@@ -150,16 +173,16 @@ def text_without(text: str, secrets: list[Secret]) -> str:
     """``text`` with placeholders where the secrets stand."""
     parts, place = [], 0
     for secret in secrets:
-        parts += [text[place : secret.start], placeholder(secret.kind)]
+        parts += [text[place : secret.start], placeholder_of_secret(secret.kind)]
         place = secret.end
     return "".join([*parts, text[place:]])
 
 
-def placeholder(kind: str) -> str:
+def placeholder_of_secret(kind: str) -> str:
     """The words that stand where a secret of a kind was."""
     return f"[secret removed: {kind}]"
 
 
-def left_out(texts: Iterable[str]) -> int:
+def count_placeholders(texts: Iterable[str]) -> int:
     """How many placeholders of secrets stand in texts."""
     return sum(len(_PLACEHOLDER.findall(text)) for text in texts)

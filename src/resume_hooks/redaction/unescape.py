@@ -72,7 +72,7 @@ class View:
         for found in escapes.finditer(raw):
             start, end = found.span()
             if escapes is _ESCAPE:
-                resolved = _resolved(found[0])
+                resolved = _text_of_escape(found[0])
             else:
                 resolved = b""
             parts += [raw[place:start], resolved]
@@ -121,14 +121,14 @@ class Views:
     def __iter__(self) -> Iterator[tuple[int, bytes]]:
         """The views by depth; each is made when it is asked for."""
         for depth in range(DEEPEST + 1):
-            deeper = unescaped(self._texts[depth])
+            deeper = resolve_layer(self._texts[depth])
             if depth or deeper is None or not self._in_json:
                 yield depth, self._texts[depth]
             if deeper is None:
                 return
             self._texts.append(deeper)
 
-    def traced(self, depth: int, start: int, end: int) -> tuple[int, int]:
+    def places_in_bytes(self, depth: int, start: int, end: int) -> tuple[int, int]:
         """A stretch of the view at ``depth`` in places of the bytes themselves."""
         for layer in range(depth - 1, -1, -1):
             if layer not in self._layers:
@@ -137,13 +137,13 @@ class Views:
         return start, end
 
 
-def beside_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
+def stretch_of_whole_escapes(raw: bytes, start: int, end: int) -> tuple[int, int]:
     """A stretch without the half of an escape that it begins with, which is of what stands before it, up to a whole."""
-    return _behind(raw, start), _behind(raw, end)
+    return _end_of_escape(raw, start), _end_of_escape(raw, end)
 
 
-def _behind(raw: bytes, place: int) -> int:
-    """Where the escape ends that ``place`` stands inside of; the place itself if there is none."""
+def _end_of_escape(raw: bytes, place: int) -> int:
+    """Where the escape ends that ``place`` stands inside of; the place itself where it is in no escape."""
     for start in range(place - 1, max(-1, place - _LONGEST), -1):
         if (
             raw[start] == _BACKSLASH
@@ -156,25 +156,25 @@ def _behind(raw: bytes, place: int) -> int:
     return place
 
 
-def blanked(raw: bytes) -> bytes:
+def blank_controls(raw: bytes) -> bytes:
     """``raw`` with spaces where a terminal's control sequences stand, whose last letter would join a word."""
     if b"\x1b" in raw:
         return _CODES.sub(lambda found: b" " * len(found[0]), raw)
     return raw
 
 
-def shown(raw: bytes) -> View | None:
+def view_as_shown(raw: bytes) -> View | None:
     """``raw`` as people see it, where colours or characters without a picture stand in a word.
 
     None if none do.
     """
     has_codes = b"\x1b" in raw and _UNSEEN.search(raw) is not None
-    if has_codes or next(hidden(raw), None) is not None:
+    if has_codes or next(places_of_hidden_signs(raw), None) is not None:
         return View(raw, _UNSEEN)
     return None
 
 
-def hidden(raw: bytes) -> Iterator[int]:
+def places_of_hidden_signs(raw: bytes) -> Iterator[int]:
     """Where characters without a picture stand in ``raw`` in or before a word.
 
     An emoji's own are in none.
@@ -191,7 +191,7 @@ def hidden(raw: bytes) -> Iterator[int]:
             yield start
 
 
-def unescaped(raw: bytes) -> bytes | None:
+def resolve_layer(raw: bytes) -> bytes | None:
     """``raw`` with one layer of JSON's escapes resolved, as its ``View`` has it.
 
     None if it has none.
@@ -211,7 +211,7 @@ def unescaped(raw: bytes) -> bytes | None:
 
 
 @lru_cache(maxsize=4096)
-def _resolved(escape: bytes) -> bytes:
+def _text_of_escape(escape: bytes) -> bytes:
     if escape[1:2] != b"u":
         return _SIMPLE.get(escape[1:], escape[1:])
     codes = (int(code, 16) for code in escape.translate(None, b"\\").split(b"u")[1:])

@@ -11,16 +11,16 @@ QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
 """A letter beyond ASCII, or an accent, whole.
 
-A dash, an arrow or a picture is none: it stands beside a value.
+A dash, an arrow or a picture does not count: it stands beside a value.
 """
 
 
-def but(signs: bytes) -> bytes:
+def any_except(signs: bytes) -> bytes:
     """A character of a value: any but white space and these signs of ASCII, or a letter beyond it."""
     return rb"(?:[^\s\x7f-\xff" + re.escape(signs) + rb"]|" + LETTER + rb")"
 
 
-_BARE = rb"(?P<bare>" + but(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
+_BARE = rb"(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200}+)"
 VALUE = rb"(?:" + QUOTED + rb"|(?:\xe2\x80[\x98-\x9f])?" + _BARE + rb"(?![(]))"
 _STRING = rb"(?:[bBrRuULfF@$]{1,2}(?=[\"'`]))?"
 """What a language puts before a string's quote."""
@@ -112,7 +112,7 @@ WAYS = [
             + rb"[ \t]{0,4}[:=][ \t]{0,4}"
             + _ENTITY
             + rb"(?P<bare>"
-            + but(b"\"'`,;<>(){}|\\&")
+            + any_except(b"\"'`,;<>(){}|\\&")
             + rb"{6,200}+)(?=[&\\])"
         ),
         None,
@@ -223,7 +223,7 @@ WAYS = [
             + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>)"
             + GAP
             + rb"{0,20}(?:<[Vv]alue>)?(?P<bare>"
-            + but(b"<>")
+            + any_except(b"<>")
             + rb"{6,200})\s{0,20}"
             + GAP
             + rb"{0,20}</"
@@ -237,7 +237,7 @@ WAYS = [
             rb"</(?:key|name)>"
             + GAP
             + rb"{0,30}<(?:string|value)[^<>\n]{0,30}>(?P<bare>"
-            + but(b"<>")
+            + any_except(b"<>")
             + rb"{6,200})</"
         ),
         late(rb"<(?:key|name)>\Z"),

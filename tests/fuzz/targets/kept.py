@@ -13,7 +13,7 @@ from resume_hooks.derive.imports.read_bundle import unpacked
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.reading.bundle import export_bundle
 from resume_hooks.redaction.json_lines import redact_line
-from resume_hooks.redaction.texts import find as secrets_in
+from resume_hooks.redaction.texts import find_secrets as secrets_in
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.archived.manifest import all_archived, find
 from resume_hooks.sessions.archived.unpack import opened

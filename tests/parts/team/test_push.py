@@ -25,7 +25,7 @@ from resume_hooks.parts.team.pushing import Pushed, is_behind, push
 from resume_hooks.parts.team.sessions import named_team_session
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.redaction.load_rules import rules
+from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.sessions.locate import session_file
 from tests.builders import (
     SESSION,
@@ -112,7 +112,7 @@ def test_what_is_new_is_sent_once(alice: Machine, root: Connection) -> None:
     assert sent(alice, path).result == "unchanged"
     assert root.execute("select count(*) from team.chunk").fetchone() == (2,)
     assert root.execute("select rules, secrets from team.chunk limit 1").fetchone() == (
-        rules().version,
+        token_rules().version,
         {},
     )
 

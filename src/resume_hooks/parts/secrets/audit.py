@@ -39,8 +39,8 @@ from resume_hooks.parts.secrets.locations import (
 )
 from resume_hooks.paths import ENDING, Where, is_private, open_regular, read_regular, session_id_of
 from resume_hooks.redaction.json_lines import find_in_line, folder_of
-from resume_hooks.redaction.load_rules import rules
-from resume_hooks.redaction.texts import seen, suspects
+from resume_hooks.redaction.load_rules import token_rules
+from resume_hooks.redaction.texts import spans_in_bytes, suspect_places
 from resume_hooks.sessions.agents.registry import others
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
@@ -139,10 +139,10 @@ def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
                 secret.kind, piece.number, piece.offset + secret.start, length, *said_by
             )
     elif (
-        b"\0" not in raw[:HEAD] and next(suspects(raw), None) is not None
+        b"\0" not in raw[:HEAD] and next(suspect_places(raw), None) is not None
     ):  # else a picture, a program
         number = counted = 0
-        for span in seen(raw):
+        for span in spans_in_bytes(raw):
             number += raw.count(b"\n", counted, span.start)
             counted = span.start
             yield FoundSecret(
@@ -159,7 +159,7 @@ def _secrets_in_block(
     ``folders``.
     """
     end = counted = 0
-    for place in sorted(suspects(block)):
+    for place in sorted(suspect_places(block)):
         if place < end:
             continue
         start = block.rfind(b"\n", 0, place) + 1
@@ -172,7 +172,7 @@ def _secrets_in_block(
         if folder not in folders:
             folders.add(folder)
             at = offset + start + line.find(folder)
-            for secret in seen(folder):
+            for secret in spans_in_bytes(folder):
                 yield FoundSecret(
                     secret.kind,
                     number,
@@ -305,7 +305,7 @@ class AuditCache:
             return ""
         try:
             content = orjson.dumps(
-                {"version": VERSION, "rules": rules().version, "files": self._files}
+                {"version": VERSION, "rules": token_rules().version, "files": self._files}
             )
             state_file.replace_state_file(self._path, content, self._where)
         except (OSError, TypeError) as error:
@@ -325,7 +325,7 @@ class AuditCache:
             return {}
         ours = isinstance(value, dict) and (value.get("version"), value.get("rules")) == (
             VERSION,
-            rules().version,
+            token_rules().version,
         )
         files = value.get("files") if ours else None
         if isinstance(files, dict):

@@ -18,11 +18,11 @@ from resume_hooks.redaction.json_lines import (
     find_in_line,
     folder_of,
     is_kept,
-    leaves,
-    strings,
-    without,
+    json_strings,
+    string_leaves,
+    without_secrets,
 )
-from resume_hooks.redaction.texts import Secret, suspects
+from resume_hooks.redaction.texts import Secret, suspect_places
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record, parse
@@ -152,9 +152,9 @@ class Cleaner:
 
     def _clean_names(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without the secrets in its keys and in the names of tools."""
-        if next(suspects(body), None) is None:
+        if next(suspect_places(body), None) is None:
             return body
-        places = [(key.start, key.end) for key in strings(body) if key.is_key]
+        places = [(key.start, key.end) for key in json_strings(body) if key.is_key]
         names = _spans_of_tool_names(body)
         parts, place = [], 0
         for start, end in sorted([*places, *names.items()]):
@@ -169,9 +169,9 @@ class Cleaner:
     def _clean_strings(self, body: bytes, found: list[RemovedSecret]) -> bytes:
         """A line of JSON without known secrets, also in keys: a question of the client's is one."""
         names = _spans_of_tool_names(body)
-        kept = {leaf.start for leaf in leaves(body) if is_kept(body, leaf)} - names.keys()
+        kept = {leaf.start for leaf in string_leaves(body) if is_kept(body, leaf)} - names.keys()
         parts, place = [], 0
-        for string in strings(body):
+        for string in json_strings(body):
             quoted = body[string.start - 1 : string.end + 1]
             if string.start not in kept and self._may_hold(quoted):
                 cleaned = self._clean_string(quoted, found)
@@ -197,7 +197,7 @@ class Cleaner:
             RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted
         ]
         if wanted:
-            return without(raw, _extend_to_words(raw, wanted))
+            return without_secrets(raw, _extend_to_words(raw, wanted))
         return raw
 
     def _clean_string(self, token: bytes, found: list[RemovedSecret]) -> bytes:
@@ -243,7 +243,7 @@ def _spans_of_tool_names(body: bytes) -> dict[int, int]:
     """Start and end of each called tool's name, which may change: no client calls a tool by a name in a transcript."""
     return {
         leaf.start: leaf.end
-        for leaf in leaves(body)
+        for leaf in string_leaves(body)
         if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)
     }
 

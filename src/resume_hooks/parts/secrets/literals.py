@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, quote_plus
 
 from resume_hooks.errors import UsageError
+from resume_hooks.redaction.texts import placeholder_of_secret
 
 NAMED = "named"
 """The kind of a secret that the user gave."""
@@ -73,11 +74,6 @@ _EDGE = re.compile(r"(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=\\u[0-9a-fA-F]{4})")
 """The beginning of a token, also behind an escape."""
 
 _NO_WORD = re.compile(r"(?![A-Za-z0-9])")
-
-
-def placeholder_of_secret(kind: str) -> str:
-    """The placeholder of a secret."""
-    return f"[secret removed: {kind}]"
 
 
 def parse_named_secrets(given: bytes) -> dict[str, str]:

@@ -41,7 +41,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import files_of
 from resume_hooks.reading.session_secrets import learn_file, secrets_of_ends, secrets_of_sessions
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.redaction.load_rules import rules
+from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
@@ -341,7 +341,7 @@ class _Push:
         else:
             turns, times, words = ((), (), ())
         told = (
-            row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, rules().version,
+            row, name, piece.first, head, piece.records, piece.raw, piece.sha, piece.data, token_rules().version,
             json.dumps(piece.secrets), list(turns), list(times), list(words),
         )  # fmt: skip
         taken = self._db.row(_APPEND, told, _TAKEN)
