@@ -25,9 +25,6 @@ PENDING = tuple(
     f"src/resume_hooks/{package}"
     for package in (
         "derive/", "hooks/context_notice.py", "hooks/resume_card.py", "sessions/",
-        *(f"parts/{part}/" for part in (
-            "codex",
-        )),
     )
 )  # fmt: skip
 """Packages that are not gone through yet."""

@@ -125,7 +125,7 @@ NOTES = {"session-id-foreign", "line-foreign", "tool-call-unanswered", "summary-
 def test_what_tells_of_no_session(codex: Path, cli: Cli, document: Document) -> None:
     """An error in words; among all it is a finding."""
     write(codex, [line("event_msg", {"type": "x"}), *TALK])
-    assert "is no rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
+    assert "is not a rollout of Codex" in document("fsck", THREAD, code=1)["error"]["message"]
     (found,) = told(cli("fsck", "--all", "--json"), 1)["sessions"]
     assert [kind["code"] for kind in found["kinds"]] == ["session-unreadable"]
 

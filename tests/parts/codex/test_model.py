@@ -11,7 +11,7 @@ from resume_hooks.derive.child.draft import NOBODY
 from resume_hooks.derive.model.headless import model_for
 from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
-from resume_hooks.parts.codex.model import CodexExec, strict
+from resume_hooks.parts.codex.model import CodexExec, strict_schema
 from resume_hooks.paths import Where
 from tests.builders import ConfigHome
 
@@ -83,7 +83,7 @@ def test_the_schema_is_strict() -> None:
 
     Nothing stands that the API refuses.
     """
-    schema = strict(Summary.model_json_schema())
+    schema = strict_schema(Summary.model_json_schema())
     assert set(schema["required"]) == set(Summary.model_fields)
     point = schema["$defs"]["Point"]
     assert (point["required"], point["additionalProperties"]) == (["text", "records"], False)

@@ -86,7 +86,7 @@ class Trimmable(Protocol):
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """The contents of pieces of its material, as they stand in it."""
 
-    def said(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[Words]:
         """The words of both sides, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
@@ -288,7 +288,7 @@ class SessionScan:
                 value = value[key]
             yield value
 
-    def said(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[Words]:
         """Prompts, answers and summaries, read from disk."""
         for place, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:

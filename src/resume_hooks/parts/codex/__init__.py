@@ -21,7 +21,7 @@ PART = Part(
             session_variable="CODEX_THREAD_ID",
             strategy="sessions.strategy:Codex",
             writer="writer:CodexWriter",
-            defects="defects:defects",
+            defects="defects:defects_of_thread",
             is_loss="defects:is_loss",
             model="model:CodexExec",
         ),

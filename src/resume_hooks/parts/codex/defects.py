@@ -42,7 +42,7 @@ _LOST = frozenset({BASE, GARBAGE, TORN, LONG})
 """What was lost before anyone could repair it."""
 
 
-def defects(path: str, find: Finder) -> Iterator[Defect]:
+def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
     """What is broken in the thread whose newest file lies at ``path``; ``find`` gives those that it goes on from.
 
     NotATranscript, SessionNotFound as ``read_meta``.
@@ -53,7 +53,7 @@ def defects(path: str, find: Finder) -> Iterator[Defect]:
         yield Defect(FIELDS, f"it does not tell {', '.join(short)}", 0)
     if named and string(meta.payload, "id") not in {"", named.thread_id}:
         yield Defect(FOREIGN_ID, f"it holds {string(meta.payload, 'id')}", 0)
-    yield from _of_lines(path)
+    yield from _defects_of_lines(path)
     files, missing = segments_left(path, find)
     if missing:
         yield Defect(BASE, missing, 0)
@@ -61,7 +61,7 @@ def defects(path: str, find: Finder) -> Iterator[Defect]:
     for file in files:
         for line in segment_lines(file):
             history.take(line)
-    yield from _of_items(history.items, path)
+    yield from _defects_of_items(history.items, path)
 
 
 def is_loss(kind: Kind) -> bool:
@@ -69,7 +69,7 @@ def is_loss(kind: Kind) -> bool:
     return kind in _LOST
 
 
-def _of_lines(path: str) -> Iterator[Defect]:
+def _defects_of_lines(path: str) -> Iterator[Defect]:
     for number, offset, raw in raw_lines(path):
         line = read_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
@@ -89,7 +89,7 @@ def _of_lines(path: str) -> Iterator[Defect]:
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
-def _of_items(items: list[Item], path: str) -> Iterator[Defect]:
+def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
     """What does not fit together of what is sent.
 
     A record is named where it stands in the newest file.

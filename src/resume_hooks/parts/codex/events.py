@@ -38,13 +38,16 @@ def main(asked: str) -> None:
     event = reply.read_stdin()
     if event is None:
         return
-    answers: dict[str, Callable[[reply.Event], Record]] = {"compact": _compact, "notice": _notice}
+    answers: dict[str, Callable[[reply.Event], Record]] = {
+        "compact": _answer_compaction,
+        "notice": _notice,
+    }
     with contextlib.suppress(OSError, ResumeHooksError):
         if answer := answers[asked](event):
             reply.write_reply(json.dumps(answer).encode())
 
 
-def _compact(event: reply.Event) -> Record:
+def _answer_compaction(event: reply.Event) -> Record:
     if runs_trigger(event, Where()):
         return {"continue": False, "stopReason": STOPPED}
     return {}
@@ -52,7 +55,7 @@ def _compact(event: reply.Event) -> Record:
 
 def runs_trigger(event: reply.Event, where: Where) -> bool:
     """Whether the turn of an event that is about to compact is surely one that we block."""
-    started = _started(event)
+    started = _second_of_turn(event)
     if not started:
         return False
     session_id = reply.field(event, "session_id")
@@ -69,7 +72,7 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
     return trigger is not None and not is_trigger_off(trigger.verb)
 
 
-def _started(event: reply.Event) -> int:
+def _second_of_turn(event: reply.Event) -> int:
     """The second in which the turn began; 0 where it is not the user's, holds something, or follows another at once."""
     lines = _last_lines(reply.field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}

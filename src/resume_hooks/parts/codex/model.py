@@ -83,7 +83,7 @@ class CodexExec:
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Give it longer, in a shell: --timeout SECONDS",
             )
-        answer, counts = _told(ran, self.name)
+        answer, counts = _parse_run(ran, self.name)
         data = port.fitted(port.strictly(answer), form, self.name)
         return Reply(
             data,
@@ -104,11 +104,11 @@ class CodexExec:
             ) as folder:
                 empty = os.path.join(folder, "empty")
                 os.mkdir(empty)
-                files = {"schema.json": json.dumps(strict(schema)), "system.md": port.SYSTEM}
+                files = {"schema.json": json.dumps(strict_schema(schema)), "system.md": port.SYSTEM}
                 for name, content in files.items():
                     with open(os.path.join(folder, name), "x", encoding="utf-8") as stream:
                         stream.write(content)
-                command = [program, *self._words(folder), "-"]
+                command = [program, *self._command_line(folder), "-"]
                 return capture.run_captured(
                     command, prompt, environ=environ | {port.CHILD: "1"}, folder=empty, limit=limit
                 )
@@ -117,7 +117,7 @@ class CodexExec:
                 f"codex could not be started: {error.strerror or error}"
             ) from error
 
-    def _words(self, folder: str) -> list[str]:
+    def _command_line(self, folder: str) -> list[str]:
         system = json.dumps(os.path.join(folder, "system.md"))
         named = ["--model", self.given] if self.given else []
         settings = [
@@ -127,7 +127,7 @@ class CodexExec:
                 f"{key}={system}"
                 for key in ("model_instructions_file", "experimental_instructions_file")
             ),
-            *(f"mcp_servers.{name}.enabled=false" for name in _servers(self.where)),
+            *(f"mcp_servers.{name}.enabled=false" for name in _names_of_servers(self.where)),
         ]
         return [
             *(
@@ -145,26 +145,26 @@ class CodexExec:
         ]
 
 
-def strict(schema: Any) -> Any:
+def strict_schema(schema: Any) -> Any:
     """A schema in the form to which the API holds answers: every field required, none beside them."""
     if isinstance(schema, list):
-        return [strict(one) for one in schema]
+        return [strict_schema(one) for one in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
         return {"$ref": schema["$ref"]}
-    named = {"properties", "$defs"}
-    held = {
-        key: {name: strict(one) for name, one in value.items()} if key in named else strict(value)
-        for key, value in schema.items()
-        if key in _KEPT
-    }
-    if "properties" in held:
-        return held | {"required": list(held["properties"]), "additionalProperties": False}
-    return held
+    strict: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in {"properties", "$defs"}:
+            strict[key] = {name: strict_schema(one) for name, one in value.items()}
+        elif key in _KEPT:
+            strict[key] = strict_schema(value)
+    if "properties" in strict:
+        return strict | {"required": list(strict["properties"]), "additionalProperties": False}
+    return strict
 
 
-def _servers(where: Where) -> list[str]:
+def _names_of_servers(where: Where) -> list[str]:
     """The servers of the user's settings.
 
     HeadlessFailed for one that can't be named, so not be left out.
@@ -187,10 +187,10 @@ def _servers(where: Where) -> list[str]:
     return names
 
 
-def _told(ran: Captured, name: str) -> tuple[str, Record]:
+def _parse_run(ran: Captured, name: str) -> tuple[str, Record]:
     """The last words of a run, and what it took.
 
-    HeadlessFailed where there are none, or a tool was used.
+    HeadlessFailed for a run without any, or with a tool.
     """
     if ran.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")

@@ -123,16 +123,16 @@ def told_body(
     for place, record in enumerate(told):
         if place == len(told) - 1:
             lines += (
-                _line(line.kind, _owned(line.payload, child), line.timestamp)
+                _encode_line(line.kind, _with_own_thread(line.payload, child), line.timestamp)
                 for line in surroundings
             )
-        if event := _event(record["payload"]):
-            lines.append(_line(EVENT, event, record["timestamp"]))
+        if event := _event_of_item(record["payload"]):
+            lines.append(_encode_line(EVENT, event, record["timestamp"]))
         lines.append(encode(record) + b"\n")
     return RolloutBody(tuple(lines), tuple(record["payload"] for record in told), leaves_goal)
 
 
-def _owned(payload: Record, child: Draft) -> Record:
+def _with_own_thread(payload: Record, child: Draft) -> Record:
     """The same of the child, where it names its thread."""
     if "thread_id" in payload:
         return payload | {"thread_id": child.session_id}
@@ -149,12 +149,16 @@ def opening_body(told: Opening, meta: Record) -> RolloutBody:
     asked, answer = message("user", told.text), message("assistant", told.card)
     lines = [
         _meta_line(child, told.head, meta),
-        _line(EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at),
-        _line(EVENT, _said("user_message", child.own_title or child.stem), at),
-        _line(ITEM, asked, at, {OPENING: True}),
-        _line(EVENT, _said("agent_message", of_items.text(answer)), at),
-        _line(ITEM, answer, at),
-        _line(EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at),
+        _encode_line(
+            EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at
+        ),
+        _encode_line(EVENT, _message_event("user_message", child.own_title or child.stem), at),
+        _encode_line(ITEM, asked, at, {OPENING: True}),
+        _encode_line(EVENT, _message_event("agent_message", of_items.text(answer)), at),
+        _encode_line(ITEM, answer, at),
+        _encode_line(
+            EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at
+        ),
     ]
     if digest is not None:
         record = orjson.loads(entries.line_of_digest(digest))
@@ -180,7 +184,7 @@ def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
         payload["session_id"] = child.session_id
     if child.parent_agent == child.agent:
         payload["forked_from_id"] = child.parent.session_id
-    return _line(
+    return _encode_line(
         META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem}
     )
 
@@ -191,7 +195,7 @@ def message(role: str, text: str) -> Record:
     return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
 
 
-def _event(payload: Record) -> Record | None:
+def _event_of_item(payload: Record) -> Record | None:
     """What the screen shows of an item: words of the user and of the model.
 
     The rest it leaves out.
@@ -199,18 +203,18 @@ def _event(payload: Record) -> Record | None:
     if of_items.kind(payload) != of_items.MESSAGE:
         return None
     if payload.get("role") == "assistant":
-        return _said("agent_message", of_items.text(payload))
+        return _message_event("agent_message", of_items.text(payload))
     if of_items.is_prompt(payload):
-        return _said("user_message", of_items.text(payload))
+        return _message_event("user_message", of_items.text(payload))
     return None
 
 
-def _said(kind: str, text: str) -> Record:
+def _message_event(kind: str, text: str) -> Record:
     more: Record = (
         {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
     )
     return {"type": kind, "message": text, **more}
 
 
-def _line(kind: str, payload: Record, at: str, marks: Mapping[str, Any] = {}) -> bytes:
+def _encode_line(kind: str, payload: Record, at: str, marks: Mapping[str, Any] = {}) -> bytes:
     return encode({"timestamp": at, "type": kind, "payload": payload, **marks}) + b"\n"

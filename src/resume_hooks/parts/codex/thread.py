@@ -101,12 +101,14 @@ class CodexThread:
         return Scale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
-    def trimmed(self) -> dict[int, Origin]:
+    def trimmed_origins(self) -> dict[int, Origin]:
         """Where the originals are of the items that were trimmed before, by their places."""
-        marks = ({key: record[key] for key in MARKS & record.keys()} for record in self.told)
-        return {
-            place: origin for place, own in enumerate(marks) if own and (origin := origin_of(own))
-        }
+        origins = {}
+        for place, record in enumerate(self.told):
+            marks = {key: record[key] for key in MARKS & record.keys()}
+            if marks and (origin := origin_of(marks)):
+                origins[place] = origin
+        return origins
 
     def material(self, options: Options) -> TrimMaterial:
         """What can be trimmed of its items."""
@@ -119,14 +121,14 @@ class CodexThread:
             kind, own = of_items.kind(item), of_items.call_id(item)
             if kind in of_items.CALLS:
                 calls[own] = _tool_call(item, place)
-                found += _of_call(item, place, own)
+                found += _pieces_of_call(item, place, own)
             elif kind in of_items.OUTPUTS and own in calls:
                 answered[own] = place
                 if _FAILED.search(of_items.text(item)[:_REACH]):
                     failed.add(own)
-                found += _of_output(item, place, own)
+                found += _pieces_of_output(item, place, own)
             elif kind == of_items.MESSAGE:
-                found += _of_message(item, place)
+                found += _pieces_of_message(item, place)
         prompts = [place for place, item in enumerate(payloads) if of_items.is_prompt(item)]
         return TrimMaterial(
             pieces=tuple(found),
@@ -149,7 +151,7 @@ class CodexThread:
         uuids = {place: item.uuid for place, item in enumerate(self.items)}
         file, lines = self.session.original, self.numbers
         here = {place: Origin(own, file, uuid, lines.get(uuid, 0)) for place, uuid in uuids.items()}
-        return Origins(own, file, here | self.trimmed, uuids, lambda _: True)
+        return Origins(own, file, here | self.trimmed_origins, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """The contents in its items."""
@@ -162,10 +164,10 @@ class CodexThread:
                     found = found[step]
             yield found
 
-    def said(self) -> Iterator[Words]:
+    def spoken_words(self) -> Iterator[Words]:
         """Prompts, answers and the summary of a compaction."""
         for place, item in enumerate(self.items):
-            if who := _who(item.payload):
+            if who := _speaker_of_item(item.payload):
                 if who == USER:
                     text = of_items.request_text(item.payload)
                 else:
@@ -186,7 +188,7 @@ class CodexThread:
         for place, choices in chosen.items():
             payload = self.items[place].payload
             for choice in choices:
-                payload = _replaced(payload, choice.piece.address, choice)
+                payload = _replace_piece(payload, choice.piece.address, choice)
             edited[place] = {
                 **self.told[place],
                 "payload": payload,
@@ -203,14 +205,17 @@ class CodexThread:
 def _tool_call(item: Record, place: int) -> ToolCall:
     """A call, with what it is about; a command may be a list of words."""
     given = of_items.arguments(item)
-    values = (value if isinstance(value, list) else [value] for value in map(given.get, _TARGETS))
-    targets = (" ".join(word for word in words if isinstance(word, str)) for words in values)
-    return ToolCall(
-        place, string(item, "name") or of_items.kind(item), next(filter(None, targets), ""), ()
-    )
+    name = string(item, "name") or of_items.kind(item)
+    for key in _TARGETS:
+        value = given.get(key)
+        words = value if isinstance(value, list) else [value]
+        target = " ".join(word for word in words if isinstance(word, str))
+        if target:
+            return ToolCall(place, name, target, ())
+    return ToolCall(place, name, "", ())
 
 
-def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
+def _pieces_of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
     if of_items.kind(item) == "custom_tool_call":
         given: Record = {"input": item.get("input")}
         at: tuple[str, ...] = ()
@@ -223,7 +228,7 @@ def _of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
             yield Piece(place, (*at, key), INPUT, len(text), call=own)
 
 
-def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
+def _pieces_of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
     told = item.get("output")
     if isinstance(told, str):
         if len(told) > SHORTEST and not was_trimmed(told):
@@ -240,7 +245,7 @@ def _of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
             )
 
 
-def _of_message(item: Record, place: int) -> Iterator[Piece]:
+def _pieces_of_message(item: Record, place: int) -> Iterator[Piece]:
     assistant, prompt = string(item, "role") == "assistant", of_items.is_prompt(item)
     content = item.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
@@ -252,7 +257,7 @@ def _of_message(item: Record, place: int) -> Iterator[Piece]:
             yield Piece(place, ("content", index, "text"), TEXT if assistant else PROMPT, len(text))
 
 
-def _replaced(value: Any, path: Address, choice: Choice) -> Any:
+def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
     """``value`` with the piece at ``path`` replaced; what does not lie on the way is not copied."""
     if not path:
         if choice.piece.kind == MEDIA:
@@ -269,11 +274,11 @@ def _replaced(value: Any, path: Address, choice: Choice) -> Any:
             ).decode(),
         }
     changed: Any = list(value) if isinstance(value, list) else dict(value)
-    changed[step] = _replaced(value[step], tuple(rest), choice)
+    changed[step] = _replace_piece(value[step], tuple(rest), choice)
     return changed
 
 
-def _who(item: Record) -> str:
+def _speaker_of_item(item: Record) -> str:
     """Who said a message; "" for any other item, and for what the harness said."""
     if of_items.is_prompt(item):
         return USER

@@ -217,9 +217,9 @@ class CodexWriter:
             self._read(reading.session),
             {node.uuid: node.number for node in wanted_of(reading, numbers)},
         )
-        originals = _originals(Rollouts(self._home), parent.trimmed.values())
+        originals = _originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_of_own(reading.session, "untrim", output_dir)
-        trimmed = parent.trimmed
+        trimmed = parent.trimmed_origins
         chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
         edited, missing = dict[int, Record](), list[MissingOriginal]()
         for place in chosen:

@@ -94,7 +94,7 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
 
 
 def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
-    for said in offer.scanned.said():
+    for said in offer.scanned.spoken_words():
         limit = SUMMARY if said.who == BEFORE else WORDS
         if said.who == USER:
             words = said.first
@@ -107,7 +107,7 @@ def _messages_of_offer(offer: Offer) -> Iterator[_Message]:
 def _text_of_ending(scanned: Trimmable) -> str:
     """The last prompt and the last answer at greater length, which show the present work."""
     last: dict[str, str] = {}
-    for said in scanned.said():
+    for said in scanned.spoken_words():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
             text = said.text
             last[said.who] = (

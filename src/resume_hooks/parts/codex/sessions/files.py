@@ -44,7 +44,7 @@ class Rollouts:
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
         for found in sorted(
-            _listed(home), key=lambda one: os.path.basename(one.path)
+            _rollouts_below(home), key=lambda one: os.path.basename(one.path)
         ):  # a packed one comes last
             name = found.name
             if name.packed and name.rollout_id in self._files:
@@ -80,7 +80,7 @@ def folder_of(path: str) -> str:
         return ""
 
 
-def _listed(home: str) -> Iterator[Rollout]:
+def _rollouts_below(home: str) -> Iterator[Rollout]:
     waiting = [(os.path.join(home, SESSIONS), DEPTH), (os.path.join(home, ARCHIVED), 0)]
     while waiting:
         folder, depth = waiting.pop()
@@ -89,13 +89,15 @@ def _listed(home: str) -> Iterator[Rollout]:
                 for entry in entries:
                     if depth and entry.is_dir(follow_symlinks=False):
                         waiting.append((entry.path, depth - 1))
-                    elif (name := parse_name(entry.name)) and (found := _found(entry, name)):
+                    elif (name := parse_name(entry.name)) and (
+                        found := _rollout_of_entry(entry, name)
+                    ):
                         yield found
         except OSError:
             continue  # none, or gone since it was listed
 
 
-def _found(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
+def _rollout_of_entry(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:

@@ -25,7 +25,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     RolloutLine,
 )
 from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_of
-from resume_hooks.parts.codex.transcripts.tools import uses
+from resume_hooks.parts.codex.transcripts.tools import uses_of_call
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import MARKS
 from resume_hooks.transcripts.records import Record, mapping, positive, string
@@ -94,7 +94,7 @@ class Converter:
 
     def take(self, line: RolloutLine) -> list[Record]:
         """The records that are whole by now."""
-        told = self._taken(line)
+        told = self._records_of_line(line)
         if self._goal.take(line):
             return [*told, self._goal_record(line)]
         return told
@@ -119,16 +119,16 @@ class Converter:
             "timestamp": line.timestamp,
         }
 
-    def _taken(self, line: RolloutLine) -> list[Record]:
+    def _records_of_line(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
         if line.kind == ITEM:
             if of_items.kind(payload):
-                return list(self._item(line, payload))
+                return list(self._records_of_item(line, payload))
             return []
         if line.kind == COMPACTED:
             return [*self.end(), *self._compaction(line)]
         if line.kind == EVENT:
-            return self._event(line.event(), payload)
+            return self._records_of_event(line.event(), payload)
         if line.kind == DIGEST:
             return [*self.end(), {"type": DIGEST, **payload}]
         if line.kind == META:
@@ -154,23 +154,23 @@ class Converter:
         }
         self._around |= {key: value for key, value in told.items() if value}
 
-    def _item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
+    def _records_of_item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
         kind, uuid = of_items.kind(item), self._ids.of(item, line.record.get(OWN_ID))
         if kind == of_items.MESSAGE and string(item, "role") != "assistant":
             yield from self.end()
             self._open_turn(item)
-            yield from self._asked(line, uuid, item)
+            yield from self._user_records(line, uuid, item)
         elif kind in of_items.ENCRYPTED:
             yield from self.end()
             yield self._record(line, uuid, records.USER, ENCRYPTED, isCompactSummary=True)
         elif kind in of_items.OUTPUTS:
-            record = self._record(line, uuid, records.USER, self._results(item))
+            record = self._record(line, uuid, records.USER, self._result_records(item))
             if not self._held:
                 yield record
                 return
             self._held.append(record)
             self._answered = True
-        elif blocks := self._answer(item, kind):
+        elif blocks := self._answer_blocks(item, kind):
             if self._answered:
                 yield from self.end()
             self._held.append(self._record(line, uuid, records.ASSISTANT, blocks))
@@ -179,11 +179,8 @@ class Converter:
         if of_items.opens_turn(item):
             self._turns.append((self._parent, item if of_items.is_prompt(item) else None))
 
-    def _asked(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
-        """What stands in the user's place.
-
-        What an editor put before a request is no user's word.
-        """
+    def _user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
+        """The records of an item in the user's place; text that an editor put before a request is not the user's."""
         blocks = message_blocks(item)
         if not blocks:
             return
@@ -199,7 +196,7 @@ class Converter:
         else:
             yield self._record(line, uuid, records.USER, blocks)
 
-    def _answer(self, item: Record, kind: str) -> list[Record]:
+    def _answer_blocks(self, item: Record, kind: str) -> list[Record]:
         """The blocks of what a model said; none for what only its provider can read."""
         if kind == of_items.REASONING:
             thought = of_items.text(item)
@@ -207,7 +204,7 @@ class Converter:
                 return [{"type": records.THINKING, "thinking": thought, "signature": ""}]
             return []
         if kind in of_items.HOSTED:
-            called = uses(item)[0]
+            called = uses_of_call(item)[0]
             own = string(item, "id") or string(item, "call_id")
             return [
                 {"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}
@@ -216,22 +213,29 @@ class Converter:
             if kind in {of_items.MESSAGE, "agent_message"}:
                 return message_blocks(item)
             return []
-        own, made = of_items.call_id(item), uses(item)
+        own, made = of_items.call_id(item), uses_of_call(item)
         if len(made) > 1:
             self._uses[own] = len(made)
         return [
-            {"type": records.CALL, "id": _nth(own, place), "name": one.name, "input": one.given}
+            {
+                "type": records.CALL,
+                "id": _id_of_use(own, place),
+                "name": one.name,
+                "input": one.given,
+            }
             for place, one in enumerate(made)
         ]
 
-    def _results(self, item: Record) -> list[Record]:
+    def _result_records(self, item: Record) -> list[Record]:
         """What a call was answered with: a result for each of its uses, the first of which says it."""
         own = of_items.call_id(item)
         content, failed = output_blocks(item)
         found: list[Record] = []
         for place in range(self._uses.pop(own, 1)):
             said = content if place == 0 else ""
-            found.append({"tool_use_id": _nth(own, place), "type": records.RESULT, "content": said})
+            found.append(
+                {"tool_use_id": _id_of_use(own, place), "type": records.RESULT, "content": said}
+            )
             found[-1] |= {"is_error": True} if failed else {}
         return found
 
@@ -245,7 +249,7 @@ class Converter:
             "content": "Conversation compacted",
             "logicalParentUuid": before,
         }
-        yield self._linked(
+        yield self._link_record(
             line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}}
         )
         kept: list[Record] = []
@@ -261,7 +265,7 @@ class Converter:
         if kept:
             yield self._record(line, told, records.USER, kept, isCompactSummary=True)
 
-    def _event(self, kind: str, payload: Record) -> list[Record]:
+    def _records_of_event(self, kind: str, payload: Record) -> list[Record]:
         if kind == "thread_rolled_back":
             done, count = self.end(), positive(payload.get("num_turns"))
             if count and self._turns:
@@ -310,9 +314,11 @@ class Converter:
                 and content[0]["type"] == records.TEXT
             ):
                 content = content[0]["text"]
-        return self._linked(line, uuid, kind, {"message": {**message, "content": content}}, marks)
+        return self._link_record(
+            line, uuid, kind, {"message": {**message, "content": content}}, marks
+        )
 
-    def _linked(
+    def _link_record(
         self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record
     ) -> Record:
         """A record in the order of keys that clients write, which what only skims lines goes by."""
@@ -342,7 +348,7 @@ def _as_command(note: Record) -> str:
     return command
 
 
-def _nth(call_id: str, place: int) -> str:
+def _id_of_use(call_id: str, place: int) -> str:
     if place:
         return f"{call_id}.{place + 1}"
     return call_id

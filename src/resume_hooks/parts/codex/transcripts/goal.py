@@ -37,7 +37,7 @@ class Goal(NamedTuple):
 
 
 class GoalState:
-    """The goal as it changes line by line; ``goal`` is None where there is none."""
+    """The goal as it changes line by line; ``goal`` is None as long as nobody set one."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None
@@ -47,21 +47,23 @@ class GoalState:
         """Take in the next line; whether it changed the goal."""
         before = self.goal
         if line.event() == UPDATED:
-            self._told(mapping(line.payload, "goal"))
+            self._set_goal(mapping(line.payload, "goal"))
         elif line.kind == ITEM:
-            self._item(line.payload)
+            self._take_item(line.payload)
         return self.goal != before
 
-    def _item(self, item: Record) -> None:
+    def _take_item(self, item: Record) -> None:
         kind = of_items.kind(item)
         if kind == "function_call" and string(item, "name") in {REPORTED, BEGUN}:
             self._calls.add(of_items.call_id(item))
         elif kind == "function_call_output" and of_items.call_id(item) in self._calls:
-            self._told(mapping(parse(of_items.text(item).encode("utf-8", "replace")) or {}, "goal"))
+            self._set_goal(
+                mapping(parse(of_items.text(item).encode("utf-8", "replace")) or {}, "goal")
+            )
         elif of_items.is_goal_note(item) and _CLEARED in of_items.text(item):
             self.goal = None
 
-    def _told(self, told: Record) -> None:
+    def _set_goal(self, told: Record) -> None:
         if objective := string(told, "objective").strip():
             self.goal = Goal(objective, string(told, "status"))
 
@@ -73,13 +75,13 @@ def goal_words(note: Record) -> tuple[str, str]:
     """
     said = of_items.text(note)
     if objective := _SET.search(said):
-        return _unquoted(objective[1]), ""
+        return _unquote_word(objective[1]), ""
     if status := _STATE.search(said):
         return "", status[1]
     return "", "clear" if _CLEARED in said else ""
 
 
-def _unquoted(word: str) -> str:
+def _unquote_word(word: str) -> str:
     try:
         said = orjson.loads(word)
     except orjson.JSONDecodeError:

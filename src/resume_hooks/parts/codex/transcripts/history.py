@@ -61,7 +61,7 @@ class Ids:
         return _as_uuid(self._state)
 
     def beside(self, what: str) -> str:
-        """An id for what is no item and stands here, a kind of it each."""
+        """An id for a record here that is not an item: one for each kind of record."""
         return _as_uuid(hashlib.blake2b(self._state + what.encode(), digest_size=16).digest())
 
 
@@ -70,8 +70,7 @@ class History:
 
     ``measured`` tells whether the client counted the tokens since the last compaction; ``window``
     is the model's, 0 for unknown. Counts in another file, at the beginning of a fork or before a
-    rewind, are none of this history: ``own`` is the newest file, "" where the counts of all lines
-    are meant.
+    rewind, do not count: ``own`` is the newest file, "" where the counts of all lines count.
     """
 
     def __init__(self, own: str = "") -> None:

@@ -138,7 +138,7 @@ def call_id(item: Record) -> str:
 
 
 def arguments(item: Record) -> Record:
-    """What a call was given, as an object: free text and what is no object stand under ``input``."""
+    """The arguments of a call as an object: free text, and any other value, stands under ``input``."""
     if kind(item) == "custom_tool_call":
         return {"input": string(item, "input")}
     if kind(item) in {"local_shell_call", *HOSTED}:
@@ -155,7 +155,7 @@ def arguments(item: Record) -> Record:
 
 
 def pairs(items: list[Record]) -> dict[str, Pair]:
-    """The calls by their ids, each with the output after it; an output without a call is none."""
+    """The calls by their ids, each with the output after it; outputs without a call are left out."""
     found: dict[str, Pair] = {}
     for place, item in enumerate(items):
         own = call_id(item)
@@ -167,10 +167,7 @@ def pairs(items: list[Record]) -> dict[str, Pair]:
 
 
 def orphans(items: list[Record]) -> set[int]:
-    """The places of outputs whose calls are not there.
-
-    What Codex tells as an output of no call, as a goal, is none.
-    """
+    """The places of outputs whose calls are not there; one that never had a call, as of a goal, does not count."""
     answers = {pair.output for pair in pairs(items).values()}
     outputs = {place for place, item in enumerate(items) if kind(item) in OUTPUTS and call_id(item)}
     return outputs - answers

@@ -197,6 +197,6 @@ def first_lines(path: str) -> list[RolloutLine]:
         return [second]
     if first is None or first.kind != META:
         raise NotATranscript(
-            f"{path} is no rollout of Codex", "Its first line tells nothing of a session."
+            f"{path} is not a rollout of Codex", "Its first line tells nothing of a session."
         )
     return [first, *([second] if second else [])]

@@ -31,7 +31,7 @@ def segments(path: str, find: Finder) -> list[ThreadFile]:
     """The files of the thread whose newest one lies at ``path``, in the order in which they count.
 
     SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for
-    what is no rollout or goes on from itself.
+    a file that is not a rollout or goes on from itself.
     """
     found, named = [ThreadFile(path, read_meta(path), None)], parse_name(path)
     seen = {named.rollout_id} if named else set()

@@ -37,7 +37,7 @@ class Use(NamedTuple):
     given: Record
 
 
-def uses(item: Record) -> list[Use]:
+def uses_of_call(item: Record) -> list[Use]:
     """What a call did, at least one use; several where it changed several files."""
     if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
         name = kind(item).removesuffix("_call")
@@ -49,12 +49,12 @@ def uses(item: Record) -> list[Use]:
             name = string(item, "name")
     given = arguments(item)
     if name == CODE and "input" in given:
-        name, given = _of_code(string(given, "input"))
+        name, given = _use_of_code(string(given, "input"))
     if name in SHELLS:
-        name, given = _of_shell(given)
+        name, given = _use_of_shell(given)
     if name == "apply_patch":
         patch = string(given, "input") or string(given, "patch")
-        return list(_of_patch(patch)) or [Use(name, given)]
+        return list(_uses_of_patch(patch)) or [Use(name, given)]
     if name == "update_plan":
         rows = [
             {"content": string(row, "step"), "status": string(row, "status")}
@@ -68,24 +68,24 @@ def uses(item: Record) -> list[Use]:
     return [Use(name, given)]
 
 
-def _of_code(code: str) -> Use:
+def _use_of_code(code: str) -> Use:
     called = _CALLED.findall(code)
     if (
         called == ["exec_command"]
         and (match := _COMMAND.search(code))
-        and (command := _literal(match[1]))
+        and (command := _parse_literal(match[1]))
     ):
         return Use("exec_command", {"cmd": command})
     if (
         called == ["apply_patch"]
         and (match := _PATCH_TEXT.search(code))
-        and (patch := _literal(match[0]))
+        and (patch := _parse_literal(match[0]))
     ):
         return Use("apply_patch", {"input": patch})
     return Use(CODE, {"code": code})
 
 
-def _literal(text: str) -> str:
+def _parse_literal(text: str) -> str:
     """What a literal of a script says; ``""`` for one that JSON does not know."""
     try:
         value = orjson.loads(text)
@@ -96,7 +96,7 @@ def _literal(text: str) -> str:
     return ""
 
 
-def _of_shell(given: Record) -> Use:
+def _use_of_shell(given: Record) -> Use:
     """A command as a shell's line, whatever form it was given in.
 
     A patch that was given to a shell is one.
@@ -122,7 +122,7 @@ def _of_shell(given: Record) -> Use:
     return Use("Bash", {"command": command, **rest})
 
 
-def _of_patch(patch: str) -> Iterator[Use]:
+def _uses_of_patch(patch: str) -> Iterator[Use]:
     found = list(_FILE.finditer(patch))[:MAX_FILES]
     for place, match in enumerate(found):
         if place + 1 < len(found):
