@@ -157,15 +157,14 @@ def fork_session(
     """
     if at is not None and turn is not None:
         raise UsageError("at and turn exclude each other", "A session is cut once.")
-    cut = (
-        cut_point.AtTurn(turn)
-        if turn is not None
-        else cut_point.parse_record(str(at))
-        if at is not None
-        else None
-    )
+    spec = ForkSpec()
+    if turn is not None:
+        spec = spec._replace(cut=cut_point.AtTurn(turn))
+    elif at is not None:
+        spec = spec._replace(cut=cut_point.parse_record(str(at)))
+    if home is not None:
+        spec = spec._replace(home=os.fspath(home))
     session = readable(_require_path(session_file), Where())
-    spec = ForkSpec(cut, None if home is None else os.fspath(home))
     return make_fork(session, spec, Caller(Where(), dry_run=dry_run)).receipt
 
 

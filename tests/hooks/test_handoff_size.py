@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from resume_hooks.derive.verbs.handoff import HandoffSpec
 from resume_hooks.errors import UsageError
-from resume_hooks.hooks.handoff import HandoffWords, parse_handoff_words
+from resume_hooks.hooks.handoff import parse_handoff_words
 from resume_hooks.hooks.inside import answer_module
 from tests.builders import SESSION, ConfigHome, Record, assistant, user, write_session
 from tests.hooks.conftest import Run, children
@@ -55,22 +56,22 @@ def metadata_of(child: Path) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", HandoffWords("")),
-        ("fix the tests", HandoffWords("fix the tests")),
-        ("4k", HandoffWords("", "4k")),
-        ("24K fix the tests", HandoffWords("fix the tests", "24k")),
-        ("1k\nfix\nthis", HandoffWords("fix\nthis", "1k")),
-        ("4k --new-task write notes", HandoffWords("write notes", "4k", is_new_task=True)),
-        ("--new-task 4k videos stutter", HandoffWords("4k videos stutter", is_new_task=True)),
-        ("12k 4k videos stutter", HandoffWords("4k videos stutter", "12k")),
-        ("all", HandoffWords("", "all")),
-        ("all tests have to pass", HandoffWords("all tests have to pass")),
-        ("allow 4k", HandoffWords("allow 4k")),
-        ("4k-videos stutter", HandoffWords("4k-videos stutter")),
-        ("fix 4k", HandoffWords("fix 4k")),
+        ("", HandoffSpec("")),
+        ("fix the tests", HandoffSpec("fix the tests")),
+        ("4k", HandoffSpec("", "4k")),
+        ("24K fix the tests", HandoffSpec("fix the tests", "24k")),
+        ("1k\nfix\nthis", HandoffSpec("fix\nthis", "1k")),
+        ("4k --new-task write notes", HandoffSpec("write notes", "4k", is_new_task=True)),
+        ("--new-task 4k videos stutter", HandoffSpec("4k videos stutter", is_new_task=True)),
+        ("12k 4k videos stutter", HandoffSpec("4k videos stutter", "12k")),
+        ("all", HandoffSpec("", "all")),
+        ("all tests have to pass", HandoffSpec("all tests have to pass")),
+        ("allow 4k", HandoffSpec("allow 4k")),
+        ("4k-videos stutter", HandoffSpec("4k-videos stutter")),
+        ("fix 4k", HandoffSpec("fix 4k")),
     ],
 )
-def test_the_first_word(text: str, words: HandoffWords) -> None:
+def test_the_first_word(text: str, words: HandoffSpec) -> None:
     """A size is the first word or none; ``all`` is one where it stands alone, for many a sentence begins with it."""
     assert parse_handoff_words(text) == words
 

@@ -29,14 +29,10 @@ def fork(options: ForkOptions) -> None:
     session, cut = _session_and_cut(options)
     outcome = make_fork(session, ForkSpec(cut, home, options.to or ""), caller_of(options))
     decided, made = outcome.plan, outcome.receipt
+    cut_there = None
     if decided.cut:
         last = f"{session.session_id}:{decided.cut.last.number}"
-    else:
-        last = ""
-    if decided.cut:
         cut_there = With(decided.cut, {"reference": last})
-    else:
-        cut_there = None
     print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
 
 
@@ -59,9 +55,10 @@ def _session_and_cut(options: ForkOptions) -> tuple[SessionFile, Truncator | Non
         return options.locate_parent(), BeforeCompaction()
     if options.turn is not None:
         return options.locate_parent(), AtTurn(options.turn)
-    return options.locate_parent(), Before(
-        time_of_option(options.before)
-    ) if options.before is not None else None
+    session = options.locate_parent()
+    if options.before is not None:
+        return session, Before(time_of_option(options.before))
+    return session, None
 
 
 def _fork_text(decided: ForkPlan, made: Receipt) -> str:

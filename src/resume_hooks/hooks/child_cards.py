@@ -37,23 +37,21 @@ def child_card(
     else:
         keys = ""
     again = f"Nothing new was made; this is the session from your last {word_of(receipt.kind)}."
-    lines = [
-        f"{done}{keys} · {copied.sentence('the /resume line')}",
-        f"  {receipt.title}",
-        *([] if receipt.written else [f"  {again}"]),
-        f"  {receipt.sizes}",
-        *(f"  {fact}" for fact in facts),
-        *(f"  note: {with_shell_commands(warning)}" for warning in receipt.warnings),
-        *(
-            []
-            if os.path.isdir(receipt.folder)
-            else [f"  note: {receipt.folder} is gone: use the first of these"]
-        ),
-        f"  in Claude Code   {receipt.in_client}",
-        *([] if busy else [f"  in a shell       {receipt.shell}"]),
-        *([] if slash or busy else [f"  {WHY_CTRL_C}"]),
-    ]
-    return "\n".join([*lines, _last_card_line(copied, slash=slash, busy=busy)])
+    lines = [f"{done}{keys} · {copied.sentence('the /resume line')}", f"  {receipt.title}"]
+    if not receipt.written:
+        lines.append(f"  {again}")
+    lines.append(f"  {receipt.sizes}")
+    lines += [f"  {fact}" for fact in facts]
+    lines += [f"  note: {with_shell_commands(warning)}" for warning in receipt.warnings]
+    if not os.path.isdir(receipt.folder):
+        lines.append(f"  note: {receipt.folder} is gone: use the first of these")
+    lines.append(f"  in Claude Code   {receipt.in_client}")
+    if not busy:
+        lines.append(f"  in a shell       {receipt.shell}")
+    if not (slash or busy):
+        lines.append(f"  {WHY_CTRL_C}")
+    lines.append(_last_card_line(copied, slash=slash, busy=busy))
+    return "\n".join(lines)
 
 
 def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:

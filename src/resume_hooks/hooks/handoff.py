@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import os
 import time
-from typing import NamedTuple
 
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import (
@@ -38,41 +37,29 @@ ANEW = "--new-task"  # typed before what is a new task, and no next step of the 
 LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
 
 
-class HandoffWords(NamedTuple):
-    """What was typed behind the trigger: a ``step``, a ``size`` (``""``: the usual one), whether it is a new task."""
-
-    step: str
-    size: str = ""
-    is_new_task: bool = False
-
-
-def parse_handoff_words(text: str) -> HandoffWords:
+def parse_handoff_words(text: str) -> HandoffSpec:
     """The words behind the trigger. UsageError for a size that a handoff can't have."""
-    size, rest = split_size(text)
-    first, *more = rest.split(None, 1) or [""]
-    is_new_task = first.lower() == ANEW
-    return HandoffWords("".join(more) if is_new_task else rest, size, is_new_task)
-
-
-def step_of(text: str) -> str:
-    """The step that was typed."""
-    return parse_handoff_words(text).step
+    size, step = split_size(text)
+    first, *rest = step.split(None, 1) or [""]
+    if first.lower() == ANEW:
+        return HandoffSpec("".join(rest), size, is_new_task=True)
+    return HandoffSpec(step, size)
 
 
 def answer(request: Request) -> Outcome:
     """Hand the session off. Raises ResumeHooksError."""
     parent = request.session
-    step, size, is_new_task = parse_handoff_words(request.text)
-    if is_new_task and not step:
+    spec = parse_handoff_words(request.text)
+    if spec.is_new_task and not spec.next_step:
         raise UsageError(
             f"{ANEW} names no task", f"{request.typed_name} {ANEW} write the release notes"
         )
-    if not is_new_task:
+    if not spec.is_new_task:
         others = "Others, in a shell: resume-hooks handoff --help"
-        refuse_option(step, f"There is {ANEW}, before a new task, and a size, such as 4k. {others}")
-    spec = HandoffSpec(step, size, is_new_task)
+        remedy = f"There is {ANEW}, before a new task, and a size, such as 4k. {others}"
+        refuse_option(spec.next_step, remedy)
     outcome = handoff(parent, spec, request.caller())
-    if size == ALL or not isinstance(outcome, Opened):
+    if spec.size == ALL or not isinstance(outcome, Opened):
         return outcome
     outcome = with_step_lines(outcome)
     if request.trigger.hooked and offer_clear(outcome.receipt):

@@ -179,11 +179,9 @@ def _run_trigger(
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
         return compaction.begin_in_place(trigger.text, event)
     if not row.lane:
-        return _text_reply(
-            prompt.answer_trigger(
-                trigger._replace(sign=BARE) if on_screen and verb == "help" else trigger, event
-            )
-        )
+        if on_screen and verb == "help":
+            trigger = trigger._replace(sign=BARE)
+        return _text_reply(prompt.answer_trigger(trigger, event))
     outcome = prompt.outcome_of_lane(trigger, reply.field(event, "session_id"), event)
     return _draw_instruction(outcome, trigger, event, on_screen=on_screen)
 
@@ -317,10 +315,10 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
 def _is_plain(step: str) -> bool:
     """Whether the whole text would be taken as the step, so that the user confirms what will stand in the box."""
-    from resume_hooks.hooks.handoff import step_of  # nothing to the other commands
+    from resume_hooks.hooks.handoff import parse_handoff_words  # nothing to the other commands
 
     try:
-        return step_of(step) == step
+        return parse_handoff_words(step).next_step == step
     except UsageError:
         return False
 

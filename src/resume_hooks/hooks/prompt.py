@@ -139,12 +139,10 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     path = reply.transcript(event, session_id, where)
     if path is None and (of_another := found(session_id, where)):
         path = of_another.path
-    forked = event.get("forked")
-    request = Request(trigger, session_id, path, where, in_subagent)
-    request = request._replace(
-        forked=forked if isinstance(forked, dict) else None,
-        can_wait=event.get("screen") is True and event.get("waiting") is not True,
-    )
+    can_wait = event.get("screen") is True and event.get("waiting") is not True
+    request = Request(trigger, session_id, path, where, in_subagent, can_wait=can_wait)
+    if isinstance(event.get("forked"), dict):
+        request = request._replace(forked=event["forked"])
     outcome: Outcome = module.answer(request)
     return outcome
 
@@ -182,7 +180,9 @@ def copy_by_setting(text: str) -> Copied:
     """Copy a text to the clipboard in the way that the user chose."""
     from resume_hooks.system.clipboard import copy
 
-    return copy(text, way=str(settings.load()["clipboard"].value) if text else "none")
+    if not text:
+        return copy(text, way="none")
+    return copy(text, way=str(settings.load()["clipboard"].value))
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:

@@ -284,17 +284,20 @@ def no_use_card(preview: str, handoff: str) -> str:
 def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
     """The options; where the module runs how to trim in place, where a question is open the words that answer."""
     trim = trigger.name("trim")
+    rows = []
     if trigger.sign == BARE:
-        here = [f"  in place           {trim} here [options]"]
-    else:
-        here = []
-    ways = "\n".join([*here, *([_WAYS.format(trim=trim)] if asked else [])])
+        rows.append(f"  in place           {trim} here [options]")
+    if asked:
+        rows.append(_WAYS.format(trim=trim))
+    ways = "\n".join(rows)
     return "\n\n".join(filter(None, [f"{trim} {options}", ways, f"Type: {trim}"]))
 
 
 def cancelled_card(*, asked: bool) -> str:
     """``>trim cancel``."""
-    return refusal_card("Cancelled" if asked else "no question about a trim is open")
+    if asked:
+        return refusal_card("Cancelled")
+    return refusal_card("no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:

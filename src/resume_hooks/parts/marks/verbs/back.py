@@ -40,11 +40,13 @@ def go_back(options: BackOptions) -> None:
 
 
 def _back_text(decided: BackPlan, made: Receipt) -> str:
-    facts: list[tuple[str, object]] = (
-        [("goal", one_line(decided.mark.goal, 300))] if decided.mark.goal else []
-    )
-    facts += [("back to", f"where this fork left {decided.mark.left}")] if decided.mark.left else []
-    facts += [("report", f"{len(decided.report):,} characters")] if decided.report else []
+    facts: list[tuple[str, object]] = []
+    if decided.mark.goal:
+        facts.append(("goal", one_line(decided.mark.goal, 300)))
+    if decided.mark.left:
+        facts.append(("back to", f"where this fork left {decided.mark.left}"))
+    if decided.report:
+        facts.append(("report", f"{len(decided.report):,} characters"))
     notes = untouched_lines(made, decided.left_out, "the old one")
     facts += zip(("note", *[""] * len(notes)), notes, strict=False)
     return receipt_text(made, facts)
