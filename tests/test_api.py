@@ -106,6 +106,8 @@ def test_rollover_makes_a_child(family: list[Path]) -> None:
     made = rollover(family[0], next_step="go on")
     assert (made.written, made.kind, Path(made.file).exists()) == (True, "handoff", True)
     assert rollover(str(family[0]), next_step="  ").kind == "rollover"
+    with pytest.raises(UsageError, match="has no next step"):
+        rollover(family[0], next_step="go on", size="all")
 
 
 def test_failures_are_of_one_family(config_home: ConfigHome, tmp_path: Path) -> None:
