@@ -39,7 +39,7 @@ READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client
 
 def continue_session(options: ContinueOptions) -> None:
     """Start the client on a session, or print the command that does."""
-    session = options.locate_whole_session()
+    session: SessionFile = options.locate_whole_session()
     whole = options.forks and is_archived_copy(
         session.path, options.where
     )  # a fork is made of a kept copy, too

@@ -31,6 +31,7 @@ from resume_hooks.system.text import plain_line
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+    from resume_hooks.sessions.session import Session
     from resume_hooks.sessions.session_files import SessionFile
 
 GO_ON, FORK = "go on", "fork"
@@ -157,18 +158,18 @@ class VerbOptions:
             elif isinstance(value, Declared):
                 yield value.parameter(name)
 
-    def locate_session(self, *, foreign: bool = False) -> SessionFile:
+    def locate_session(self, *, foreign: bool = False) -> Session:
         """The session that the locator names, seen from the current folder.
 
         Another agent's if ``foreign``.
         """
         return locate_session(self.locator, self.where, foreign=foreign)
 
-    def locate_parent(self) -> SessionFile:
+    def locate_parent(self) -> Session:
         """The session, or the sub-agent, that the locator names for a child to be made of it."""
         return locate_parent(self.locator, self.where)
 
-    def locate_whole_session(self) -> SessionFile:
+    def locate_whole_session(self) -> Session:
         """The session that the locator names, whoever wrote it.
 
         UsageError where its prompts alone are left.
@@ -258,7 +259,7 @@ def _flag_of_parameter(name: str) -> str:
     return max(options[name], key=len)
 
 
-def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> SessionFile:
+def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> Session:
     """The session that a locator names; another agent's if ``foreign``.
 
     UsageError for a sub-agent.
@@ -274,28 +275,34 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
                     f"{shlex.quote(plain_line(found.session_id))}"
                 ),
             )
-        return found
-    found = locate.resolve(locator, folder, where, foreign=foreign)
+        return _loaded(found, where)
+    session = _loaded(locate.resolve(locator, folder, where, foreign=foreign), where)
     if locator is None:
-        _tell_taken(found, _unused_child(found, folder, where))
-    return found
+        _tell_taken(session, _unused_child(session, folder, where))
+    return session
+
+
+def _loaded(session: SessionFile, where: Where) -> Session:
+    from resume_hooks.sessions.session import Session  # help and completion wait for this module
+
+    return Session.of(session, where)
 
 
 _TRIMS = ("trim", "smart-trim")
 
 
-def locate_trim(locator: str | None, where: Where) -> SessionFile:
+def locate_trim(locator: str | None, where: Where) -> Session:
     """The session to untrim: what the locator names.
 
     Without one a trim just made of what a locator would name.
     """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
-    taken = locate.resolve(None, current_folder(), where, foreign=True)
+    taken = _loaded(locate.resolve(None, current_folder(), where, foreign=True), where)
     child = _unused_child(taken, current_folder(), where)
     if child is not None and child.kind in _TRIMS:
         say(f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True)
-        return child.session
+        return _loaded(child.session, where)
     _tell_taken(taken, child)
     return taken
 
@@ -328,17 +335,15 @@ def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild
     return _UnusedChild(newest, parent.kind)
 
 
-def _tell_taken(taken: SessionFile, child: _UnusedChild | None) -> None:
+def _tell_taken(taken: Session, child: _UnusedChild | None) -> None:
     """Say which session was taken where there is a child of it that nobody went on in yet."""
-    from resume_hooks.transcripts.head_tail import HeadTail  # as above
-
     if child is not None:
-        title = plain_line(HeadTail(taken.path).title)
+        title = plain_line(taken.head_tail.title)
         why = f"not {child.session.session_id}, its child without a prompt"
         say(f"This is about {title} · {taken.session_id}, {why}.", err=True)
 
 
-def locate_parent(locator: str | None, where: Where) -> SessionFile:
+def locate_parent(locator: str | None, where: Where) -> Session:
     """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
 
     A sub-agent is a session until the verb has ended.
@@ -348,7 +353,7 @@ def locate_parent(locator: str | None, where: Where) -> SessionFile:
             context = as_session(locator, current_folder(), where)
             found = click.get_current_context().with_resource(context)
             if found is not None:
-                return found
+                return _loaded(found, where)
     return locate_session(locator, where, foreign=True)
 
 

@@ -20,17 +20,16 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
     AgentRow,
     agents,
-    ends_of,
     label_of,
     left_of,
     require_whole,
     row_of,
 )
 from resume_hooks.sessions.child_titles import Kind
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan
@@ -123,7 +122,8 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     """
     if kind != "handoff":
         require_whole(parent)
-    ends, writer = ends_of(parent, where), _writer_of_child(parent, to, where)
+    parent = Session.of(parent, where)
+    ends, writer = parent.ends, _writer_of_child(parent, to, where)
     step = fresh_child.usable_step(ends, next_step)
     made = child or writer.draft(parent, ends, kind, output_dir, about=step)
     own = parent.agent == NAME and not made.subagent and not contents.new_task
@@ -159,7 +159,7 @@ def fork(
             "A cut and another agent exclude each other",
             "Fork it with the cut, then the fork with --to.",
         )
-    said = forking.conversation(scan(session.path), session.session_id)
+    said = forking.conversation(scan(session.file), session.session_id)
     if not said:
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
@@ -167,8 +167,9 @@ def fork(
         f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, "
         "without its thinking."
     )
-    before = quick_context(session.path).tokens
-    after = min(base_of(ends_of(session, where), where).tokens, before)
+    loaded = Session.of(session, where)
+    before = loaded.context.tokens
+    after = min(base_of(loaded.ends, where).tokens, before)
     after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
     body = writer.conversation(made, head, told, said)
@@ -213,7 +214,7 @@ def draft_of(
 ) -> Draft:
     """A child to be, for the agent ``to``, by default the session's own."""
     writer = _writer_of_child(parent, to, where)
-    return writer.draft(parent, ends_of(parent, where), kind, output_dir)
+    return writer.draft(parent, Session.of(parent, where).ends, kind, output_dir)
 
 
 def _origin_note(made: Draft, where: Where) -> str:

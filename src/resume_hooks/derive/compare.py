@@ -25,8 +25,8 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts, window_of
-from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
@@ -234,9 +234,9 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     Errors as ``scan``.
     """
     now_ms = clock.milliseconds(at) or 0
-    path = session.path
-    glance = HeadTail(path)
-    trim_estimated = is_live_part_within(path, limit)
+    session = Session.of(session, where)
+    glance = session.head_tail
+    trim_estimated = is_live_part_within(session.file, limit)
     trimmed, window = (
         _trimmed(session, where) if trim_estimated else None,
         window_of(session.session_id, where),
@@ -244,9 +244,9 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     if trimmed:
         context = trimmed.before
     else:
-        context = tokens.recent_context(path, window)
+        context = tokens.recent_context(session.file, window)
     context = as_client_acts(context, glance, session.agent, window, where)
-    seen, base = traffic.traffic_of(path), traffic.base_of(glance, where)
+    seen, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
     planned = glance.size <= limit
@@ -257,7 +257,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         conversation = context.tokens - (base.tokens if context.measured else 0)
         sizes = dial_of(handed_off, conversation) if handed_off else ()
     else:
-        bare, usual = base.tokens + _lineage_tokens(glance, where), tokens_of("", where)
+        bare, usual = base.tokens + _lineage_tokens(session), tokens_of("", where)
         fresh, sizes = bare + usual, unmeasured_dial(bare, usual)
     left = prompts_left(context, seen)
     # A summary reads the conversation, and what is left of it from before a compaction.
@@ -402,17 +402,15 @@ def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
     return _Trimmed(decided.before, decided.after if pays else None, scanned.transcript.chain)
 
 
-def _lineage_tokens(glance: HeadTail, where: Where) -> int:
+def _lineage_tokens(session: Session) -> int:
     """About as many tokens as the lineage of a child has."""
     row: dict[str, Any] = {
-        "title": glance.title,
+        "title": session.head_tail.title,
         "session_id": "-" * 36,
-        "file": glance.path,
+        "file": session.path,
         "created": clock.now(),
     }
-    return round(
-        len(lineage_block.render(Family(where).lineage(glance.path), **row)) / CHARACTERS_PER_TOKEN
-    )
+    return round(len(lineage_block.render(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
 
 
 def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:

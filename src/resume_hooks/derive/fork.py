@@ -203,7 +203,7 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
     place = cut_point.cut(parent.transcript, truncator)
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
-        whole = scan(session.path, observers=(survey, read_back, pieces))
+        whole = scan(session.file, observers=(survey, read_back, pieces))
         parent = weighed(session, whole, survey, read_back, pieces)
         place = cut_point.cut(whole, truncator)
     return parent, place

@@ -27,11 +27,11 @@ from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import encodable, one_line, plain, plain_line, plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
@@ -132,11 +132,11 @@ def opening(
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
     card, _ = redact(_card(child, next_step, contents, carried))
-    before = quick_context(parent.path).tokens
+    before = Session.of(parent, where).context.tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
     size = ChildSize(
-        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.path, before)
+        sizes.after, tokens.CHARACTERS_PER_TOKEN, tokens.window_shown(parent.file, before)
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)

@@ -45,9 +45,9 @@ from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable
 from resume_hooks.sessions.held_links import release
-from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import replace_session
@@ -493,14 +493,14 @@ def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     # What a client summed up was written by a model, too, and shows nothing.
     quoted = tuple(message for message in begun.digest.talk if message.kind is not Kind.SUMMARY)
     yield "", f"{begun.wish}\n{full(replace(begun.digest, talk=quoted))}"
-    family = Family(where)
+    parent = Session.of(begun.parent, where)
     room = ANCESTOR_BUDGET
-    for row in family.lineage(begun.parent.path)[-2::-1]:
+    for row in parent.lineage[-2::-1]:
         room -= row.size
-        if room >= 0 and (path := family.path_of(row)) is not None:
+        if room >= 0 and (path := parent.family.path_of(row)) is not None:
             with suppress(SessionNotFound):  # gone since
                 yield from texts_in(path, row.session_id[:SHORT])
-    yield from texts_in(begun.parent.path, "")
+    yield from texts_in(parent.file, "")
 
 
 def _numbers(digest: Digest, session_id: str) -> frozenset[int]:

@@ -181,10 +181,10 @@ class TrimmedSession:
 def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for what is trimmed in it."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
-    transcript = scan(session.path, observers=(pieces, survey, marked))
+    transcript = scan(session.file, observers=(pieces, survey, marked))
     live, window = transcript.chain, window_of(session.session_id, Where())
-    context, scale = weigh(session.path, live, pieces, window)
-    context = as_client_acts(context, HeadTail(session.path), session.agent, window, Where())
+    context, scale = weigh(session.file, live, pieces, window)
+    context = as_client_acts(context, HeadTail(session.file), session.agent, window, Where())
     before, since, undone = _untrimmed(transcript)
     chain = [*before, *since]
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
@@ -195,7 +195,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
             session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier
         )
     # Counts that the client wrote since are of what the trim left.
-    counted, scale = weigh(session.path, before, pieces, window)
+    counted, scale = weigh(session.file, before, pieces, window)
     added = sum(node.characters for node in since)
     return TrimmedSession(
         session, transcript.ending(chain), pieces, survey, context, scale, trimmed, undone,
@@ -322,7 +322,7 @@ def plan(
             rest = ""
         raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
     session, transcript = reading.session, reading.transcript
-    ends = HeadTail(session.path)
+    ends = HeadTail(session.file)
     child = draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
@@ -338,7 +338,7 @@ def plan(
             ChildSize(
                 after.tokens,
                 round(_ratio(reading, after), 2),
-                tokens.window_shown(session.path, before.tokens),
+                tokens.window_shown(session.file, before.tokens),
             )
         ),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
@@ -468,7 +468,7 @@ def _sizes(
     now = reading.context
     if reading.undone:
         return now, now._replace(tokens=reading.whole_tokens + back)
-    stated = tokens.stated_size(reading.session.path)
+    stated = tokens.stated_size(reading.session.file)
     if stated is not None and whole and not now.measured and stated.original > now.tokens:
         return now, now._replace(tokens=stated.original)
     if now.measured and _counted_before_trim(reading):
@@ -478,7 +478,7 @@ def _sizes(
 
 def _ratio(reading: TrimmedSession, after: ContextUse) -> float:
     """Characters a token of the child: of all that a trim took out, as that counted it: another one saves as much."""
-    stated = tokens.stated_size(reading.session.path)
+    stated = tokens.stated_size(reading.session.file)
     if stated is None or reading.undone or after.tokens != stated.original:
         return reading.scale.ratio
     saved = stated.original - stated.tokens

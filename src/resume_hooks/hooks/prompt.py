@@ -140,9 +140,10 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     if path is None and (of_another := found(session_id, where)):
         path = of_another.path
     can_wait = event.get("screen") is True and event.get("waiting") is not True
-    request = Request(trigger, session_id, path, where, in_subagent, can_wait=can_wait)
-    if isinstance(event.get("forked"), dict):
-        request = request._replace(forked=event["forked"])
+    forked = event.get("forked")
+    if not isinstance(forked, dict):
+        forked = None
+    request = Request(trigger, session_id, path, where, in_subagent, forked, can_wait)
     outcome: Outcome = module.answer(request)
     return outcome
 

@@ -7,8 +7,9 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import (
     NothingToHandOff,
@@ -21,11 +22,11 @@ from resume_hooks.errors import (
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import readable
-from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.invocation import in_shell
 
 if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
+    from resume_hooks.sessions.session import Session
 
 EVERYWHERE = "--all"  # the word before others that means every project
 _OPTION = re.compile(
@@ -58,7 +59,8 @@ class TimeLimit(ResumeHooksError, code="too-slow"):
         super().__init__(message, f"In a shell there is no limit: {command}")
 
 
-class Request(NamedTuple):
+@dataclass(frozen=True)
+class Request:
     """A trigger and where it was typed.
 
     ``path`` is the session's transcript (None: none yet); ``in_subagent`` says that a sub-agent was
@@ -89,12 +91,14 @@ class Request(NamedTuple):
         """The trigger as it was typed."""
         return self.trigger.name(self.trigger.verb)
 
-    @property
-    def session(self) -> SessionFile:
-        """The session's file. Without one, a ResumeHooksError in the verb's own words."""
+    @cached_property
+    def session(self) -> Session:
+        """The session. Without one, a ResumeHooksError in the verb's own words."""
         if self.path is None:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
-        return readable(self.path, self.where)
+        from resume_hooks.sessions.session import Session  # a list reads none
+
+        return Session.of(readable(self.path, self.where), self.where)
 
     @property
     def command(self) -> str:

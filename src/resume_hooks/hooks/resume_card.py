@@ -65,7 +65,7 @@ def answer(request: Request) -> Report:
             f"Type: {request.typed_name} {TABLE}",
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
-    if request.path is None or not (stated_size(request.path) or HeadTail(request.path).own_turns):
+    if not _has_turns(request):
         if trigger.sign == BARE:
             if asked.text:
                 unsent = f"\n\n  Your text was not sent: {asked.text}"
@@ -81,6 +81,14 @@ def answer(request: Request) -> Report:
 
     more = () if trigger.text else tuple(table(comparison))
     return Report(card, to_copy=session_id, more=more)
+
+
+def _has_turns(request: Request) -> bool:
+    """Whether there is anything to go on from: turns, or a child of ours that begins with some."""
+    if request.path is None:
+        return False
+    session = request.session
+    return stated_size(session.file) is not None or session.head_tail.own_turns
 
 
 def resume_card(

@@ -37,7 +37,7 @@ from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain, plain_line, plural
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
-from resume_hooks.transcripts.lines import Line, lines_before, open_transcript, read_lines
+from resume_hooks.transcripts.lines import Line, OneOpen, lines_before, open_transcript, read_lines
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.transcript import Observer, scan
@@ -400,7 +400,7 @@ class TurnReader:
         self.turns = 0
         self._commands: dict[str, ShellCall] = {}
         self._calling: dict[str, RecordRow] = {}
-        self.size = scan(session.path, observers=[self, *watching]).size
+        self.size = scan(session.file, observers=[self, *watching]).size
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         """Take in one record."""
@@ -444,8 +444,14 @@ class TurnReader:
 
     def entry_of_row(self, row: RecordRow) -> RecordLine:
         """Where a record lies."""
+        opened = self.session.file if isinstance(self.session.file, OneOpen) else None
         return RecordLine(
-            self.session.session_id, self.session.path, row.number, row.offset, row.length
+            self.session.session_id,
+            self.session.path,
+            row.number,
+            row.offset,
+            row.length,
+            opened,
         )
 
     def passages_of_rows(self, rows: Iterable[RecordRow], names: TranscriptNames) -> list[Passage]:

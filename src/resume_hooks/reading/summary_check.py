@@ -25,7 +25,7 @@ from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts import bookkeeping, records
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR, FURTHER_PART
-from resume_hooks.transcripts.lines import open_transcript, read_lines
+from resume_hooks.transcripts.lines import OneOpen, open_transcript, read_lines
 
 SHORTEST = 3  # letters of a word that is looked up
 QUOTED, RUN = (
@@ -286,7 +286,7 @@ class _Places:
         return ""
 
 
-def texts_in(file: str, session: str) -> Iterator[tuple[str, str]]:
+def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
     """Each record that says something, by its reference, and its text.
 
     Of summaries, ours among them, none.

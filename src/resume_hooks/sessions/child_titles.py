@@ -14,7 +14,7 @@ from resume_hooks.paths import read_at
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH
+from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
 MAX_DIGITS = 4  # digits of a counter; a title with more is somebody's own
 LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
@@ -57,8 +57,11 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
     return f"{one_line(root_title, TITLE_LENGTH - len(f' · {word} ') - MAX_DIGITS)}{end}"
 
 
-def free_title(root_title: str, kind: Kind, folder: str) -> str:
-    """The title with the first number that no session of the folder has, for as long as ``titles_locked``."""
+def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None = None) -> str:
+    """The title with the first number that no session of the folder has, for as long as ``titles_locked``.
+
+    ``known`` are the ends of one of them, as they are now.
+    """
     front = json.dumps(child_title(root_title, kind), ensure_ascii=False).encode(
         "utf-8", "replace"
     )[:-1]
@@ -67,7 +70,10 @@ def free_title(root_title: str, kind: Kind, folder: str) -> str:
     for session in sessions_in(
         folder
     ):  # all: the client gives a title on when it clears or branches a session
-        tail = _tail(session)
+        if known is not None and known.path == session.path:
+            tail = known.tail[-REACH:]
+        else:
+            tail = _tail(session)
         start = tail.rfind(front) + len(front)
         if start >= len(front):
             end = tail.find(b'"', start, start + MAX_DIGITS + 2)

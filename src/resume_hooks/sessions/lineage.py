@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -25,7 +26,8 @@ from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
-from resume_hooks.transcripts.provenance import Parent, kind_now
+from resume_hooks.transcripts.lines import OneOpen
+from resume_hooks.transcripts.provenance import Parent, kind_now, read_parent
 
 KEPT, TYPED, MISSING = "kept", "prompts", "missing"  # what a row's status is beside ``present``
 LEFT = {
@@ -85,8 +87,10 @@ class Descendant(NamedTuple):
 class Family:
     """Answers about parents and children within one config home; links are read once."""
 
-    def __init__(self, where: Where) -> None:
+    def __init__(self, where: Where, known: Mapping[str, HeadTail] | None = None) -> None:
+        """``known`` are the two ends of sessions that were read already, by their paths."""
         self._where = where
+        self._known = dict(known or {})
         self._links = {link.child_id: link for link in read_links(where)}
         self._found: dict[str, ArchivedSession | None] = {}
 
@@ -96,12 +100,19 @@ class Family:
         SessionNotFound.
         """
         try:
-            recorded = agent_at(path, self._where).parent(path)
+            recorded = self._recorded_parent(path)
         except OSError as error:
             raise SessionNotFound(
                 f"{path} can't be read: {error.strerror}", "Check the path."
             ) from error
         return self._or_linked(recorded, _id_at(path, self._where), path)
+
+    def _recorded_parent(self, path: str) -> Parent | None:
+        """The parent that a session names. OSError, SessionNotFound."""
+        known = self._known.get(path)
+        if known is not None and isinstance(known.file, OneOpen):
+            return read_parent(known.file)
+        return agent_at(path, self._where).parent(path)
 
     def _or_linked(self, recorded: Parent | None, session_id: str, path: str) -> Parent | None:
         link = self._links.get(session_id)
@@ -229,7 +240,7 @@ class Family:
         parent = self._parent_of(session)
         if parent is not None and parent.session_id in seen:
             parent = None
-        return _row(session, parent, self._where), parent
+        return self._row(session, parent), parent
 
     def _parent_of(self, session: str | ArchivedSession) -> Parent | None:
         """The parent of the session at a path, or of an archived one, which is not opened for it."""
@@ -240,6 +251,11 @@ class Family:
             Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None
         )  # the last came later
         return self._or_linked(recorded, session.session_id, real(session.place, self._where))
+
+    def _row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
+        """The row of the session at a path, or of an archived one by what its manifest says."""
+        known = self._known.get(session) if isinstance(session, str) else None
+        return _row(session, parent, self._where, known)
 
     @cached_property
     def _superseded(self) -> dict[str, str]:
@@ -280,7 +296,7 @@ class Family:
                 seen.add(child_id)
                 waiting.append(child_id)
                 with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-                    descendants.append(Descendant(_row(session, parent, self._where), parent_id))
+                    descendants.append(Descendant(self._row(session, parent), parent_id))
         return descendants
 
     def _children(self) -> dict[str, list[tuple[str, str | ArchivedSession, Parent]]]:
@@ -316,11 +332,12 @@ def _id_at(path: str, where: Where) -> str:
     return session_id_of(path) or agent_at(path, where).session(path).session_id
 
 
-def _row(session: str | ArchivedSession, parent: Parent | None, where: Where) -> Ancestor:
-    """The row of the session at a path, or of an archived one by what its manifest says."""
+def _row(
+    session: str | ArchivedSession, parent: Parent | None, where: Where, known: HeadTail | None
+) -> Ancestor:
     if isinstance(session, str):
         agent = agent_at(session, where)
-        ends = agent.ends(session)
+        ends = known or agent.ends(session)
         session_id, place = _id_at(session, where), own_path(session, where)
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         if is_archived_copy(session, where):

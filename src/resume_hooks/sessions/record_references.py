@@ -27,6 +27,7 @@ from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import (
     Line,
     Numbers,
+    OneOpen,
     line_start,
     line_with,
     open_transcript,
@@ -140,13 +141,17 @@ def names_of(session: SessionFile, where: Where) -> TranscriptNames:
 
 
 class RecordLine(NamedTuple):
-    """A line of a session's file: its 0-based ``number``, -1 where it was not counted, and its bytes on disk."""
+    """A line of a session's file: its 0-based ``number``, -1 where it was not counted, and its bytes on disk.
+
+    ``opened`` is the file where it is held open.
+    """
 
     session_id: str
     file: str
     number: int
     offset: int
     length: int
+    opened: OneOpen | None = None
 
     @property
     def word(self) -> str:
@@ -162,7 +167,7 @@ class RecordLine(NamedTuple):
 
     def raw(self) -> bytes:
         """The line with its ending. SessionNotFound where the file is gone, or shorter by now."""
-        with open_transcript(self.file) as stream:
+        with open_transcript(self.opened or self.file) as stream:
             return read_at(stream, self.offset, self.length)
 
     def record(self) -> Record | None:

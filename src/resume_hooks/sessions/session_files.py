@@ -24,6 +24,7 @@ from resume_hooks.paths import (
     session_id_of,
 )
 from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.records import MESSAGES, kind, parse, refuse_foreign
 
 MAX_SEARCHED = (
@@ -44,6 +45,11 @@ class SessionFile(NamedTuple):
     size: int
     agent: str = OWN_AGENT
     source: str = ""
+
+    @property
+    def file(self) -> str | OneOpen:
+        """What its transcript is read from."""
+        return self.path
 
     @property
     def original(self) -> str:

@@ -13,7 +13,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where, find_session
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, OneOpen
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
@@ -60,7 +60,7 @@ class Traffic(NamedTuple):
         return age is not None and age < self.lifetime
 
 
-def traffic_of(path: str) -> Traffic:
+def traffic_of(file: str | OneOpen) -> Traffic:
     """The requests at the end of a session, from as little of its end as holds one.
 
     SessionNotFound as ``scan``.
@@ -69,7 +69,7 @@ def traffic_of(path: str) -> Traffic:
     """
     for reach in (*tokens.TAIL_REACHES, 0):
         seen = _Requests()
-        tail = scan(path, reach, [seen])
+        tail = scan(file, reach, [seen])
         found = seen.traffic(whole=tail.whole)
         tells_growth = bool(found.growth) or reach != tokens.TAIL_REACHES[0]
         if tail.whole or (seen.counted and tells_growth):
@@ -86,7 +86,7 @@ def base_of(ends: HeadTail, where: Where) -> FirstRequest:
             if found is not None:
                 return found
             known.add(ends.path)
-            parent = read_parent(ends.path)
+            parent = read_parent(ends.file)
             if parent:
                 path = find_session(parent.session_id, where)
             else:

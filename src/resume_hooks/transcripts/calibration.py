@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import ContextUse
 from resume_hooks.transcripts.transcript import is_live_part_within, scan_live
@@ -65,13 +66,13 @@ class _Gap(NamedTuple):
 
 
 def weigh(
-    path: str, chain: list[Node], pieces: Pieces, window: int = 0
+    file: str | OneOpen, chain: list[Node], pieces: Pieces, window: int = 0
 ) -> tuple[ContextUse, Scale]:
-    """What the client would send of the session at ``path``, and the scale of its pieces."""
-    stated = tokens.stated_size(path)
+    """What the client would send of a session, and the scale of its pieces."""
+    stated = tokens.stated_size(file)
     scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
     window = window or tokens.window_of_parent(stated)
-    context = tokens.session_context(path, chain, window)
+    context = tokens.session_context(file, chain, window)
     if context.measured:
         count = tokens.sent_context(chain, scale.ratio).tokens + scale.again
         larger = window or max(context.window, tokens.window_for(count))
@@ -82,15 +83,15 @@ def weigh(
     return context, scale
 
 
-def quick_context(path: str) -> ContextUse:
-    """What ``weigh`` says of the session at ``path``.
+def quick_context(file: str | OneOpen) -> ContextUse:
+    """What ``weigh`` says of a session.
 
     Where its live part is over the limit, what was counted last.
     """
-    if not is_live_part_within(path, QUICK_LIMIT):
-        return tokens.recent_context(path)
-    transcript, (pieces,) = scan_live(path, lambda: (Pieces(),))
-    return weigh(path, transcript.chain, pieces)[0]
+    if not is_live_part_within(file, QUICK_LIMIT):
+        return tokens.recent_context(file)
+    transcript, (pieces,) = scan_live(file, lambda: (Pieces(),))
+    return weigh(file, transcript.chain, pieces)[0]
 
 
 def calibrate(

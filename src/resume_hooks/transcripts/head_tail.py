@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from resume_hooks import clock
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts import records
@@ -28,7 +29,7 @@ from resume_hooks.transcripts.bookkeeping import (
     TAG,
     kind_after_clear,
 )
-from resume_hooks.transcripts.lines import BOM, open_transcript, read_lines
+from resume_hooks.transcripts.lines import BOM, OneOpen, open_transcript, path_of, read_lines
 
 REACH = 65_536  # bytes read at each end: what the client's own listing reads
 WIDE_REACH = (
@@ -43,9 +44,10 @@ _TITLE_SOURCE = 8_192  # characters of the text that a title is taken from
 class HeadTail:
     """The two ends of one session file. SessionNotFound if it can't be read."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        with open_transcript(path) as stream:
+    def __init__(self, file: str | OneOpen) -> None:
+        self.path = path_of(file)
+        self.file = file
+        with open_transcript(file) as stream:
             status = os.fstat(stream.fileno())
             self.head = stream.read(REACH)
             if len(self.head) == REACH and _OURS in self.head.partition(b"\n")[0]:
@@ -181,10 +183,10 @@ class HeadTail:
     def early_records(self) -> Iterator[records.Record]:
         """The whole records of the first megabyte, one by one: lines may be longer than the reach."""
         try:
-            with open(self.path, "rb") as stream:
+            with open_transcript(self.file) as stream:
                 region = stream.read(WIDE_REACH)
                 return _records_of_region(region, keep_last=not stream.read(1))
-        except OSError:
+        except SessionNotFound:
             return iter(())  # gone since it was read
 
     @property
@@ -363,13 +365,13 @@ class HeadTail:
         if self.small:
             return False
         try:
-            with open(self.path, "rb") as stream:
+            with open_transcript(self.file) as stream:
                 bodies = (line.body for line in read_lines(stream))
                 return any(
                     (record := records.parse(body)) is not None and wanted(record)
                     for body in bodies
                 )
-        except OSError:
+        except SessionNotFound:
             return False  # gone since it was read
 
     @cached_property

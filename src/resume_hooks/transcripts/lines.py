@@ -15,7 +15,7 @@ import mmap
 import os
 from bisect import bisect_left
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import BinaryIO, NamedTuple
 
 from resume_hooks.errors import SessionNotFound
@@ -74,15 +74,59 @@ def read_tail(stream: BinaryIO, reach: int) -> Iterator[Line]:
         offset += len(raw)
 
 
+class OneOpen:
+    """A transcript that is opened once, when it is first read, for all that read it one after another.
+
+    They see one file, also where another one takes its name meanwhile. Who reads while somebody
+    else does opens it again. It is closed with the last reference to this.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._stream: BinaryIO | None = None
+        self._is_in_use = False
+
+    def __del__(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+
+    @contextmanager
+    def stream(self) -> Iterator[BinaryIO]:
+        """The file from its beginning. OSError if it can't be read."""
+        if self._is_in_use:
+            with open(self.path, "rb", buffering=SEARCHED_BYTES) as own:
+                yield own
+            return
+        if self._stream is None:
+            self._stream = open(self.path, "rb", buffering=4 * STEP)  # noqa: SIM115 - closed with this
+        self._is_in_use = True
+        try:
+            self._stream.seek(0)
+            yield self._stream
+        finally:
+            self._is_in_use = False
+
+
+def path_of(file: str | OneOpen) -> str:
+    """Where a transcript lies."""
+    if isinstance(file, OneOpen):
+        return file.path
+    return file
+
+
 @contextmanager
-def open_transcript(file: str, buffering: int = -1) -> Iterator[BinaryIO]:
-    """A file to be read. SessionNotFound if it can't be."""
+def open_transcript(file: str | OneOpen, buffering: int = -1) -> Iterator[BinaryIO]:
+    """A file to be read, from its beginning. SessionNotFound if it can't be."""
     try:
-        with open(file, "rb", buffering=buffering) as stream:
+        if isinstance(file, OneOpen):
+            opening: AbstractContextManager[BinaryIO] = file.stream()
+        else:
+            opening = open(file, "rb", buffering=buffering)  # noqa: SIM115 - closed below
+        with opening as stream:
             yield stream
     except OSError as error:
         raise SessionNotFound(
-            f"{file} can't be read: {error.strerror}", "Check the path."
+            f"{path_of(file)} can't be read: {error.strerror}", "Check the path."
         ) from error
 
 

@@ -17,7 +17,7 @@ import orjson
 from resume_hooks.paths import is_session_id, session_id_of
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts import records
-from resume_hooks.transcripts.lines import Line
+from resume_hooks.transcripts.lines import Line, OneOpen
 from resume_hooks.transcripts.records import Record, string
 
 _KIND = re.compile(r"[a-z][a-z_-]{0,30}")
@@ -65,9 +65,9 @@ class Trim(NamedTuple):
     stats: Mapping[str, int]
 
 
-def read_parent(path: str) -> Parent | None:
+def read_parent(file: str | OneOpen) -> Parent | None:
     """The parent that a session file names, or None. OSError if it can't be read."""
-    with open(path, "rb") as stream:
+    with file.stream() if isinstance(file, OneOpen) else open(file, "rb") as stream:
         first = Line(0, 0, stream.readline(MAX_FIRST_LINE)).body
         if b'_metadata"' in first and (found := parent_in(records.parse(first))):
             return found

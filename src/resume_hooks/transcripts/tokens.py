@@ -19,7 +19,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.lines import Line, open_transcript
+from resume_hooks.transcripts.lines import Line, OneOpen, open_transcript
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import (
     DOCUMENT,
@@ -329,20 +329,20 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     return None
 
 
-def session_context(path: str, chain: list[Node], window: int = 0) -> ContextUse:
+def session_context(file: str | OneOpen, chain: list[Node], window: int = 0) -> ContextUse:
     """A session's context in use, by its ``chain``, or what a child that was neither prompted nor compacted came to.
 
     Between a compaction and the next answer it is what our trim in place said; else nothing has
     counted what every request begins with, so that is added.
     """
-    stated = stated_size(path)
+    stated = stated_size(file)
     window = window or window_of_parent(stated)
     context = context_of(chain, window)
     if context.measured:
         return context
     count = stated.tokens if stated else 0
     if chain and chain[0].boundary:
-        ends = HeadTail(path)
+        ends = HeadTail(file)
         if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
             first = first_request(ends)
             count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
@@ -392,31 +392,31 @@ def window_of_parent(stated: StatedSize | None) -> int:
     return 0
 
 
-def window_shown(path: str, count: int) -> int:
-    """The large window that the session at ``path`` states, or needs for so many tokens; 0 for none."""
-    window = window_of_parent(stated_size(path)) or window_for(count)
+def window_shown(file: str | OneOpen, count: int) -> int:
+    """The large window that a session states, or needs for so many tokens; 0 for none."""
+    window = window_of_parent(stated_size(file)) or window_for(count)
     if window > DEFAULT_WINDOW:
         return window
     return 0
 
 
-def recent_context(path: str, window: int = 0) -> ContextUse:
+def recent_context(file: str | OneOpen, window: int = 0) -> ContextUse:
     """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
 
     The end tells where the branch that the client would choose ends there and was measured there,
     or was compacted there; what is unusual (a branch chosen farther up) is left to a whole scan.
     """
     for reach in TAIL_REACHES:
-        tail = scan(path, reach)
+        tail = scan(file, reach)
         if tail.whole:
-            return session_context(path, tail.chain, window)
+            return session_context(file, tail.chain, window)
         if chooses_alike(tail):
             chain = certain_chain(tail)
             if is_complete(chain, tail) or (
                 _last_measured(chain) and stays_after_boundary(chain, tail)
             ):
-                return session_context(path, chain, window)
-    return session_context(path, scan(path).chain, window)
+                return session_context(file, chain, window)
+    return session_context(file, scan(file).chain, window)
 
 
 def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
@@ -473,12 +473,12 @@ class StatedSize(NamedTuple):
     saved: int = 0
 
 
-def stated_size(path: str) -> StatedSize | None:
+def stated_size(file: str | OneOpen) -> StatedSize | None:
     """What the first line of a session states of its size; None if it states nothing.
 
     Anybody may have edited it.
     """
-    with open_transcript(path) as stream:
+    with open_transcript(file) as stream:
         first = stream.readline(MAX_FIRST_LINE)
     if b'_metadata"' in first or b'"context_window"' in first:
         return stated_size_in(parse(first) or {})

@@ -25,8 +25,10 @@ from resume_hooks.transcripts.lines import (
     SEARCHED_BYTES,
     Line,
     Numbers,
+    OneOpen,
     line_with,
     open_transcript,
+    path_of,
     read_at,
     read_lines,
     read_tail,
@@ -92,8 +94,9 @@ class Transcript:
     UTF-8.
     """
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, file: str | OneOpen) -> None:
+        self.path = path_of(file)
+        self.file = file
         self.nodes: list[Node] = []
         self.checkpoint = Checkpoint()
         self.copies = Copies()
@@ -170,7 +173,7 @@ class Transcript:
 
         SessionNotFound if the file changed or is gone.
         """
-        with open_transcript(self.path) as stream:
+        with open_transcript(self.file) as stream:
             return read_record(stream, node)
 
 
@@ -195,15 +198,18 @@ class ScanStart(NamedTuple):
 
 
 def scan(
-    path: str, reach: int = 0, observers: Sequence[Observer] = (), start: ScanStart | None = None
+    file: str | OneOpen,
+    reach: int = 0,
+    observers: Sequence[Observer] = (),
+    start: ScanStart | None = None,
 ) -> Transcript:
     """Read a transcript's lines once: all, those from ``start`` on, or the whole ones in the last ``reach`` bytes.
 
     ``observers`` see each record as it is read, so that whoever needs more of it parses no line
     again. SessionNotFound if the file can't be read, NotATranscript for a file of another program.
     """
-    transcript = Transcript(path)
-    with open_transcript(path, SEARCHED_BYTES) as stream, without_gc():
+    transcript = Transcript(file)
+    with open_transcript(file, SEARCHED_BYTES) as stream, without_gc():
         transcript.whole = start is None and not 0 < reach < os.fstat(stream.fileno()).st_size
         line = None
         if start is None:
@@ -283,28 +289,30 @@ _BOUNDARY = f'"{COMPACTION}"'.encode()
 Observers = TypeVar("Observers", bound=Sequence[Observer])
 
 
-def scan_live(path: str, observers: Callable[[], Observers]) -> tuple[Transcript, Observers]:
+def scan_live(
+    file: str | OneOpen, observers: Callable[[], Observers]
+) -> tuple[Transcript, Observers]:
     """Scan what the live chain of a session needs, and the observers that saw it.
 
     Of a large file that was compacted only the part since then, where that alone decides; else the
     whole. Numbers and offsets are those of the whole file either way. SessionNotFound,
     NotATranscript as ``scan``.
     """
-    with open_transcript(path) as stream:
+    with open_transcript(file) as stream:
         offset = _offset_of_live(stream)
         start = ScanStart(offset, Numbers(offset).of(stream, offset))
     seeing = observers()
     if start.offset:
-        part = scan(path, observers=seeing, start=start)
+        part = scan(file, observers=seeing, start=start)
         if chooses_alike(part) and is_complete(part.chain, part):
             return part, seeing
         seeing = observers()
-    return scan(path, observers=seeing), seeing
+    return scan(file, observers=seeing), seeing
 
 
-def is_live_part_within(path: str, limit: int) -> bool:
+def is_live_part_within(file: str | OneOpen, limit: int) -> bool:
     """Whether a session has no more than ``limit`` bytes since its last compaction, told by that many of its end."""
-    with open_transcript(path) as stream:
+    with open_transcript(file) as stream:
         size = os.fstat(stream.fileno()).st_size
         return size <= limit or size - _offset_of_live(stream, size - limit) <= limit
 
@@ -366,7 +374,7 @@ def chooses_alike(tail: Transcript) -> bool:
     rows = [node for node in tail.nodes if not node.sidechain and node.time_ms is not None]
     if rows and max(rows, key=lambda node: node.time_ms or 0) is not rows[-1]:
         return False  # written out of order, where without a hint time decides
-    return _last_boundary(tail) >= 0 or not _hinted(tail.path)
+    return _last_boundary(tail) >= 0 or not _hinted(tail.file)
 
 
 def certain_chain(tail: Transcript) -> list[Node]:
@@ -406,10 +414,10 @@ def _last_boundary(tail: Transcript) -> int:
     return max((node.number for node in tail.nodes if node.boundary), default=-1)
 
 
-def _hinted(path: str) -> bool:
+def _hinted(file: str | OneOpen) -> bool:
     """Whether any line of the file may choose the branch.
 
     A search for bytes, far cheaper than a scan.
     """
-    with open_transcript(path) as stream:
+    with open_transcript(file) as stream:
         return line_with(stream, _HINT, os.fstat(stream.fileno()).st_size) >= 0

@@ -18,6 +18,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.sessions.lineage import Ancestor, Family
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, all_sessions, is_known, session_file
 
 if TYPE_CHECKING:
@@ -29,16 +30,23 @@ LIMIT = 0.05
 PRESENT = "present"
 
 
-def archive_ancestors(ancestors: Iterable[Ancestor], where: Where) -> list[str]:
+def archive_ancestors(
+    ancestors: Iterable[Ancestor], where: Where, loaded: Session | None = None
+) -> list[str]:
     """Keep those of a lineage that the client may delete, the nearest first.
 
     What could not be done, as sentences.
 
     Costs a look at a manifest where they are archived already. Where nothing may be archived
-    nothing is done.
+    nothing is done. One of them may be ``loaded``.
     """
     files = [row.session_file for row in ancestors if row.status == PRESENT]
-    due = [session for path in files[::-1] if (session := unarchived(path, where))]
+    due = []
+    for path in files[::-1]:
+        session = unarchived(path, where)
+        if session is not None:
+            is_as_read = loaded is not None and loaded.path == path and loaded.is_unchanged
+            due.append(loaded if loaded is not None and is_as_read else session)
     if not due or not allowed(where)[0]:
         return []
     if min(session.size for session in due) <= MOST_BYTES:

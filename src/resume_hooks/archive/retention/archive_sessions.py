@@ -113,8 +113,14 @@ class BackgroundArchiver:
     def archive(self, path: str) -> bool:
         """Archive the session at a path; whether it is now. ResumeHooksError where it can't be."""
         try:
+            return self._archive(session_file(path))
+        except SessionNotFound:
+            return False
+
+    def _archive(self, session: SessionFile) -> bool:
+        try:
             archive_session(
-                session_file(path), self._where, client_files=self._client_files, patience=PATIENCE
+                session, self._where, client_files=self._client_files, patience=PATIENCE
             )
         except (SessionOpen, SessionNotFound):
             return False
@@ -124,7 +130,7 @@ class BackgroundArchiver:
         """Archive a session, unless somebody would have to wait for it; whether that is so."""
         quick = is_quick(session, self._where)
         if quick:
-            self.archive(session.path)
+            self._archive(session)
         return quick
 
 

@@ -131,12 +131,8 @@ class ClientFiles:
             self._missed.append(f"{encodable(path)} is not a file that can be archived")
 
 
-def about_of(path: str, parent: Sequence[str]) -> About:
-    """What the transcript at ``path`` says; ``parent`` are the fields of the one it names.
-
-    SessionNotFound if gone.
-    """
-    glance = HeadTail(path)
+def about_of(glance: HeadTail, parent: Sequence[str]) -> About:
+    """What a transcript says; ``parent`` are the fields of the one it names."""
     return About(
         created=encodable(glance.created),
         ended=encodable(glance.ended),
@@ -257,7 +253,7 @@ def described(session: SessionFile, where: Where) -> ArchivedSession:
 
     SessionNotFound if it is gone.
     """
-    glance = HeadTail(session.path)
+    glance = HeadTail(session.file)
     return ArchivedSession(
         session_id=session.session_id,
         folder="",
@@ -269,7 +265,7 @@ def described(session: SessionFile, where: Where) -> ArchivedSession:
         parts=(),
         stored=0,
         complete=False,
-        about=about_of(session.path, read_parent(session.path) or ()),
+        about=about_of(glance, read_parent(session.file) or ()),
         home=own_home(where),
     )
 

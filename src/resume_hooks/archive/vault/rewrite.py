@@ -68,10 +68,10 @@ def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:
     )  # swept, as no manifest names it
     os.mkdir(folder, 0o700)
     lay_out(archived, [archived.transcript], folder, where)
-    path = os.path.join(folder, beside(archived.place))
+    ends = HeadTail(os.path.join(folder, beside(archived.place)))
     return archived._replace(
-        title=encodable(plain_line(HeadTail(path).title)),
-        about=about_of(path, archived.about.parent),
+        title=encodable(plain_line(ends.title)),
+        about=about_of(ends, archived.about.parent),
     )
 
 

@@ -170,7 +170,7 @@ def _lines_at(
 
     SessionNotFound where the file is gone.
     """
-    with open_transcript(transcript.path) as stream:
+    with open_transcript(transcript.file) as stream:
         lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)
         return [with_session_id(line.body, session_id) for line in lines]
 

@@ -25,6 +25,7 @@ from resume_hooks.sessions.client_window import measured
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.sessions.transcript_files import file_of_owner, subagent_name, title_of
 from resume_hooks.system.invocation import after_updates
@@ -108,6 +109,13 @@ class Draft(NamedTuple):
         return os.path.dirname(self.path)
 
     @property
+    def loaded_parent(self) -> Session | None:
+        """The parent, where it is a session whose own file was read."""
+        if isinstance(self.parent, Session):
+            return self.parent
+        return None
+
+    @property
     def stem(self) -> str:
         """Its title without the counter, which is known once it is written."""
         return child_title(self.root_title, self.kind)
@@ -118,7 +126,9 @@ class Draft(NamedTuple):
         Another child may be faster, unless the folder's titles are locked.
         """
         if self.own_title is None:
-            return free_title(self.root_title, self.kind, self.folder)
+            parent = self.loaded_parent
+            known = parent.head_tail if parent is not None and parent.is_unchanged else None
+            return free_title(self.root_title, self.kind, self.folder, known)
         return self.own_title
 
     def head(
@@ -172,10 +182,14 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         raise UsageError(
             "This is a sub-agent's transcript", f"Name the session that it belongs to{named}"
         )
-    family = Family(where)
+    parent = Session.of(parent, where)
     subagent = subagent_name(parent.path) or ""
     owner = owner_of(parent)
-    ancestors = tuple(family.lineage(owner.path if subagent else parent.path))
+    if subagent:
+        family = Family(where)
+        ancestors = tuple(family.lineage(owner.path))
+    else:
+        family, ancestors = parent.family, parent.lineage
     before = _titled_before(ancestors, family, where)
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
     secrets = secrets_of_ends(ends, *before.values(), spared=ids)
@@ -228,7 +242,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
         path=path,
         root_title=root_title,
         makes_folder=output_dir is None and (given or parent_file != owner.path),
-        parent=owner._replace(path=parent.original),
+        parent=parent if owner == parent else owner._replace(path=parent.original),
         parent_file=parent_file,
         subagent=subagent,
         inode=inode_of(parent.original),

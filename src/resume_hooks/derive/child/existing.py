@@ -17,16 +17,16 @@ from resume_hooks import clock
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_of, ends_of, store_of
+from resume_hooks.sessions.agents.registry import agent_of, store_of
 from resume_hooks.sessions.link_log import Link, read_links
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import quick_context
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
@@ -99,7 +99,7 @@ def existing_child(
             return None
     if not any(report in str(message(row).get("content")) for row in first_records):
         return None
-    before = quick_context(parent.path).tokens
+    before = Session.of(parent, where).context.tokens
     after = tokens.recent_context(child.path).tokens
     return _receipt_of_child(parent, child, kind, before, after, where)
 
@@ -147,7 +147,7 @@ def _find_unused_child(
         return None
     agent = agent_of(session, where)
     try:
-        ends, parent_ends = agent.ends(session.path), ends_of(parent, where)
+        ends, parent_ends = agent.ends(session.path), Session.of(parent, where).ends
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
         return None  # gone since it was found

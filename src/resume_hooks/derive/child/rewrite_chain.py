@@ -196,14 +196,14 @@ class ParentScan(NamedTuple):
 
     def size(self, after: int) -> ChildSize:
         """What a child of it that comes to so many tokens says of its size."""
-        window = tokens.window_shown(self.session.path, self.context.tokens)
+        window = tokens.window_shown(self.session.file, self.context.tokens)
         return ChildSize(after, round(self.ratio, 2), window)
 
 
 def scan_parent(session: SessionFile) -> ParentScan:
     """Scan the live part of a session."""
     transcript, (survey, read_back, pieces) = scan_live(
-        session.path, lambda: (WriteScan(), ReadBack(), Pieces())
+        session.file, lambda: (WriteScan(), ReadBack(), Pieces())
     )
     return weighed(session, transcript, survey, read_back, pieces)
 
@@ -216,9 +216,9 @@ def weighed(
     pieces: Pieces,
 ) -> ParentScan:
     """The scan of a session, with what its pieces weigh."""
-    context, scale = weigh(session.path, transcript.chain, pieces)
+    context, scale = weigh(session.file, transcript.chain, pieces)
     return ParentScan(
-        session, transcript, survey, read_back, HeadTail(session.path), context, scale.ratio
+        session, transcript, survey, read_back, HeadTail(session.file), context, scale.ratio
     )
 
 

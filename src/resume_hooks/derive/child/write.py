@@ -240,7 +240,7 @@ def _link(draft: Draft, where: Where) -> list[str]:
         )
     if draft.kind == FORGETTING:
         return warnings
-    return [*warnings, *archive_ancestors(draft.ancestors, where)]
+    return [*warnings, *archive_ancestors(draft.ancestors, where, draft.loaded_parent)]
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:

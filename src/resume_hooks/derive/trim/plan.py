@@ -229,7 +229,7 @@ def plan_of(
         ChildSize(
             decision.after.tokens,
             decision.savings.ratio,
-            tokens.window_shown(scanned.session.path, decision.before.tokens),
+            tokens.window_shown(scanned.session.file, decision.before.tokens),
         ),
         trim=Trim(parameters, stats),
     )
@@ -330,9 +330,9 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
     """
     if whole:
         pieces, survey = Pieces(), WriteScan()
-        transcript = scan(session.path, observers=(pieces, survey))
+        transcript = scan(session.file, observers=(pieces, survey))
     else:
-        transcript, (pieces, survey) = scan_live(session.path, lambda: (Pieces(), WriteScan()))
+        transcript, (pieces, survey) = scan_live(session.file, lambda: (Pieces(), WriteScan()))
     if not any(node.said for node in transcript.chain):
         raise NothingToTrim(
             "There is nothing to trim: this session holds no conversation",
@@ -341,8 +341,8 @@ def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
                 "broken: resume-hooks fsck"
             ),
         )
-    window, glance = window_of(session.session_id, Where()), HeadTail(session.path)
-    context, scale = weigh(session.path, transcript.chain, pieces, window)
+    window, glance = window_of(session.session_id, Where()), HeadTail(session.file)
+    context, scale = weigh(session.file, transcript.chain, pieces, window)
     context = as_client_acts(context, glance, session.agent, window, Where())
     return SessionScan(session, transcript, pieces, survey, glance, context, scale)
 

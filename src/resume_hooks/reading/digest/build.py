@@ -36,13 +36,13 @@ from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
 from resume_hooks.reading.digest.shell import simple_commands
 from resume_hooks.redaction.json_lines import redact_line
-from resume_hooks.sessions.lineage import MISSING, Family
+from resume_hooks.sessions.lineage import MISSING
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_in
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.transcripts.bookkeeping import IMPORTED
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import BOM, open_transcript
 from resume_hooks.transcripts.records import mapping, parse
 from resume_hooks.transcripts.transcript import without_gc
@@ -223,13 +223,15 @@ def digest_of(
     one; by default REACH. ``since`` is the line from which on the session counts, and then no
     ancestor does.
     """
-    ends = HeadTail(session.path)
+    session = Session.of(session, where)
+    ends = session.head_tail
     folder = home_folder(ends, where)
     with GitQuery(folder, ends.created, where) as git_query, without_gc(), secrets_found() as texts:
         if since:
-            files, before, unread = ([session], None, 0)
+            before, unread = None, 0
+            files: list[SessionFile] = [session]
         else:
-            files, before, unread = _files_to_read(session, where)
+            files, before, unread = _files_to_read(session)
         facts = LineageFacts()
         passed_over = 0
         for file in files[:-1]:
@@ -258,23 +260,21 @@ def digest_of(
         return without_secrets(digest, texts)
 
 
-def _files_to_read(
-    session: SessionFile, where: Where
-) -> tuple[list[SessionFile], Digest | None, int]:
+def _files_to_read(session: Session) -> tuple[list[SessionFile], Digest | None, int]:
     """The files to read, oldest first; the digest of earlier ones; the number of files left out."""
-    files, room = [session], ANCESTOR_BUDGET
+    files: list[SessionFile] = [session]
+    room = ANCESTOR_BUDGET
     if subagent_name(session.path):
         return files, None, 0  # it knows what it was told alone
-    if before := digest_at(session.path):
+    if before := digest_at(session.file):
         return files, before, 0
-    family = Family(where)
-    rows = [row for row in family.lineage(session.path)[:-1] if row.status != MISSING]
+    rows = [row for row in session.lineage[:-1] if row.status != MISSING]
     while rows:
         row = rows.pop()
         room -= row.size
         if room < 0:
             return files[::-1], None, len(rows) + 1
-        if (path := family.path_of(row)) is None:
+        if (path := session.family.path_of(row)) is None:
             continue
         files.append(SessionFile(row.session_id, path, 0, row.size))
         if before := digest_at(path):
@@ -285,7 +285,7 @@ def _files_to_read(
 def _read_file(file: SessionFile, facts: LineageFacts, reach: int, since: int = 0) -> int:
     """Read a file from a line on; returns the bytes that were skipped for its size."""
     try:
-        with open_transcript(file.path, BUFFER) as stream:
+        with open_transcript(file.file, BUFFER) as stream:
             skipped = os.fstat(stream.fileno()).st_size - reach
             if since or skipped <= OPENING:
                 number = _take_lines(islice(stream, since, None), since, file.session_id, facts)

@@ -57,7 +57,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     written: Counter[str] = Counter()
     is_committed = False
     try:
-        with open_transcript(session.path) as stream:
+        with open_transcript(session.file) as stream:
             end, number = digest.read_to
             for line in lines_before(stream, end):
                 number -= 1

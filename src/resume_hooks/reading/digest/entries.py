@@ -19,11 +19,13 @@ from typing import NamedTuple
 
 import orjson
 
+from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest.prose import LONGEST, cut_line
 from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain, plain_line
 from resume_hooks.transcripts.bookkeeping import DIGEST
+from resume_hooks.transcripts.lines import OneOpen, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
 
 NOTE = 200  # characters of a note on an entry
@@ -220,15 +222,15 @@ def line_of_digest(digest: Digest) -> bytes:
     )
 
 
-def digest_at(path: str) -> Digest | None:
+def digest_at(file: str | OneOpen) -> Digest | None:
     """The digest of a fresh child of ours.
 
     None for any other session, and where it can't be read.
     """
     try:
-        with open(path, "rb") as stream:
+        with open_transcript(file) as stream:
             rows = list(islice(iter(lambda: stream.readline(LONGEST_LINE), b""), FIRST_LINES))
-    except OSError:
+    except SessionNotFound:
         return None
     first = parse(rows[0]) if rows else None
     # In a copy of another session, which does not begin anew, the digest is that one's.

@@ -38,7 +38,7 @@ class RolloutEnds(HeadTail):
     """
 
     def __init__(self, path: str, agent: str, name: str = "") -> None:
-        self.path = path
+        self.path = self.file = path
         self._agent = agent
         self._name = name
         self._early: bool | None = None  # how this client counts, as the head tells it
