@@ -35,19 +35,23 @@ finally:
     print(opened, file=sys.stderr)
 """
 
-MOST = {
-    ">handoff fix the tests": 22,
-    ">resume": 27,
-    ">trim": 11,
-    ">trim yes": 18,
-    "handoff": 21,
-    "trim": 17,
-    "untrim": 28,
-    "fork": 17,
-    "rollover": 53,
-    "rollover --quick": 15,
-}
-"""How often each may open it; ``untrim`` the trimmed session, the others the one that they make a child of."""
+VERBS = (
+    ">handoff fix the tests",
+    ">resume",
+    ">trim",
+    ">trim yes",
+    "handoff",
+    "trim",
+    "untrim",
+    "fork",
+    "rollover",
+    "rollover --quick",
+)
+MOST = 3
+"""Opens that a verb needs: to read it, to copy what stays of it or to see that it is unchanged, and to archive it.
+
+Of ``untrim`` it is the trimmed session, of the others the one that they make a child of.
+"""
 
 
 class Opens:
@@ -93,8 +97,8 @@ def opens(config_home: ConfigHome) -> Opens:
     return Opens(config_home)
 
 
-@pytest.mark.parametrize("verb", MOST)
-def test_a_verb_opens_its_session_no_more_often_than_today(opens: Opens, verb: str) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_opens_its_session_three_times_at_most(opens: Opens, verb: str) -> None:
     """Every open is counted: by the engine, by what it loads, by name or in a folder that is open."""
     session_id = SESSION
     if verb == ">trim yes":
@@ -104,4 +108,4 @@ def test_a_verb_opens_its_session_no_more_often_than_today(opens: Opens, verb: s
         session_id = opens.child()
     count = opens.of("untrim --all" if verb == "untrim" else verb, session_id)
     print(f"{verb}: {count} opens")
-    assert 1 <= count <= MOST[verb]
+    assert 1 <= count <= MOST

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.child_titles import word_of
+from resume_hooks.sessions.session import Session
 from resume_hooks.system.copy_result import Copied
 from resume_hooks.system.invocation import with_shell_commands
 from resume_hooks.transcripts import records
@@ -26,10 +27,24 @@ INTERRUPTED = "[Request interrupted by user"
 
 
 def child_card(
-    done: str, receipt: Receipt, copied: Copied, facts: Sequence[str], *, slash: bool
+    done: str,
+    receipt: Receipt,
+    copied: Copied,
+    facts: Sequence[str],
+    *,
+    slash: bool,
+    parent: Session | None = None,
 ) -> str:
-    """The card of a new session: ``done`` says how it was made, ``facts`` are lines on what it holds."""
-    busy = not slash and is_busy(receipt.parent_file)
+    """The card of a new session: ``done`` says how it was made, ``facts`` are lines on what it holds.
+
+    ``parent`` is its parent, where that was read.
+    """
+    if slash:
+        busy = False
+    elif parent is not None and parent.path == receipt.parent_file:
+        busy = is_answering(parent.head_tail)
+    else:
+        busy = is_busy(receipt.parent_file)
     # Beside a working model the client shows 40 columns of the last line, and nothing where one
     # line is wide (2.1.330).
     if busy and copied.how != "not copied":
@@ -86,10 +101,14 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
 def is_busy(path: str) -> bool:
     """Whether the model is at work in a session: its file ends in a prompt or a call without its answer."""
     try:
-        last = HeadTail(path).last_records
+        return is_answering(HeadTail(path))
     except SessionNotFound:
         return False
-    for record in reversed(last):
+
+
+def is_answering(ends: HeadTail) -> bool:
+    """The same of a session whose ends were read."""
+    for record in reversed(ends.last_records):
         if record.get("isSidechain") is True:
             continue
         if records.kind(record) == records.ASSISTANT:

@@ -161,10 +161,12 @@ def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -
     from resume_hooks.derive.outcome import Nothing, Opened, Question, Report, Waiting
 
     match outcome:
-        case Opened(receipt=receipt, done=done, facts=facts):
+        case Opened(receipt=receipt, plan=plan, done=done, facts=facts):
             from resume_hooks.hooks.child_cards import child_card  # who reads makes no child
 
-            return child_card(done, receipt, copy(receipt.in_client), facts, slash=slash)
+            parent = None if plan is None else plan.draft.loaded_parent
+            copied = copy(receipt.in_client)
+            return child_card(done, receipt, copied, facts, slash=slash, parent=parent)
         case Report(text, to_copy):
             return text(copy(to_copy))
         case Question(_, card):
