@@ -25,8 +25,8 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, session_scope
-from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.sessions.lineage import Ancestor, Family, without_trims
+from resume_hooks.sessions.session import Session
 
 
 @dataclass(frozen=True)
@@ -115,10 +115,8 @@ def rollover(
     ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``.
     Raises ResumeHooksError; nothing is left behind then.
     """
-    session, caller = (
-        readable(_require_path(session_file), Where()),
-        Caller(Where(), dry_run=dry_run),
-    )
+    session = Session.at(_require_path(session_file), Where())
+    caller = Caller(Where(), dry_run=dry_run)
     if not next_step.strip():
         return rollover_quick(session, caller).receipt
     asked_size = checked_size(size) if size else ""
@@ -136,7 +134,7 @@ def trim(
     Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file``
     empty. Raises ResumeHooksError; nothing is left behind then.
     """
-    session = readable(_require_path(session_file), Where())
+    session = Session.at(_require_path(session_file), Where())
     chosen = options_of() if options is None else options
     return make_trim(session, chosen, Caller(Where(), dry_run=dry_run)).receipt
 
@@ -164,7 +162,7 @@ def fork_session(
         spec = spec._replace(cut=cut_point.parse_record(str(at)))
     if home is not None:
         spec = spec._replace(home=os.fspath(home))
-    session = readable(_require_path(session_file), Where())
+    session = Session.at(_require_path(session_file), Where())
     return make_fork(session, spec, Caller(Where(), dry_run=dry_run)).receipt
 
 

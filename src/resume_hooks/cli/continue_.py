@@ -29,6 +29,7 @@ from resume_hooks.sessions.agents.registry import agent_of
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -146,7 +147,7 @@ def child_by_way(session: SessionFile, way: str) -> Receipt:
 
 def make_fork(session: SessionFile) -> Receipt:
     """Make a copy of a session's whole live conversation."""
-    return fork(session, WHOLE, Caller(Where())).receipt
+    return fork(Session.of(session, Where()), WHOLE, Caller(Where())).receipt
 
 
 def ask_way(session: SessionFile, found: Comparison) -> str:

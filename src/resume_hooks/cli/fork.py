@@ -16,7 +16,7 @@ from resume_hooks.derive.verbs.fork import ForkSpec
 from resume_hooks.derive.verbs.fork import fork as make_fork
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.record_references import Reference
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 
 
 def fork(options: ForkOptions) -> None:
@@ -36,7 +36,7 @@ def fork(options: ForkOptions) -> None:
     print_child(options, made, {"cut": cut_there}, lambda: _fork_text(decided, made))
 
 
-def _session_and_cut(options: ForkOptions) -> tuple[SessionFile, Truncator | None]:
+def _session_and_cut(options: ForkOptions) -> tuple[Session, Truncator | None]:
     """The session and where to cut it, None for nowhere."""
     options.refuse_together(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."

@@ -35,7 +35,7 @@ from resume_hooks.paths import read_regular
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import full
 from resume_hooks.sessions.opening_layout import next_step_of, opening_text
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 from resume_hooks.system import programs
 
 
@@ -69,7 +69,7 @@ def handoff(options: HandoffOptions) -> Receipt | None:
     )
 
 
-def _parent_of_options(options: HandoffOptions) -> SessionFile:
+def _parent_of_options(options: HandoffOptions) -> Session:
     """The session that is named, where it is one.
 
     Words that name none may have been meant for the next step.

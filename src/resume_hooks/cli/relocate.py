@@ -22,6 +22,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.archived.manifest import find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, is_known, session_file
 from resume_hooks.system.git_worktrees import command_to_rebuild
 from resume_hooks.system.invocation import quote_word
@@ -148,7 +149,7 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
         for place in found.homes
     ]
     chosen = found.homes[ask_question(COPY, choices)]
-    receipt = fork(session, ForkSpec(home=chosen.folder), Caller(where)).receipt
+    receipt = fork(Session.of(session, where), ForkSpec(home=chosen.folder), Caller(where)).receipt
     tell_child_made(receipt)
     for note_on_other_sessions in answers(questions.note_on_other_sessions):
         former = home_folder(HeadTail(session.path), where)

@@ -26,7 +26,6 @@ from resume_hooks.derive.verbs.untrim import UntrimSpec
 from resume_hooks.derive.verbs.untrim import untrim as make_untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
-from resume_hooks.transcripts.head_tail import HeadTail
 
 
 def trim(options: TrimOptions) -> Receipt:
@@ -63,7 +62,7 @@ def trim(options: TrimOptions) -> Receipt:
 
 def _trim_in_place(trim: Options, options: TrimOptions) -> Receipt:
     session = options.locate_session()
-    require_folder(options, home_folder(HeadTail(session.path), options.where))
+    require_folder(options, home_folder(session.head_tail, options.where))
     if options.dry_run:
         done = in_place.plan(session, options.where, trim)
     else:

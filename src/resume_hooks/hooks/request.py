@@ -21,7 +21,6 @@ from resume_hooks.errors import (
 )
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import readable
 from resume_hooks.system.invocation import in_shell
 
 if TYPE_CHECKING:
@@ -98,7 +97,7 @@ class Request:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
         from resume_hooks.sessions.session import Session  # a list reads none
 
-        return Session.of(readable(self.path, self.where), self.where)
+        return Session.at(self.path, self.where)
 
     @property
     def command(self) -> str:

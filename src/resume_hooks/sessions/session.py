@@ -11,7 +11,7 @@ from typing import Any
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ends_of
+from resume_hooks.sessions.agents.registry import ends_of, readable
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -35,6 +35,18 @@ class Session(SessionFile):
         loaded = cls(*session)
         loaded.where = where
         return loaded
+
+    @classmethod
+    def at(cls, path: str, where: Where) -> Session:
+        """The session at a path, whoever wrote it, in our form of record.
+
+        SessionNotFound, NotATranscript, WriteFailed.
+        """
+        return cls.of(readable(path, where), where)
+
+    def read_again(self) -> Session:
+        """The same session as its file is now, where time passed since it was read."""
+        return Session.of(SessionFile(*self), self.where)
 
     def _replace(self, **fields: Any) -> SessionFile:  # type: ignore[override]
         """A file that differs; nothing that was read of this one is told of it."""

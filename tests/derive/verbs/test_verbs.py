@@ -18,12 +18,12 @@ from resume_hooks.derive.verbs.rollover import rollover_quick
 from resume_hooks.derive.verbs.trim import trim, write_trim
 from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.session_files import SessionFile, session_file
+from resume_hooks.sessions.session import Session
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 from tests.hooks.conftest import children
 from tests.hooks.test_trim import bulky
 
-Verb = Callable[[SessionFile, Caller], Outcome]
+Verb = Callable[[Session, Caller], Outcome]
 
 VERBS: dict[str, Verb] = {
     "handoff": lambda session, caller: handoff(session, HandoffSpec("fix it"), caller),
@@ -49,7 +49,7 @@ def verb(request: pytest.FixtureRequest) -> Verb:
 
 def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """The outcome carries its id and its plan; nobody has to look for them."""
-    outcome = verb(session_file(str(parent)), Caller(config_home.where))
+    outcome = verb(Session.at(str(parent), config_home.where), Caller(config_home.where))
     assert isinstance(outcome, Opened)
     (child,) = children(parent)
     assert outcome.receipt.session_id == child.stem
@@ -59,7 +59,9 @@ def test_a_verb_opens_one_child(verb: Verb, parent: Path, config_home: ConfigHom
 
 def test_a_dry_run_writes_nothing(verb: Verb, parent: Path, config_home: ConfigHome) -> None:
     """Its receipt names no session, which a script could remove."""
-    outcome = verb(session_file(str(parent)), Caller(config_home.where, dry_run=True))
+    outcome = verb(
+        Session.at(str(parent), config_home.where), Caller(config_home.where, dry_run=True)
+    )
     assert isinstance(outcome, Nothing)
     assert (outcome.receipt.session_id, outcome.receipt.file) == ("", "")
     assert children(parent) == []
@@ -72,7 +74,10 @@ def test_a_caller_that_refuses_the_draft(verb: Verb, parent: Path, config_home: 
         raise UsageError("There is no client")
 
     with pytest.raises(UsageError, match="no client"):
-        verb(session_file(str(parent)), Caller(config_home.where, check_draft=refuse))
+        verb(
+            Session.at(str(parent), config_home.where),
+            Caller(config_home.where, check_draft=refuse),
+        )
     assert children(parent) == []
 
 
@@ -80,7 +85,7 @@ def test_only_a_caller_that_reuses_is_given_the_same_child(
     parent: Path, config_home: ConfigHome
 ) -> None:
     """A prompt that comes back makes one child; a command makes one each time."""
-    session, spec = session_file(str(parent)), HandoffSpec("fix it")
+    session, spec = Session.at(str(parent), config_home.where), HandoffSpec("fix it")
     first = handoff(session, spec, Caller(config_home.where, reuses=True))
     again = handoff(session, spec, Caller(config_home.where, reuses=True))
     assert isinstance(again, Opened)
@@ -101,7 +106,11 @@ def test_a_trim_is_written_once_its_caller_agrees(
         asked.append(plan)
         return answer
 
-    preview = trim(session_file(str(parent)), options_of(), Caller(config_home.where, dry_run=True))
+    preview = trim(
+        Session.at(str(parent), config_home.where),
+        options_of(),
+        Caller(config_home.where, dry_run=True),
+    )
     outcome = write_trim(preview.plan, Caller(config_home.where), agrees)
     assert asked == [preview.plan]
     assert isinstance(outcome, Opened) is answer
@@ -111,7 +120,9 @@ def test_a_trim_is_written_once_its_caller_agrees(
 def test_an_untrim_of_what_is_whole_says_why_it_made_nothing(config_home: ConfigHome) -> None:
     """As a reason that each door words in its way."""
     path = Path(write_session(config_home.project(), SESSION, conversation(2)))
-    outcome = untrim(session_file(str(path)), EVERYTHING, Caller(config_home.where))
+    outcome = untrim(
+        Session.at(str(path), config_home.where), EVERYTHING, Caller(config_home.where)
+    )
     assert isinstance(outcome, Nothing)
     assert outcome.why is not None
     assert "Nothing in this session is trimmed" in outcome.why.message

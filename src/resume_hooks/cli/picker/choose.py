@@ -86,8 +86,9 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
     from resume_hooks.derive.cut_point import BeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import ForkSpec, fork
+    from resume_hooks.sessions.session import Session
 
-    session = readable(row.path, Where())
+    session = Session.at(row.path, Where())
     try:
         path = fork(session, ForkSpec(BeforeCompaction()), Caller(Where())).receipt.file
         made = agent_at(path, Where()).session(path)

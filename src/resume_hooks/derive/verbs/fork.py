@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from resume_hooks.derive import agents
 from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 
 if TYPE_CHECKING:
     from resume_hooks.derive.cut_point import Truncator
@@ -28,9 +28,7 @@ class ForkSpec(NamedTuple):
 WHOLE = ForkSpec()
 
 
-def fork(
-    session: SessionFile, spec: ForkSpec, caller: Caller
-) -> Opened[ForkPlan] | Nothing[ForkPlan]:
+def fork(session: Session, spec: ForkSpec, caller: Caller) -> Opened[ForkPlan] | Nothing[ForkPlan]:
     """Make the copy. Raises as ``agents.fork``, and as a child is written."""
     with caller.time_limit():
         plan = agents.fork(

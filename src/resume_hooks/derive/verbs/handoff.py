@@ -30,7 +30,7 @@ from resume_hooks.reading.digest.entries import knowledge
 from resume_hooks.reading.digest.opening import Opening, shown_entries
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS
 from resume_hooks.sessions.opening_layout import task_step
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import plural
 
 COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
@@ -58,9 +58,7 @@ class HandoffSpec(NamedTuple):
     part_options: object = None
 
 
-def handoff(
-    parent: SessionFile, spec: HandoffSpec, caller: Caller
-) -> AnyOpened | Nothing[ChildPlan]:
+def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | Nothing[ChildPlan]:
     """Hand a session off. NothingToHandOff where nobody asked anything in it, UsageError, WriteFailed."""
     with contextlib.ExitStack() as stack:
         if caller.reuses:
@@ -81,7 +79,7 @@ def handoff(
         return _write(plan, write_files, spec, caller)
 
 
-def find_existing_handoff(parent: SessionFile, spec: HandoffSpec, where: Where) -> Receipt | None:
+def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
     """The child that the same words made, where nobody went on in it or in its parent since."""
     if spec.is_new_task:
         step = task_step(spec.next_step)
@@ -91,7 +89,7 @@ def find_existing_handoff(parent: SessionFile, spec: HandoffSpec, where: Where) 
     return existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
-def plan_handoff(parent: SessionFile, spec: HandoffSpec, caller: Caller) -> RolloverPlan:
+def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> RolloverPlan:
     """Decide on a handoff; nothing is written."""
     digest = digest_of(parent, caller.where)
     if spec.is_new_task:
@@ -110,7 +108,7 @@ def plan_handoff(parent: SessionFile, spec: HandoffSpec, caller: Caller) -> Roll
 
 
 def _edit_and_write(
-    parent: SessionFile, first: RolloverPlan, spec: HandoffSpec, edit: Edit, caller: Caller
+    parent: Session, first: RolloverPlan, spec: HandoffSpec, edit: Edit, caller: Caller
 ) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
     """Write a handoff whose digest the user edited. ResumeHooksError where they cancel."""
     with edit(digest_to_edit(first.carried.text)) as text:
@@ -121,9 +119,10 @@ def _edit_and_write(
 
 
 def _plan_again_and_write(
-    parent: SessionFile, first: RolloverPlan, edited: str, spec: HandoffSpec, caller: Caller
+    parent: Session, first: RolloverPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
     # Planned again: meanwhile other children may be made, and the parent may grow.
+    parent = parent.read_again()
     child = agents.draft_of(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
     old, new = first.draft.session_id, child.session_id
     edited = edited.replace(digest_reference(old), digest_reference(new))

@@ -10,7 +10,7 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.derive.outcome import Nothing, Opened, Waiting
 from resume_hooks.derive.verbs.caller import Caller
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 
 if TYPE_CHECKING:
     from resume_hooks.derive.child.receipt import Receipt
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def rollover(
-    parent: SessionFile,
+    parent: Session,
     wish: str,
     caller: Caller,
     ask_for_summary: AskForSummary,
@@ -56,9 +56,7 @@ def rollover(
     return Opened(made.receipt, begun.plan, done, summary=made)
 
 
-def rollover_quick(
-    parent: SessionFile, caller: Caller
-) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+def rollover_quick(parent: Session, caller: Caller) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
     """Make a child that holds the lineage alone; no model is asked. NothingToHandOff as for a handoff."""
     with caller.time_limit():
         plan = agents.fresh(parent, caller.where, output_dir=caller.output_dir)

@@ -12,12 +12,12 @@ from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import TrimPlan, remarks
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 
 Trimmed = Opened[TrimPlan] | Nothing[TrimPlan]
 
 
-def trim(session: SessionFile, options: Options, caller: Caller) -> Trimmed:
+def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
     """Make the copy. UsageError for options that can't be meant, or a session that can't be a parent."""
     with caller.time_limit():
         plan = agents.trim(session, caller.where, options, output_dir=caller.output_dir)

@@ -9,7 +9,7 @@ from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
 from resume_hooks.derive.untrim import UntrimPlan, read_trimmed
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session import Session
 
 
 class UntrimSpec(NamedTuple):
@@ -27,7 +27,7 @@ EVERYTHING = UntrimSpec()
 
 
 def untrim(
-    session: SessionFile, spec: UntrimSpec, caller: Caller
+    session: Session, spec: UntrimSpec, caller: Caller
 ) -> Opened[UntrimPlan] | Nothing[UntrimPlan]:
     """Make the copy.
 

@@ -383,8 +383,9 @@ def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
     from resume_hooks.derive.verbs.handoff import HandoffSpec, handoff
+    from resume_hooks.sessions.session import Session
 
-    session = registry.readable(row.path, where)
+    session = Session.at(row.path, where)
     if word == UNDO:
         limit = partial(time_limit, in_shell(f"fork {row.session_id} --before-compaction"))
         return fork(session, ForkSpec(BeforeCompaction()), Caller(where, time_limit=limit))

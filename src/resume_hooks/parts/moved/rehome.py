@@ -22,6 +22,7 @@ from resume_hooks.parts.moved import find_moved_repo
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import belongs
 from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
 from resume_hooks.system.invocation import in_shell, quote_word
@@ -139,7 +140,11 @@ def copy_sessions_home(
                 if session.session_id in there:
                     left.append(NotCopied(session.session_id, THERE))
                 else:
-                    outcome = fork(session, ForkSpec(home=new), Caller(where, dry_run=dry_run))
+                    outcome = fork(
+                        Session.of(session, where),
+                        ForkSpec(home=new),
+                        Caller(where, dry_run=dry_run),
+                    )
                     made.append(outcome.receipt)
                     there.add(session.session_id)
             except ResumeHooksError as error:
