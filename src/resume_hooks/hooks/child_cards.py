@@ -41,7 +41,7 @@ def child_card(
     """
     if slash:
         busy = False
-    elif parent is not None and parent.path == receipt.parent_file:
+    elif parent is not None and parent.path == receipt.parent_file and parent.is_unchanged:
         busy = is_answering(parent.head_tail)
     else:
         busy = is_busy(receipt.parent_file)
