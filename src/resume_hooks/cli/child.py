@@ -17,7 +17,6 @@ from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.derive.model.port import HeadlessModel
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -67,15 +66,6 @@ def caller_of(options: VerbOptions) -> Caller:
     """The terms on which a command has a child made."""
     check_draft = partial(require_start, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
-
-
-def make_child(options: VerbOptions, plan: ChildPlan) -> Receipt:
-    """Write the child that was planned.
-
-    In a dry run, or where there is nothing to write, its receipt alone.
-    """
-    require_start(options, plan.draft)
-    return carry_out(plan, options.where, dry_run=options.dry_run)
 
 
 def print_child(

@@ -10,7 +10,7 @@ from dataclasses import replace
 import click
 
 from resume_hooks import clock, questions, seam
-from resume_hooks.cli.child import make_child, receipt_text, require_client
+from resume_hooks.cli.child import caller_of, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, time_of_option
 from resume_hooks.cli.output import facts_table, say, work_progress
 from resume_hooks.cli.start_client import become_client, start_of_session
@@ -91,15 +91,12 @@ def scrub_session(options: ScrubOptions) -> int:
 
 def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     made = None
-    if any(
-        row.place.relation == OWN for row in found.places_to_change
-    ):  # else the session itself is already without secrets
-        made = make_child(
-            options,
-            child.plan_scrubbed_child(
-                found.session, options.where, found.scanner, output_dir=options.output_dir
-            ),
+    # Else the session itself is already without secrets.
+    if any(row.place.relation == OWN for row in found.places_to_change):
+        plan = child.plan_scrubbed_child(
+            found.session, options.where, found.scanner, output_dir=options.output_dir
         )
+        made = caller_of(options).write(plan)
     warnings = list(made.warnings) if made else []
     if found.places_to_change:
         foreign = found.session.agent != NAME
