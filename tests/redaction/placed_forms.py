@@ -128,6 +128,15 @@ PLACED = {
     "superuser": 'User.objects.create_superuser("admin", "a@b.io", "{}")',
     "told": 'The generated password for the user "admin" is: {}',
     "sshpass-env": "SSHPASS={} sshpass -e ssh a",
+    "set-to": "then set the password to {}",
+    "said-before": "{} is the password",
+    "said-before-yours": "{} is your password",
+    "said-before-mine": "{} is my password",
+    "log-in-as": "log in as bob with {}",
+    "login-as": "login as bob using {}",
+    "in-brackets": "the old host (pw {})",
+    "secret-set": "gh secret set APP --repo o/r --body {}",
+    "from-literal": "kubectl create secret generic db --from-literal=k={}",
 }
 
 
@@ -162,6 +171,7 @@ PLACED_FORMS = [
     Form("uuid-env", uuid, "HEROKU_API_KEY={}"),
     Form("uuid-json", uuid, '"apiKey": "{}"'),
     Form("token-field", lambda r: some(r, 24), '- name: API_TOKEN\n  value: "{}"'),
+    Form("next-line", lambda r: some(r, 20), "Password:\n{}\n"),
     Form("typed", lambda r: some(r, 30), 'val token: String = "{}"'),
     Form("define-key", lambda r: some(r, 32), '#define API_KEY "{}"'),
     Form("token-user", lambda r: some(r, 40), "git clone https://{}@github.com/o/r"),

@@ -328,6 +328,76 @@ def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "[sudo via ansible, key=ouzmdnewuhuc] password: debug3: receive packet: type 98",
+        '{"change_password": "1/m/ip"}',
+        "util.stripUrlPassword('http://d@bb.net:scrt@foo.com/bar')",
+        "ox:url=http://login:pass@node1.domain.tld:8009/preliminary/v1/notify",
+        "userdb passwd: blocking=yes in args",
+        "Aborted login (tried to use disallowed plaintext auth): rip=190.210.136.21, lip=113.212.9.1",
+        "SASL LOGIN authentication failed: UGFzc3dvcmQ6",
+        "pgsql_servers = slave1/db/name/pw:slave2/db/name/pw",
+        "can't find the secret value for VersionId: 00000000-0000-0000-0000-000000000000",
+        "can't find the secret value for VersionId: 6d1b6c0e-0a4e-4f5b-8a3c-2f1f6e0f1a2b",
+        "enrtree://AKA3AM6LPBYEUDMVNU3BSVQJ5AD45Y7YPOHJLEF6W26QOE4VTUDPE@all.sepolia.ethdisco.net",
+        'aws_access_key = safequote("ABCDEFGHIJKLMNOPQRST")',
+        "account_key: Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
+        'for example "{plain}plaintext-password"',
+        'user = "bob", passwd: str = "changepw"',
+    ],
+)
+def test_what_logs_and_documents_say_is_no_secret(text: str) -> None:
+    """Labels, reasons of failures, other settings, addresses, ids, public keys, words for any password."""
+    assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "set the password to {}",
+        "Set bob's password to '{}'.",
+        "I changed the admin password to {}, ok",
+        "{} is the password",
+        "`{}` is the password for root.",
+        "log in as bob with {}",
+        "log in as bob with password {} please",
+        "host db1 (pw {})",
+        "(user bob, password {})",
+        "Password:\n{}\n",
+        "export DBPW={}",
+        "gh secret set DB_PASSWORD --body {}",
+        'gh secret set APP --repo o/r -b "{}"',
+        "kubectl create secret generic db --from-literal=k={}",
+        "kubectl create secret generic db \\\n  --from-literal=u=bob \\\n  --from-literal=k={}",
+    ],
+)
+def test_sentences_and_commands_tell_passwords(words: str) -> None:
+    """As people say and give them."""
+    for value in ("vkWqzTe482Q", "Tr0ub4dor9x"):
+        assert value not in redact(words.format(value))[0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "kubectl create configmap c --from-literal=log.level=debug-v2",
+        "set the password to required",
+        "SHA256 is the password hash",
+        "python3 is the password",
+        "log in as root with ssh-ed25519",
+        "(password required)",
+        "Password:\nWelcome to Ubuntu\n",
+        "password:\n  required: true\n",
+        "secrets:\n  build-token2:\n",
+    ],
+)
+def test_sentences_about_passwords_stay(text: str) -> None:
+    """Words, standards and names."""
+    assert redact(text) == (text, [])
+
+
+@pytest.mark.parametrize(
     "text", ["--- PASS: TestE2EHandoff2Fork (0.10s)", "PASS: test-push_7xTLS", "PASS: TestPull2Go"]
 )
 def test_a_tests_verdict_is_no_password(text: str) -> None:

@@ -20,6 +20,9 @@ from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
 _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
 _TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
+_PUBLIC_USER = late(rb"\b(?:enode|enrtree)\Z")
+"""Schemes of addresses in which a public key stands for the user, as Ethereum's nodes have them."""
+
 _SIGNED = late(rb"(?i)sig(?:nature)?=([\w%+/~-]{20,400}+(?:%3d|=){0,2})")
 _DRIVER = late(rb"[^\s:/@\"'`]{1,60}:([^\s/\"'`@\\<>]{3,200})@\Z")
 _AUTH = late(
@@ -79,7 +82,9 @@ def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
         _is_in_address(found[1].replace(b":", b"_")) or (len(found[1]) >= 12 and is_key(found[1]))
     ):
         yield Span("password-in-address", found.start(1), found.end(1), SHAPE)
-    elif (user := _TOKEN_USER.match(raw, place)) and is_key(user[1]):
+        return
+    user = _TOKEN_USER.match(raw, place)
+    if user and is_key(user[1]) and not _PUBLIC_USER.search(raw, max(0, place - 8), place):
         yield Span("token-in-address", user.start(1), user.end(1), SHAPE)
 
 

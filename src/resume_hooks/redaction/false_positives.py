@@ -8,12 +8,15 @@ from itertools import pairwise
 from resume_hooks.redaction.lazy_patterns import late
 
 _STANDS_FOR = late(
-    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this)|replace|redacted|removed|dummy"
+    rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this|pw)|replace|redacted|removed|dummy"
     rb"|sample|"
     rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
-    rb"truncated|notareal|%7b"
+    rb"truncated|notareal|%7b|eby8vdm02x"
 )
-"""Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``."""
+"""Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``.
+
+The last one begins the key that is public for every emulator of Azure's storage.
+"""
 
 _SEALED = late(rb"Ag[A-D][\w+/]{60}")
 """How what a cluster alone can read begins."""
@@ -25,7 +28,7 @@ _REFERENCE = late(
     rb"^(?:\$|%[\w-]+%|@[\w-]+@|\{|-?\[|[A-Za-z-]+\]$|<|\(|&|\*|!|#)|\(\)|\$\{|\{\{|\$\("
     rb"|^[A-Za-z_$][\w$]*(?:\??\.[A-Za-z_$][\w$]*)+(?::[A-Za-z_]\w*)?$|^[\w$.]+[\[(]|^0[xX][0-9A-Fa-f]{1,8}$|^arn:|=>"
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
-    rb"|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
+    rb"|^(?:[a-z]{2,12}\d{0,2}/){2,}[a-z]{2,12}\d{0,2}$|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
     rb"|\w\[\w*\].*\w\[\w|^(?=[^.]*\.[A-Za-z][^.]*\.[A-Za-z])[\w$.]+(?:\?|[:+*]|&&|\|\||={1,3})[A-Za-z_$!]|"
     rb"(?i:(?:private|public|secret)key)"
 )
@@ -42,7 +45,7 @@ _VOWEL = late(rb"[aeiouyAEIOUY]")
 _NUMBER = late(rb"[0-9]+")
 _NO_LETTERS = bytes(sign for sign in range(256) if not bytes([sign]).isalpha())
 _COMMON = late(
-    rb"pass(?:word|wd|phrase|code)?|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
+    rb"pass(?:word|wd|phrase|code)?|plain(?:text)?|cleartext|secret|token|test(?:ing|er)?|admin|root|user(?:name)?|guest|anonymous"
     rb"|default|demo|hello|"
     rb"world|foo(?!t)|bar|baz|qux|string|value|none|null|true|false|undefined|required|optional|\Ahunter2?\Z|"
     rb"login|postgres|mysql|redis|mongo|database|local|host|invalid|wrong|correct|valid|right|new|old|"
@@ -132,7 +135,7 @@ def is_key(value: bytes) -> bool:
 
 def is_mixed(value: bytes) -> bool:
     """Whether letters alone change their case as chance does, and names in programs do not."""
-    if not _CASES.fullmatch(value):
+    if not _CASES.fullmatch(value) or stands_for(value):
         return False
     if value.islower() or value.isupper():
         return (

@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 from resume_hooks.redaction.false_positives import is_key, is_password, stands_for
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.redaction.passwords import is_secret_field, password_spans
+from resume_hooks.redaction.passwords import is_said_password, is_secret_field, password_spans
 from resume_hooks.redaction.spans import GENERIC, Span
 from resume_hooks.redaction.ways import ARGUMENTS, QUOTED, VALUE, any_except
 
@@ -45,10 +45,36 @@ _PIPED = (
 
 _ASKING = late(rb"pass|sudo|secret|kinit|keyring|login|env add|token|unlock|crypt[^\n]{0,70}\Z")
 
+_LOG_IN_AS = late(
+    rb"(?i)log ?in as [\w.@-]{2,40} (?:with|using)(?: the)?(?: pass(?:word|phrase|code)?| pw)?:? [\"'`]?(?P<bare>"
+    + any_except(b"\"'`,;<>(){}|\\")
+    + rb"{6,60})"
+)
+
+_SAID_BEFORE = late(
+    rb"(?i)(?<![^\s\"'`(\x80-\xff])(?P<bare>"
+    + any_except(b"\"'`,;<>(){}|\\")
+    + rb"{6,60})[\"'`]? is (?:the|your|my) (?:(?:new|current|root|admin|\w{1,12}'s) )?pass(?:word|phrase|code|wd)?"
+    rb"(?=[.,;!?)\"'`\\<\x80-\xff]|\s*\n|\s*\Z| (?:for|of|to|on|there)\b)"
+)
+"""A value before the words that tell what it is."""
+
+_BEFORE_WORDS = frozenset([b" is the pass", b" is your pass", b" is my pass"])
+_SENTENCES = _BEFORE_WORDS | {b"log in as ", b"login as "}
+"""Words of sentences, in which a value counts that has a digit and is not a name."""
+
+_LONGEST_SAID = 64
+"""Bytes before such words in which the value stands."""
+
+_OF_A_SECRET = late(rb"create[ \t]+secret\b(?:[^\n]|\\\n)*\Z")
+"""The command that makes a secret of Kubernetes, up to an argument, also over lines."""
+
 _EXACT = frozenset([b"codecov", b"kubeadm"])
 """Words behind which the form alone tells: a UUID, and two words of letters and digits."""
 
-_UNSURE = frozenset([*_LOGINS, b" -u ", b"--user ", b"<<<", b"snmp", b"user create"])
+_UNSURE = frozenset(
+    [*_LOGINS, *_SENTENCES, b"--from-literal", b" -u ", b"--user ", b"<<<", b"snmp", b"user create"]
+)
 """Words behind which there may be other things than passwords, so that words alone do not count."""
 
 _ELASTIC = late(rb"(?i)password[ \t]+\w{2,30}[ \t]+=[ \t]+" + VALUE)
@@ -128,6 +154,17 @@ COMMANDS = {
         + VALUE
     ),
     b"mc alias set": late(rb"mc alias set" + _NEXT * 3 + rb"[ \t]{1,4}" + VALUE),
+    b"--from-literal": late(
+        rb"--from-literal[ =][\"']?[\w.-]{1,80}=(?P<bare>"
+        + any_except(b"\"'`,;<>(){}|\\")
+        + rb"{6,200})"
+    ),
+    b"secret set ": late(
+        rb"secret set[ \t]+\w{1,80}(?:[ \t]+(?!-b|--body)--?\w{1,20}[ =]\S{1,80}){0,4}[ \t]+(?:-b|--body)[ =]"
+        + VALUE
+    ),
+    **dict.fromkeys([b"log in as ", b"login as "], _LOG_IN_AS),
+    **dict.fromkeys([b" is the pass", b" is your pass", b" is my pass"], _SAID_BEFORE),
     b"jdbc:oracle:thin:": late(
         rb"(?i)jdbc:oracle:thin:[\w.-]{1,60}/(?P<bare>[^\s\"'@]{6,200})(?=@)"
     ),
@@ -221,7 +258,14 @@ def command_spans(raw: bytes, place: int, word: bytes) -> Generator[Span, None, 
     """The password in a command that begins at ``place``; at most one."""
     if word == b"<<<" and not _ASKING.search(raw, max(0, place - 80), place):
         return
-    found = COMMANDS[word].match(raw, place)
+    if word == b"--from-literal" and not _OF_A_SECRET.search(raw, max(0, place - 400), place):
+        return
+    if word in _BEFORE_WORDS:
+        found = COMMANDS[word].search(raw, max(0, place - _LONGEST_SAID), place + _LONGEST_SAID)
+    else:
+        found = COMMANDS[word].match(raw, place)
+    if found and word in _SENTENCES and not is_said_password(found["bare"]):
+        return
     if found and word in _EXACT and not stands_for(found["bare"]):
         yield Span("token", *found.span("bare"), GENERIC)
     elif found:

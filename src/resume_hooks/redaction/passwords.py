@@ -73,6 +73,7 @@ _PASSWORD_ENDS = (
     b"bindpw",
     b"rootpw",
     b"adminpw",
+    b"dbpw",
     b"pwd",
 )
 _STRONG = late(
@@ -115,7 +116,7 @@ HARMLESS = late(
 
 _NEGATED = frozenset(
     b"no without is has use show hide forgot reset require required allow missing invalid wrong incorrect "
-    b"existing image label i18n "
+    b"existing image label i18n change "
     b"error message hint validate check verify".split()
 )
 """Words before the one that tells, with which the name stands for something else."""
@@ -191,7 +192,18 @@ _JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
 _WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Words with colons between, as names of commands and of types have them: ``user:login:list``."""
 
-_CONDITION = late(rb" (?:when|if|unless) ")
+_CONDITION = late(
+    rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
+)
+"""What makes a sentence one about a condition, or the report of a failure, whose reason follows."""
+
+_IDENTIFIER = late(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
+"""The end of what stands before the id of something."""
+
+_ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
+_OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
+"""A name of its own with its value, as in the settings of a program and in its logs."""
+
 _IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
 _NAME_ALONE = late(rb"[\w-]+")
 _TELLING_WORD = 3
@@ -281,7 +293,7 @@ def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Spa
     looked = 0
     before = max(0, start - BEFORE_PASS)
     line = raw.rfind(b"\n", before, start) + 1 or (0 if before == 0 else -1)
-    if _OF_A_TYPE.search(raw, max(0, start - 8), start) or _is_verdict(raw, line, start, end):
+    if _names_something_else(raw, line, start, end):
         return 0
     for way in BY_SIGN[raw[end]] if end < len(raw) else ():
         if way.joint in PAIRS and what != LOGIN:
@@ -345,15 +357,37 @@ def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
 def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
     """Whether what stands behind a name is a type, the next word of a longer name, or about a condition."""
     if way.joint is not SET:
-        return way.least == TOLD and _CONDITION.search(found[0]) is not None
+        return way.least == TOLD and _is_about_something_else(found)
     value = found["bare"]
-    if not value or b"=" in found[0]:
+    if not value:
+        return False
+    if found[0].lstrip()[:1] == b":" and (
+        value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None
+    ):
+        return True
+    if b"=" in found[0]:
         return False
     if _TYPE.fullmatch(value) and is_wordy(value) and _TYPE_ENDS.match(raw, found.end()):
         return True
     before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
     joined = (before[0] if before else b"") + b"name" + found[0]
     return joined.count(b":") > 1 and _WORDS_JOINED.fullmatch(joined) is not None
+
+
+def _is_about_something_else(found: re.Match[bytes]) -> bool:
+    """Whether a sentence behind a name tells a condition, a failure, an id or another setting."""
+    at, value = value_of_match(found)
+    between = found[0][: at - found.start()]
+    if _CONDITION.search(between) or _OTHER_SETTING.fullmatch(value):
+        return True
+    return is_id(value) and _IDENTIFIER.search(between) is not None
+
+
+def _names_something_else(raw: bytes, line: int, start: int, end: int) -> bool:
+    """Whether a name is a part of a type, the user of an address, or what a test's runner prints."""
+    if raw[start - 3 : start] == b"://" or _OF_A_TYPE.search(raw, max(0, start - 8), start):
+        return True
+    return _is_verdict(raw, line, start, end)
 
 
 def _is_verdict(raw: bytes, line: int, start: int, end: int) -> bool:
@@ -441,8 +475,10 @@ def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> 
     """Whether a value is a secret that a name of such a meaning tells."""
     if what == NONE or _STANDARD.search(value) or _is_another_name(value, name):
         return False
+    if what == PASSWORD and _ADDRESS.match(value):
+        return False
     if is_id(value):
-        return bool(_NAMES_ID.search(name))
+        return _NAMES_ID.search(name) is not None and not stands_for(value)
     if what == KEY and _NAMED.fullmatch(value):
         return False
     if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
@@ -496,6 +532,14 @@ def is_secret_field(name: bytes, value: bytes) -> bool:
     return (
         b" " not in value and len(value) >= _SHORTEST and _is_secret_value(what, value, ANY, name)
     )
+
+
+def is_said_password(value: bytes) -> bool:
+    """Whether a value in a sentence is a password: with a digit, and neither a name nor a standard."""
+    value = value.rstrip(b".:!?")
+    if _DIGIT.search(value) is None or _TECHNICAL.match(value) or _NAMED.fullmatch(value):
+        return False
+    return not is_id(value) and not _ADDRESS.match(value)
 
 
 def password_spans(found: re.Match[bytes], *, sure: bool = False) -> Iterator[Span]:

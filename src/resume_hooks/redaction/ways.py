@@ -244,6 +244,31 @@ WAYS = [
         LIKELY,
     ),
     Way(
+        b":",
+        late(
+            rb":[ \t]*\r?\n(?:\s{0,6}\d{1,6}\xe2\x86\x92)?[ \t]{0,8}(?P<bare>"
+            + any_except(b"\"'`,;<>(){}|\\")
+            + rb"{8,64})(?<!:)[ \t]*(?=[\r\n\"\x80-\xff]|\Z)"
+        ),
+        None,
+        CHANCE,
+    ),
+    Way(
+        b" \t",
+        late(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE),
+        late(
+            rb"(?i)\b(?:set|chang|reset|switch|updat)(?:e|ed|ing|ting)?"
+            rb"(?: (?:the|your|my|its|our|their|new|\w{1,20}'s|\w{1,20})){0,3} \Z"
+        ),
+        TOLD,
+    ),
+    Way(
+        b" \t:=",
+        late(rb"[ \t:=]{1,4}(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"),
+        late(rb"\([^()\n]{0,60}\Z"),
+        TOLD,
+    ),
+    Way(
         b" \t\r\n",
         late(rb"\s{1,20}" + VALUE),
         late(rb"\b(?:login|user|machine)\s{1,20}\S{1,100}" + GAP + rb"{1,20}\Z"),
@@ -264,7 +289,8 @@ WAYS = [
 
 Set; set to a literal within a call; in a field beside the name; as what stands in for it; in a list
 of arguments; by a function; as the string behind a word; by a command that sets variables; as a
-word of a line of settings; by a method; in an element or behind a key of XML; netrc; in a sentence.
+word of a line of settings; by a method; in an element or behind a key of XML; on the next line; by
+a sentence that changes it; in round brackets; netrc; in a sentence.
 """
 
 BY_SIGN = {sign: [way for way in WAYS if sign in way.signs] for sign in range(256)}
