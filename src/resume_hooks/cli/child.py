@@ -22,7 +22,7 @@ from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, label_of
+from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.shared_values import MODEL_SECONDS
@@ -151,7 +151,7 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
             ("file", receipt.file),
             *facts,
             checks,
-            (f"in {label_of(receipt.agent, Where())}", receipt.in_client),
+            (f"in {agent_named(receipt.agent, Where()).label}", receipt.in_client),
             ("in a shell", receipt.shell),
         ]
     )

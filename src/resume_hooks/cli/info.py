@@ -12,7 +12,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import label_of, left_of, name_at, original
+from resume_hooks.sessions.agents.registry import agent_named, name_at, original, row_of
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -34,7 +34,7 @@ def info(options: InfoOptions) -> None:
         transcript = scan(session.path, observers=[*watching, pieces := Pieces()])
     data = session_facts_data(session.session_id, HeadTail(session.path), transcript, pieces)
     data["longest_line"] = longest_line(data["session_file"])
-    left = left_of(session.agent)
+    left = row_of(session.agent).left
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
@@ -93,7 +93,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
     return [
         ("title", data["title"]),
         ("id", data["session_id"]),
-        *([("agent", label_of(data["agent"], Where()))] if data["agent"] != NAME else []),
+        *([("agent", agent_named(data["agent"], Where()).label)] if data["agent"] != NAME else []),
         ("file", data["session_file"]),
         ("folder", data["cwd"] or "unknown"),
         ("branch", data["branch"] or "none"),

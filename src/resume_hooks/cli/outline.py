@@ -9,7 +9,7 @@ from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import OutlineOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.reading.outline import Outline, OutlineTurn, outline, outline_text
-from resume_hooks.sessions.agents.registry import left_of
+from resume_hooks.sessions.agents.registry import row_of
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import TranscriptNames, names_of
 from resume_hooks.sessions.session_files import SessionFile
@@ -38,7 +38,7 @@ def show_outline(options: OutlineOptions) -> None:
             if any(f"/{file.strip('/')}".endswith(ending) for file in turn.files)
         ]
     names = names_of(session, options.where)
-    left = left_of(session.agent)
+    left = row_of(session.agent).left
     text = functools.partial(outline_text, found, chosen, names, options.max_chars, options.touched)
     options.emit(_outline_data(session, found, chosen, names), text, [left] if left else [])
 

@@ -37,7 +37,7 @@ from resume_hooks.reading.passages import (
     whole_command,
 )
 from resume_hooks.reading.render import Rendering, render
-from resume_hooks.sessions.agents.registry import left_of, name_at
+from resume_hooks.sessions.agents.registry import name_at, row_of
 from resume_hooks.sessions.agents.registry import original as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
@@ -278,7 +278,7 @@ def _shown_part_text(turns: Turns | None, count: int, kind: str, found: int) -> 
 
 
 def _heading_of_session(session: SessionFile, names: TranscriptNames, what: str) -> str:
-    left = " · prompts only" if left_of(session.agent) else ""
+    left = " · prompts only" if row_of(session.agent).left else ""
     return f"{one_line(title_of(session.path), 60)} · {one_line(names.short, 60)}{left} · {what}"
 
 

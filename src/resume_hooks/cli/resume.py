@@ -20,7 +20,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import label_of, name_at, readable, require_whole
+from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -189,10 +189,7 @@ def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
         [
             (
                 "go on",
-                (
-                    f"/resume {found.session_id}   in "
-                    f"{label_of(name_at(found.glance.path, Where()), Where())}"
-                ),
+                (f"/resume {found.session_id}   in {agent_at(found.glance.path, Where()).label}"),
             ),
             *(
                 (way, in_shell(f"{way} {short}"))

@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession, ListingPage, SessionLister
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agents, label_of, store_of
+from resume_hooks.sessions.agents.registry import agent_named, agents, store_of
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
@@ -137,7 +137,7 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
         kind = kind_beside(row.title, row.kind)
     named = row.agent_name if row.agent_name != row.title else ""
     said = (
-        label_of(row.agent, Where()).lower() if row.agent != NAME else "",
+        agent_named(row.agent, Where()).label.lower() if row.agent != NAME else "",
         f"from {minute(row.expires_at)} UTC on" if with_end and row.expires_at else "",
         "open" if row.open else "",
         "archived" if row.kept else "",

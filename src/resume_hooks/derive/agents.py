@@ -19,9 +19,8 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
     AgentRow,
+    agent_named,
     agents,
-    label_of,
-    left_of,
     require_whole,
     row_of,
 )
@@ -227,9 +226,9 @@ def _origin_note(made: Draft, where: Where) -> str:
         )
     if made.agent == made.parent_agent:
         return whose
-    if left := left_of(made.parent_agent):
+    if left := row_of(made.parent_agent).left:
         return f"{left}: what was done there can be seen in the files alone."
-    own = label_of(made.parent_agent, where)
+    own = agent_named(made.parent_agent, where).label
     return (
         f"{whose} The session before this one was held in {own}, with {own}'s own tools: what it did there is done, "
         f"and its tools are not yours."

@@ -27,7 +27,7 @@ from resume_hooks.search.hits import Hit
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, label_of
+from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line, plural, width
 
@@ -99,7 +99,7 @@ def _hit_count(found: SearchResult, *, everywhere: bool) -> str:
 def _hit_lines(hit: Hit) -> Sequence[str]:
     where = Where()
     if hit.agent != NAME:
-        whose = label_of(hit.agent, where).lower()
+        whose = agent_named(hit.agent, where).label.lower()
     else:
         whose = ""
     named = f"  {cut_to_columns(hit.title, TITLE)}: "

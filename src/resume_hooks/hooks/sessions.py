@@ -19,7 +19,7 @@ from resume_hooks.paths import Where
 from resume_hooks.search import listing
 from resume_hooks.search.listing import ORIGINAL, ListedSession
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import label_of
+from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import in_shell
@@ -77,7 +77,7 @@ def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
         kind = kind_beside(row.title, row.kind)
     mine = "this session" if row.session_id == here else ""
     if row.agent != NAME:
-        left = label_of(row.agent, Where()).lower()
+        left = agent_named(row.agent, Where()).label.lower()
     else:
         left = ""
     return [fact for fact in (left, minute(row.ended), used, kind, mine) if fact]

@@ -33,7 +33,7 @@ from resume_hooks.search.scope import (
     unseen,
 )
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import PARTIAL, label_of
+from resume_hooks.sessions.agents.registry import PARTIAL, agent_named
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session_files import where_hidden
 from resume_hooks.sessions.transcript_files import owning_session
@@ -445,7 +445,7 @@ def _hit_text(
     lines = []
     if top:
         if hit.agent != NAME:
-            whose = f" · {label_of(hit.agent, Where()).lower()}"
+            whose = f" · {agent_named(hit.agent, Where()).label.lower()}"
         else:
             whose = ""
         named = f"{one_line(plain_line(hit.title), 80)} · {hit.session_id}{whose}"

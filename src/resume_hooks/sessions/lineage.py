@@ -18,7 +18,7 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
-from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, left_of, store_of
+from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, row_of, store_of
 from resume_hooks.sessions.archived.layout import real
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
 from resume_hooks.sessions.archived.sessions import is_archived_copy, opened, own_path
@@ -342,7 +342,7 @@ def _row(
         title, created, ended, size = ends.title, ends.created, ends.ended, ends.size
         if is_archived_copy(session, where):
             status = KEPT
-        elif left_of(agent.name):
+        elif row_of(agent.name).left:
             status = TYPED
         else:
             status = "present"

@@ -18,7 +18,7 @@ from resume_hooks.reading.session_secrets import secrets_of_ends
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_at, label_of
+from resume_hooks.sessions.agents.registry import agent_at, agent_named
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
 from resume_hooks.sessions.client_window import measured
@@ -196,7 +196,7 @@ def draft(  # noqa: PLR0913 - what a child may be asked for
     ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
     if parent.agent != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(
-            f"{label_of(parent.agent, where)}'s sessions know no {kind}",
+            f"{agent_named(parent.agent, where).label}'s sessions know no {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
     setting = ChildSetting(

@@ -363,7 +363,7 @@ def open_marked_session(
 ) -> dict[str, Any]:
     """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
-    if word in {OPEN, "fork"} and (left := registry.left_of(row.agent)):
+    if word in {OPEN, "fork"} and (left := registry.row_of(row.agent).left):
         raise UsageError(left, "hand off goes on from them in a fresh session")
     if word == OPEN:
         if row.session_id == here:

@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.count import Counts, count_transcript, counts_from_row, counts_to_row
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import all_files, briefly, left_of, name_at
+from resume_hooks.sessions.agents.registry import all_files, briefly, name_at, row_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
@@ -100,7 +100,7 @@ def _files_by_key(where: Where) -> dict[str, TranscriptFile]:
     """Every transcript by its session and agent; of several copies, the newest one."""
     found: dict[str, TranscriptFile] = {}
     for file in sorted(all_files(where), key=lambda file: file.mtime):
-        if left_of(name_at(file.path, where)):
+        if row_of(name_at(file.path, where)).left:
             continue  # counted while its transcript was there
         session_id = file.session_id or owning_session(file.path) or ""
         found[f"{session_id}/{file.agent}"] = file

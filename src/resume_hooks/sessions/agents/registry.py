@@ -218,24 +218,14 @@ def row_of(name: str) -> AgentRow:
     return AGENTS.get(name, CLAUDE)
 
 
-def label_of(name: str, where: Where) -> str:
-    """What people call the agent of a name."""
-    return agent_named(name, where).label
-
-
 def is_foreign(path: str, where: Where) -> bool:
     """Whether a path is another agent's, or our copy of such a session."""
     return name_at(path, where) != NAME
 
 
-def left_of(agent: str) -> str:
-    """What to say of an agent's sessions that are not whole; ``""`` where they are."""
-    return row_of(agent).left
-
-
 def require_whole(session: SessionFile) -> None:
     """Raise UsageError for a session of which the prompts alone are left."""
-    if left := left_of(session.agent):
+    if left := row_of(session.agent).left:
         remedy = f"Go on from them in a fresh session: resume-hooks handoff {session.session_id}"
         raise UsageError(f"{session.session_id} can't be used for this. {left}", remedy)
 
