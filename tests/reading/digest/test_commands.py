@@ -300,3 +300,29 @@ def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
         Talk().prompt("go").runs("pytest -k x", "=== no tests ran in 0.01s ===").digest(config_home)
     )
     assert texts(digest, "commands") == []
+
+
+def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
+    """What it names comes first, and a program's verb that it asks for counts among those to run again."""
+    talk = (
+        Talk().prompt("go").runs("make docs").runs("git push origin fix").runs("npm test -- pool")
+    )
+    talk.runs("npm run lint").prompt("now test the pool, then push")
+    found = texts(talk.digest(config_home), "commands")
+    assert found[:2] == ["npm test -- pool", "git push origin fix"]
+    assert "git push origin fix" not in texts(talk.prompt("why?").digest(config_home), "commands")
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("gh pr view --json url", 'no pull requests found for branch "fix"'),
+        ("git pull && npm test", "Updating 1..2\nerror: local changes\nAborting"),
+    ],
+)
+def test_what_found_nothing_did_not_work(
+    config_home: ConfigHome, command: str, output: str
+) -> None:
+    """Behind a pipe the exit status is that of what cut the output."""
+    digest = Talk().prompt("go").runs(f"{command} | head -30", output).digest(config_home)
+    assert texts(digest, "commands") + texts(digest, "others") == []

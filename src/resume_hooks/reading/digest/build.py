@@ -143,7 +143,7 @@ def _own_sections(
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)
-    commands = work.working_commands(runs, paths.folder)
+    commands = work.working_commands(runs, paths.folder, statements.words_of_last_request(facts))
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "now": lines_of_now(facts, paths, git, seen, states, session_id),
         "pending": lines_of_pending(facts, session_id),
@@ -241,7 +241,9 @@ def digest_of(
                 unread += 1
         passed_over += _read_file(files[-1], facts, reach or REACH, since)
         agents = _subagent_changes(files, facts)
-        facts.has_unseen_agents = bool(facts.reports) and not agents.transcripts
+        facts.has_unseen_agents = (
+            bool(facts.reports) and facts.agents_may_write and not agents.transcripts
+        )
         said = talk.talk_of(facts)
         git = git_query.collect_answers()
         facts.changes += agents.changes

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import talk
+from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
 from resume_hooks.redaction.lazy_patterns import late
@@ -24,15 +25,32 @@ from resume_hooks.transcripts.records import Record, string
 RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 PRINTED = 700  # the same of what a command printed that worked
 NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
+LOOKED_THROUGH = 2  # times the room: the calls among which those to show are chosen
+ABOUT = 0.35  # part of the room for earlier calls that the last request is about
+RARE = 0.25  # part of the calls that may have a word which still says what a call is about
+REQUEST = 2_000  # characters of the last request that are searched for words
 CHANGES = 2  # changes of one file that are shown, the latest
 TOOL, INPUT = 80, 600  # characters of the name of a tool, and of what a call was given
 REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
+_IMPORTS = late(r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)")
+_FAILS = late(r"(?i:\b(?:fail|error|panic|fatal|cannot|could not))")
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset(
-    {"TodoWrite", "TaskCreate", "TaskUpdate", "AskUserQuestion", "ExitPlanMode", "Task", "Agent"}
+    {
+        "TodoWrite",
+        "TodoRead",
+        "TaskCreate",
+        "TaskUpdate",
+        "TaskList",
+        "TaskGet",
+        "AskUserQuestion",
+        "ExitPlanMode",
+        "Task",
+        "Agent",
+    }
 )
 """Tools whose calls are in other sections."""
 
@@ -47,21 +65,22 @@ class _Answer(NamedTuple):
 def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMessage]:
     """The latest answered calls, oldest first, in about ``room`` characters.
 
-    Empty for a file that is gone.
+    A part of the room is for earlier ones that have the words of the last request. Empty for a file
+    that is gone.
 
     They end where the ``digest`` does that was made of the session. A file that was written after
     it was read is shown by what was written.
     """
     results: dict[str, _Answer] = {}
     found: list[TalkMessage] = []
-    written: Counter[str] = Counter()
-    is_committed = False
+    later = _LaterCalls()
+    left = round(room * LOOKED_THROUGH)
     try:
         with open_transcript(session.file) as stream:
             end, number = digest.read_to
             for line in lines_before(stream, end):
                 number -= 1
-                if room <= 0 or end - line.offset > REACH:
+                if left <= 0 or end - line.offset > REACH:
                     break
                 if b'"tool_' in line.raw:
                     record = records.parse(line.body)
@@ -76,31 +95,118 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                 results |= _results_in_record(record)
                 for block in reversed(records.calls(record)):
                     answer = results.pop(string(block, "id"), None)
-                    is_committed = is_committed or _is_commit(block)
                     if answer is None or _says_nothing(block, answer):
+                        later.note_commit(block)
                         continue
-                    if not _is_shown(block, written, is_committed=is_committed):
+                    if not later.is_shown(block, answer):
                         continue
                     text = _text_of_call(block, answer.text)
                     found.append(TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text))
-                    room -= len(text)
+                    left -= len(text)
     except OSError:
         return []
-    return found[::-1]
+    return _chosen_calls(found, room, _words_of_request(digest))[::-1]
 
 
-def _is_commit(block: Record) -> bool:
-    """Whether a call is a commit: everything written before lies in the repository."""
-    return _COMMITS.search(string(records.mapping(block, "input"), "command")) is not None
+def _words_of_request(digest: Digest) -> frozenset[str]:
+    """The telling words of the last request in a digest."""
+    for message in reversed(digest.talk):
+        if message.kind is Kind.REQUEST:
+            return prose.telling_words(message.text[:REQUEST])
+    return frozenset()
 
 
-def _is_shown(block: Record, written: Counter[str], *, is_committed: bool) -> bool:
-    """Whether a call is shown; later calls are decided first, and ``written`` counts their changes of files."""
-    tool, path = string(block, "name"), records.file_in(records.mapping(block, "input"))
-    if tool in records.WRITERS:
-        written[path] += 1
-        return written[path] <= CHANGES and not is_committed
-    return tool not in _NEVER and not (tool in records.READERS and path in written)
+def _chosen_calls(
+    found: Sequence[TalkMessage], room: int, wanted: frozenset[str]
+) -> list[TalkMessage]:
+    """The calls to show, the latest first: the latest, and of the rest those that the request is about."""
+    weights = _weights_of_calls(found, wanted)
+    first = _fitting_calls(range(len(found)), found, round(room * (1 - ABOUT)))
+    left = room - sum(len(found[at].text) for at in first)
+    rest = [at for at in range(len(found)) if at not in first]
+    rest.sort(key=lambda at: (-weights[at], at))
+    chosen = {*first, *_fitting_calls(rest, found, left)}
+    return [found[at] for at in sorted(chosen)]
+
+
+def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: int) -> list[int]:
+    """The first of some calls that the room holds; the last may exceed it, as the room is a rough one."""
+    fitting: list[int] = []
+    for at in places:
+        if room <= 0:
+            break
+        fitting.append(at)
+        room -= len(found[at].text)
+    return fitting
+
+
+def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> list[float]:
+    """How much each call has to do with some words: the fewer calls have a word, the more it weighs."""
+    words = [prose.telling_words(call.text) & wanted for call in found]
+    counts = Counter(word for each in words for word in each)
+    weights: list[float] = []
+    for each in words:
+        weight = 0.0
+        for word in each:
+            if counts[word] <= max(2, len(found) * RARE):
+                weight += 1 / counts[word]
+        weights.append(weight)
+    return weights
+
+
+class _LaterCalls:
+    """The calls that were decided on so far, from the end backwards: what they supersede is not shown."""
+
+    def __init__(self) -> None:
+        self._written: Counter[str] = Counter()
+        self._seen: set[tuple[str, str]] = set()
+        self._is_committed = False
+
+    def note_commit(self, block: Record) -> None:
+        """Note whether a call is a commit: everything written before lies in the repository."""
+        command = string(records.mapping(block, "input"), "command")
+        if _COMMITS.search(command) is not None:
+            self._is_committed = True
+
+    def is_shown(self, block: Record, answer: _Answer) -> bool:
+        """Whether a call is shown: none that changed little, or that worked and was done again."""
+        self.note_commit(block)
+        tool, given = string(block, "name"), records.mapping(block, "input")
+        path = records.file_in(given)
+        if tool in _NEVER:
+            return False
+        if tool in records.WRITERS:
+            self._written[path] += 1
+            return (
+                self._written[path] <= CHANGES and not self._is_committed and _changes_more(given)
+            )
+        if tool in records.READERS and path in self._written:
+            return False
+        key = tool, _again_key(tool, given)
+        if not key[1]:
+            return True
+        is_again = key in self._seen
+        self._seen.add(key)
+        return not is_again or answer.is_error or _FAILS.search(answer.text) is not None
+
+
+def _again_key(tool: str, given: Record) -> str:
+    """What two calls have in common of which the later one tells all; ``""`` for a call of its own."""
+    if tool == "Bash":
+        return shell.core_of_command(string(given, "command"))
+    if tool in records.READERS and not given.get("offset"):
+        return records.file_in(given)
+    return ""
+
+
+def _changes_more(given: Record) -> bool:
+    """Whether an edit changes more than the imports of a file."""
+    before, after = string(given, "old_string"), string(given, "new_string")
+    if not before or not after:
+        return True
+    rows = set(after.split("\n")) ^ set(before.split("\n"))
+    changed = [row for row in rows if row.strip()]
+    return not changed or not all(_IMPORTS.match(row) for row in changed)
 
 
 def _results_in_record(record: Record) -> dict[str, _Answer]:

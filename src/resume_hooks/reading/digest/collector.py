@@ -133,6 +133,9 @@ _PLAN_REMINDERS = frozenset({"plan_mode", "plan_mode_reentry", _PLAN_LEFT})
 _COLLECTORS = frozenset({"TaskOutput", "AgentOutput", "AgentOutputTool", "TaskStop"})
 """Tools that fetch the report of a sub-agent in the background, or end it."""
 
+_ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.IGNORECASE)
+"""In the kinds of sub-agents that change no file."""
+
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
 _RULES = 400  # characters of a text that is loaded from which on it holds rules
@@ -243,6 +246,8 @@ class LineageFacts:
     holds_imported = False
     has_unseen_agents = False
     """Whether sub-agents reported whose transcripts are not there."""
+    agents_may_write = False
+    """Whether a sub-agent was started that is not known to read alone."""
 
     def __init__(self, *, sidechain: bool = False) -> None:
         self.prompts = Prompts()
@@ -544,6 +549,8 @@ class LineageFacts:
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
         """Take in the report of a sub-agent, or the start of one in the background."""
+        if call.tool in _AGENT_TOOLS and not _ONLY_READS.search(call.first_text("subagent_type")):
+            self.agents_may_write = True
         if call.tool in _COLLECTORS:
             self.running.pop(call.first_text("task_id", "agentId", "agent_id"), None)
         agent = records.agent_of(record)

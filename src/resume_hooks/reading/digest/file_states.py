@@ -110,6 +110,7 @@ class FileStates:
         self.listed_at: RecordPlace | None = None
         self.uses_git = False
         self._home = home
+        self._checkouts: dict[str, str] = {}
         self._untouched = set(listed)
         self._staged: set[str] = set()
         self._last_commit: dict[str, CommitSeen] = {}
@@ -167,6 +168,12 @@ class FileStates:
 
     def checkout_of(self, path: str) -> str:
         """The checkout that a path or a folder lies in; ``""`` if unknown."""
+        known = self._checkouts.get(path)
+        if known is None:
+            known = self._checkouts[path] = self._find_checkout(path)
+        return known
+
+    def _find_checkout(self, path: str) -> str:
         whole = posixpath.normpath(posixpath.join(self._home, path))
         worktree = _WORKTREE.match(f"{whole}/")
         if worktree is not None:

@@ -38,6 +38,11 @@ _OFFER = late(
     r"ready (?:to|for|when)|waiting for|tell me)\b",
     re.IGNORECASE,
 )
+_OFFERED = late(
+    r"\b(?:if you(?:'d| would)? (?:like|want|prefer)|say the word|want me to|shall i|should i|"
+    r"ready to (?:commit|push|merge|deploy|start|implement|proceed))\b",
+    re.IGNORECASE,
+)
 _ASKED = 1_500  # characters at the end of a text in which it asks
 _ROW = late(r"[\s|:-]*")  # what parts the head of a table from its rows, and rows without a word
 
@@ -125,11 +130,26 @@ def asks_at_end(text: str) -> bool:
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
+_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
+_FREQUENT = frozenset({
+    "the", "and", "for", "you", "can", "this", "that", "with", "not", "are", "was", "but", "all", "now", "please",
+    "have", "has", "use", "will", "just", "out", "let", "yes", "what", "how", "why", "should", "would", "could", "then",
+    "them", "from", "into", "run", "add", "get", "set", "new", "also", "file", "files", "code", "make",
+    "need", "want", "there",
+})  # fmt: skip
+"""Words that name nothing that is worked on."""
+
+
+def telling_words(text: str) -> frozenset[str]:
+    """The words of a request, in lower case, that name what it needs."""
+    return frozenset(_WORD.findall(text.lower())) - _FREQUENT
+
+
 def offers_at_end(text: str) -> bool:
     """Whether a text offers something at its end, without a question."""
     last = list(sentences_of(text[-_ASKED:]))[-3:]
     is_asked = any(is_question(sentence) for sentence in last)
-    return not is_asked and any(_OFFER.search(sentence) for sentence in last)
+    return not is_asked and any(_OFFERED.search(sentence) for sentence in last)
 
 
 def goal_title(prompts: Iterable[str]) -> str:

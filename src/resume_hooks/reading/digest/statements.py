@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
 
 from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
-from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.facts import PendingCall, Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut_line, is_question
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plural
+from resume_hooks.transcripts.records import objects, string
 
 _FILLER = "and|but|or|please|then|so|also|ok|okay|yes|yeah|no|just|now|hm+"
 
@@ -94,11 +94,17 @@ BRIEF = (
 )
 NAMED = 120  # characters of what a refused call was about
 
+REQUEST = 2_000  # characters of the last request that are searched for words
 SKILLS, RULES = 2, 12  # skills whose rules are quoted, and rules of each
+SKILL_TURNS = 3  # prompts back to which the rules of a skill that was loaded are quoted
 SKILL, RULE = 12_000, 240  # characters of a skill's text that are looked at, and of a rule
 RULE_WORDS = 4  # words that a rule has at least
+TELLING = 2  # words among them that say what it is about
+_LONG_WORD = late(r"[^\W\d_]{4,}")
+_MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
 _TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
 READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
+OLD_SKILL = "loaded for an earlier request"
 _RULES_PART = late(
     r"^#{1,6}[ \t][^\n]*"
     r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
@@ -205,6 +211,16 @@ def _both_ends_of_prompt(text: str) -> str:
     return f"{redact_and_learn(text[:TYPED])[: TYPED // 2]}\n{redact_and_learn(text[-TYPED:])[-TYPED // 2 :]}"
 
 
+def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
+    """The words by which the last request, or the call that it was working on, names what it needs."""
+    texts: list[str] = []
+    if facts.prompts.said:
+        texts.append(facts.prompts.said[-1].text[:REQUEST])
+    if facts.cut_off is not None:
+        texts.append(facts.cut_off.first_text("command", "file_path")[:REQUEST])
+    return prose.telling_words(" ".join(texts))
+
+
 def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The open todos; of an old list with the number of prompts since its last change."""
     for text, status, place in facts.open_list.open_todos():
@@ -228,7 +244,11 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
 
 def entries_of_skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
     """The rules of the skills that were loaded last, in their own words, each with the place of its text first."""
+    since = turns_ago(facts, SKILL_TURNS)
     for name, text in [*facts.skills.items()][-SKILLS:]:
+        if text.place.order < since:
+            yield make_entry(name, text.place, OLD_SKILL)
+            continue
         yield make_entry(name, text.place, READ_SKILL)
         body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
         rules: set[str] = set()
@@ -252,12 +272,18 @@ def _list_items(part: str) -> Iterator[str]:
     """The items of the lists in a part of a document."""
     for row in part.split("\n"):
         if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
-            yield from islice(prose.sentences_of(row), 1)
+            sentences = list(prose.sentences_of(row))
+            whole = " ".join(sentences)
+            if len(whole) <= RULE:
+                yield whole
+            else:
+                yield from sentences[:1]
 
 
 def _is_rule(sentence: str) -> bool:
     """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
-    is_long_enough = len(sentence.split()) >= RULE_WORDS
+    telling = [word for word in _LONG_WORD.findall(sentence.lower()) if word not in _MODAL]
+    is_long_enough = len(sentence.split()) >= RULE_WORDS and len(telling) >= TELLING
     return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
 
 
@@ -272,9 +298,16 @@ def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[Di
         if call.tool == "ExitPlanMode" and said.text:
             continue
         if (by_user and bool(said.text)) == with_words:
-            what = cut_line(call.first_text("command", "file_path", "plan"), NAMED)
+            what = cut_line(_subject_of_call(call), NAMED)
             named = f"refused by {'the user' if by_user else 'a rule'}: {call.tool} {what}".rstrip()
             yield make_entry(f"{named}: {said.text}".rstrip(": "), said.place)
+
+
+def _subject_of_call(call: PendingCall) -> str:
+    """What a refused call was about; of questions the first."""
+    for row in objects(call.given.get("questions")):
+        return string(row, "question")
+    return call.first_text("command", "file_path", "plan", "url", "query", "pattern", "description")
 
 
 def turns_ago(facts: LineageFacts, count: int) -> int:

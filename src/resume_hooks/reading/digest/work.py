@@ -10,7 +10,7 @@ import ntpath
 import posixpath
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ from resume_hooks.system.text import plain_line, plural
 
 LONGEST = 320  # characters of a command that one would run again
 OFTEN = 5  # runs from which on a command counts as run often
+WANTED, MOST_WANTED = 4, 3  # weight of a word that the last request names, and words that count
 ALIKE = 3  # commands of one program that are listed
 SOON = 12  # commands after a failed one among which the one that replaced it is looked for
 TURNS = 3  # prompts back to which an error counts as one that may still stand
@@ -47,7 +48,7 @@ _COMPLAINT = late(
     r"(?:--- |test result: )?fail(?:ed)?\b|traceback|[^\n]{1,120}: command not found|(?:cannot|could not|unable to) |"
     r"\(eval\):|not ok \d|npm err!|make(?:\[\d\])?: \*\*\*|tests: +[1-9]\d{0,5} failed|[1-9]\d{0,5} failing\b|"
     r"={3,} [^\n]{0,40}\b[1-9]\d{0,5} (?:failed|errors?)\b|exit status [1-9]|build failed|"
-    r"found [1-9]\d{0,5} errors?\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
+    r"found [1-9]\d{0,5} errors?\b|aborting\b|={0,80} ?no tests (?:ran|found)\b|collected 0 items\b)[^\n]*"
 )
 """In lower case, behind the end of a line: in any case and at the beginning of one takes twice as long."""
 
@@ -65,9 +66,9 @@ class ShellCommand(NamedTuple):
     def worked(self) -> bool:
         """Whether it is known to have succeeded."""
         output = self.run.output.strip()
-        found_nothing = output in EMPTY_ANSWERS or (
-            not output and _ASKS_FORGE.search(self.run.command) is not None
-        )
+        found_nothing = output in EMPTY_ANSWERS or _FOUND_NOTHING.match(output) is not None
+        if not output and _ASKS_FORGE.search(self.run.command):
+            found_nothing = True
         return (
             self.run.status == 0
             and not self.run.failed
@@ -110,6 +111,9 @@ def _folder_elsewhere(command: ShellCommand, home: str) -> str:
 _LEADING_CD = late(r"\s*cd\s")
 
 
+_COMMAND_WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
+
+
 class CommandList(NamedTuple):
     """Commands that worked: those that check, build or start something, and the ``others``."""
 
@@ -117,12 +121,14 @@ class CommandList(NamedTuple):
     others: tuple[DigestEntry, ...]
 
 
-def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandList:
+def working_commands(
+    commands: Sequence[ShellCommand], folder: str, wanted: Collection[str] = ()
+) -> CommandList:
     """Commands that one would run again, as they were typed, in the form that worked last.
 
-    They are ordered by how often and how lately they ran; of one program a few come before the
-    rest. What only looks around, asks for help, carries a document or a message, or failed, is not
-    listed.
+    Those that the ``wanted`` words of the last request name come first, then they are ordered by
+    how often and how lately they ran; of one program a few come before the rest. What only looks
+    around, asks for help, carries a document or a message, or failed, is not listed.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
@@ -135,6 +141,7 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
         good = next((command for command in reversed(found) if command.worked), None)
         if good is not None and _is_run_again(good) and not _lost_its_folder(good, removed):
             weight = min(len(found), OFTEN) + OFTEN * found[-1].run.place.order / end
+            weight += WANTED * _count_wanted(good, wanted)
             rows.append(
                 (
                     -weight,
@@ -162,8 +169,26 @@ def working_commands(commands: Sequence[ShellCommand], folder: str) -> CommandLi
             redact_and_learn(typed) if "\n" in typed else typed
         )  # an escape before a secret hides it
         row = make_entry(shell.command_at_home(shown, folder), command.run.place, note, LONGEST)
-        (checks if _is_check(command) else others).append(row)
+        if _is_check(command) or _is_asked_for(command, wanted):
+            checks.append(row)
+        else:
+            others.append(row)
     return CommandList(tuple(checks), tuple(others))
+
+
+def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
+    """How many words of a command, up to a few, the last request names."""
+    words: set[str] = set()
+    for part in command.parts:
+        if shell.program_of((part,)):
+            words.update(_COMMAND_WORD.findall(" ".join(part.words).lower()))
+    return min(MOST_WANTED, len(words.intersection(wanted)))
+
+
+def _is_asked_for(command: ShellCommand, wanted: Collection[str]) -> bool:
+    """Whether the last request asks for the program of a command by the program's own verb, as ``push``."""
+    verb = command.program.partition(" ")[2]
+    return bool(verb) and verb in wanted
 
 
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
@@ -387,6 +412,7 @@ _MAKES = late(
 _REMOVES_FOLDER = late(r"\brm\s+-(?:[a-zA-Z]*[rR][a-zA-Z]*f|[a-zA-Z]*f[a-zA-Z]*[rR])")
 
 
+_FOUND_NOTHING = late(r"no [\w ]{1,60}\b(?:found|match)\b[^\n]*\Z", re.IGNORECASE)
 _ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
 
 
