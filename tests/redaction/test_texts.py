@@ -387,6 +387,7 @@ def test_sentences_and_commands_tell_passwords(words: str) -> None:
         "python3 is the password",
         "log in as root with ssh-ed25519",
         "(password required)",
+        "user bob: authentication failure (password mismatch?)",
         "Password:\nWelcome to Ubuntu\n",
         "password:\n  required: true\n",
         "secrets:\n  build-token2:\n",

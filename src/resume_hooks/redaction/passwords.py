@@ -28,7 +28,9 @@ from resume_hooks.redaction.ways import (
     BY_SIGN,
     CHANCE,
     CHANGED,
+    CHANGED_TO,
     HEAD,
+    IN_BRACKETS,
     LIKELY,
     LINE,
     PAIRS,
@@ -200,6 +202,9 @@ _CONDITION = late(
 _IDENTIFIER = late(rb"(?:\b[Ii]d|\wId|\bID)s?:?[ \t]+\Z")
 """The end of what stands before the id of something."""
 
+_SENTENCES = (CHANGED_TO, IN_BRACKETS)
+"""Ways in which words are about passwords, whoever is named beside them."""
+
 _ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
 """A name of its own with its value, as in the settings of a program and in its logs."""
@@ -357,6 +362,8 @@ def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
 def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
     """Whether what stands behind a name is a type, the next word of a longer name, or about a condition."""
     if way.joint is not SET:
+        if way.joint in _SENTENCES and _DIGIT.search(value_of_match(found)[1]) is None:
+            return True
         return way.least == TOLD and _is_about_something_else(found)
     value = found["bare"]
     if not value:

@@ -94,6 +94,10 @@ PAIRS = (
 )
 """A user's name and a password."""
 
+CHANGED_TO = late(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE)
+IN_BRACKETS = late(rb"[ \t:=]{1,4}(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))")
+"""In a sentence that sets a password, and as the last word in round brackets."""
+
 WAYS = [
     Way(_QUOTES + b" \t=:-<?][", SET, None, LIKELY),
     Way(
@@ -255,7 +259,7 @@ WAYS = [
     ),
     Way(
         b" \t",
-        late(rb"[ \t]{1,4}to[ \t]{1,4}" + VALUE),
+        CHANGED_TO,
         late(
             rb"(?i)\b(?:set|chang|reset|switch|updat)(?:e|ed|ing|ting)?"
             rb"(?: (?:the|your|my|its|our|their|new|\w{1,20}'s|\w{1,20})){0,3} \Z"
@@ -264,7 +268,7 @@ WAYS = [
     ),
     Way(
         b" \t:=",
-        late(rb"[ \t:=]{1,4}(?P<bare>" + any_except(b"\"'`,;<>(){}|\\") + rb"{6,200})(?=\))"),
+        IN_BRACKETS,
         late(rb"\([^()\n]{0,60}\Z"),
         TOLD,
     ),
