@@ -5,6 +5,7 @@ import { ANSWERED, HELD } from './commands.mjs'
 
 const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
 const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
+const queued = [] // prompts that were typed over a running turn: no hook hears when the client sends them
 let opening // the reply whose session is being opened, until when words for it are held, and those words
 
 export function openSoon($, reply) { // from within a command, for which the switch would wait
@@ -23,6 +24,8 @@ export async function submit($, e, next) {
     return { drop: HELD }
   }
   const sent = await next(e)
+  const isQueued = e.turnId !== undefined && sent.drop === undefined
+  if (isQueued && e.origin?.kind === 'composer') queued.push(e.text) // none that a machine made
   if (ANSWERED.includes(e.text.trim())) $.clock.after(0, () => quietly($, () => clear($, e.text)))
   return sent
 }
@@ -34,14 +37,30 @@ async function clear($, text) { // a trigger that was answered comes back into t
   }
 }
 
+export async function start($, e, next) { // of a turn: the client names the last of the prompts that it sends together
+  if (e.agentId !== undefined) return next(e)
+  const words = queued.splice(0, queued.lastIndexOf(e.text) + 1)
+  if (words.length && opening && Date.now() < opening.until) { // they stood behind the command
+    await $.turn.abort({ turnId: e.turnId })
+    opening.words.push(...words)
+  }
+  return next(e)
+}
+
+async function stay($, { by_hand }, words, { text }) { // where the client opened nothing
+  const missing = words.filter(each => !text.includes(each))
+  if (missing.length) await $.prompt.fill({ text: [...missing, text].filter(Boolean).join('\n') })
+  $.ui.log(by_hand)
+}
+
 export async function open($, reply) {
   const { words } = begin(reply)
   const before = await $.prompt.read()
   await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
   opening = undefined
-  if (await $.session.id() !== reply.open) return $.ui.log(reply.by_hand)
-  if (reply.remark) $.ui.log(reply.remark)
   const since = await $.prompt.read()
+  if (await $.session.id() !== reply.open) return stay($, reply, words, since)
+  if (reply.remark) $.ui.log(reply.remark)
   const typed = before.text + since.text // the client puts held words back into the box, mostly
   const draft = [...words.filter(each => !typed.includes(each)), typed].filter(Boolean).join('\n')
   const text = [reply.fill, draft].filter(Boolean).join('\n')

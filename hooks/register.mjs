@@ -8,7 +8,7 @@ import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
-import { open, openSoon, submit } from './opening.mjs'
+import { open, openSoon, start, submit } from './opening.mjs'
 import { drawPane, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
@@ -88,6 +88,7 @@ export function register(on) {
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('prompt.submit', ($, e, next) => submit($, e, next)).catch(leave)
+  on('turn.start', ($, e, next) => start($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))
     return next(e)

@@ -35,18 +35,20 @@ HEARD = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
-    "ui.focus{component=Pane} (default matcher key: plugin)", "prompt.submit", "session.measure", "session.compact",
-    "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete", "classic.Stop",
-    "classic.StopFailure",
+    "ui.focus{component=Pane} (default matcher key: plugin)", "prompt.submit", "turn.start", "session.measure",
+    "session.compact", "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
+    "classic.Stop", "classic.StopFailure",
 ]  # fmt: skip
-GATING = ("session.start", "ui.render", "session.measure", "turn.complete", "tool.call")
+GATING = (
+    "session.start", "ui.render", "turn.start", "session.measure", "turn.complete", "tool.call",
+)  # fmt: skip
 """What no answer of ours holds up, and the tool, whose failure is the answer to the call."""
 
 CALLED = [
     "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.model.fork", "$.process.hookEnv",
     "$.process.run", "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info",
-    "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.ui.ask", "$.ui.close",
-    "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.resolve", "$.ui.status",
+    "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
+    "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
 
@@ -147,9 +149,14 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     tui.key("Enter")
     tui.wait_for("esc to interrupt|…")
     tui.submit("/handoff go on")
+    for behind in ("with the readme", "then the changelog"):
+        tui.submit(behind)
+        tui.wait_for(f"{behind}\n")
     tui.api.release()
     tui.wait_for("Next step: go on")
     tui.wait_idle()
+    words = " ".join(tui.input_text().split())
+    assert words == "go on with the readme then the changelog"
     assert "Slow reply done." in child.read_text()
     assert "Slow reply done." in child_of(tui.home, child).read_text()
     assert len(tui.api.main_requests()) == 1
