@@ -251,6 +251,26 @@ def test_the_smallest_opening_has_the_last_answer_and_lists() -> None:
     assert f"\n{COMMANDS.heading} (" in shown
 
 
+def test_what_a_list_holds_whole_is_not_told_again_in_the_talk() -> None:
+    """A choice, or a message that is a demand and nothing else; with more words in it the message stays."""
+    choice, rule = "Which port? -> 8080", "Never push to main."
+    talk = (
+        TalkMessage(Kind.REQUEST, f"{SESSION}:1", choice),
+        TalkMessage(Kind.REQUEST, f"{SESSION}:2", rule),
+        TalkMessage(Kind.REQUEST, f"{SESSION}:3", f"{rule}\nAnd call it pool."),
+        *(message._replace(ref=f"{message.ref}9") for message in said(2)),
+    )
+    rows = {
+        "answers": (DigestEntry(choice, f"{SESSION}:1"),),
+        "constraints": (DigestEntry(rule, f"{SESSION}:2"),),
+    }
+    shown = opening(Digest(rows, talk), MOST)
+    assert shown.text.count(choice) == 1
+    assert shown.text.count(rule) == 2
+    assert "And call it pool." in shown.text
+    assert shown.left_out == 0
+
+
 def test_what_is_open_is_one_block() -> None:
     """Calls, questions, todos, marks in the code and failures stand under one heading, each with its kind."""
     rows = {name: (DigestEntry(f"of {name}", f"{SESSION}:900"),) for name in NAMES}

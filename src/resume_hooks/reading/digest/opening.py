@@ -11,7 +11,7 @@ that nothing that was said can pass for a line of ours, and what is left out is 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -27,7 +27,15 @@ from resume_hooks.reading.digest.entries import (
     without_secrets,
 )
 from resume_hooks.reading.digest.prose import cut_line
-from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, SECTIONS, Group, Section
+from resume_hooks.reading.digest.sections import (
+    ANSWERS,
+    CHANGED,
+    COMMANDS,
+    CONSTRAINTS,
+    SECTIONS,
+    Group,
+    Section,
+)
 from resume_hooks.reading.digest.talk_choice import chosen_talk
 from resume_hooks.sessions.lineage_block import size_text, unmarked
 from resume_hooks.sessions.record_references import ShortIds, shortened
@@ -138,7 +146,7 @@ def opening(
         if _size_of_rows(rows) <= left:
             quoted[message] = rows
             left -= _size_of_rows(rows)
-    rest = [message for message in digest.talk if message not in quoted]
+    rest = _messages_to_show(digest, sections, quoted)
     if calls is not None and room is not None:
         reserved = round(room * RESERVED)
     else:
@@ -176,10 +184,41 @@ def opening(
             calls, digest, min(room - _size_of_rows(rows), round(room * CALLS))
         )
         if texts:  # what was learned from the calls must not stand elsewhere either
-            known = without_secrets(digest, (*digest.secrets, *texts))
-            return opening(known, room, calls=lambda _: latest, whole=whole, read=read)
+            cleaned = without_secrets(digest, (*digest.secrets, *texts))
+            return opening(cleaned, room, calls=lambda _: latest, whole=whole, read=read)
         rows += _calls_section(latest, names, min(room - _size_of_rows(rows), round(room * CALLS)))
-    return Opening("\n".join(rows), said.count + len(quoted), len(rest) - said.count)
+    left_out = len(rest) - said.count
+    return Opening("\n".join(rows), len(digest.talk) - left_out, left_out)
+
+
+def _messages_to_show(
+    digest: Digest, shown: Mapping[str, Sequence[str]], quoted: Collection[TalkMessage]
+) -> list[TalkMessage]:
+    """The talk without the ``quoted`` messages, and without those that the shown lists hold whole."""
+    known = _listed_words(digest, shown)
+    rest: list[TalkMessage] = []
+    for message in digest.talk:
+        if message not in quoted and not _is_listed_whole(message, known):
+            rest.append(message)
+    return rest
+
+
+def _listed_words(digest: Digest, shown: Mapping[str, Sequence[str]]) -> dict[str, set[str]]:
+    """The words of the user in the shown rows of what binds, by record."""
+    found: dict[str, set[str]] = {}
+    for section in (ANSWERS, CONSTRAINTS):
+        count = max(0, len(shown.get(section.name, ())) - 1)  # its first row is the heading
+        for entry in digest.entries_of(section.name)[:count]:
+            if len(entry.text) <= section.row:
+                found.setdefault(entry.ref, set()).add(entry.text)
+    return found
+
+
+def _is_listed_whole(message: TalkMessage, known: Mapping[str, set[str]]) -> bool:
+    """Whether each line of a user's message stands in the rows of what binds."""
+    if message.kind is not Kind.REQUEST or message.superseded or message.ref not in known:
+        return False
+    return all(" ".join(row.split()) in known[message.ref] for row in message.text.split("\n"))
 
 
 def _without_repeats(digest: Digest) -> Digest:
