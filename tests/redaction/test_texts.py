@@ -337,6 +337,7 @@ def test_both_ways_to_find_words_find_the_same(parts: list[bytes]) -> None:
         "userdb passwd: blocking=yes in args",
         "Aborted login (tried to use disallowed plaintext auth): rip=190.210.136.21, lip=113.212.9.1",
         "SASL LOGIN authentication failed: UGFzc3dvcmQ6",
+        "Sec-WebSocket-Key: x3JJHMbDL1EzLkh9GBhXDw==",
         "pgsql_servers = slave1/db/name/pw:slave2/db/name/pw",
         "can't find the secret value for VersionId: 00000000-0000-0000-0000-000000000000",
         "can't find the secret value for VersionId: 6d1b6c0e-0a4e-4f5b-8a3c-2f1f6e0f1a2b",

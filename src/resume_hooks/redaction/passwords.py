@@ -112,7 +112,7 @@ HARMLESS = late(
     rb"(?:primary|foreign|partition|sort|row|group|object|index|map|dict|registry|hot|page|change|forward"
     rb"|backward|start(?:ing)?|client|request|idempotency|import|export|next|prev|csrf|xsrf|sync"
     rb"|cancel(?:lation)?|cursor|continuation|max|num|input|output|total|eos|bos|pad|"
-    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action)[_.-]?(?:token|key|secret)s?"
+    rb"stop|public|md_?5|sha_?\d{1,3}|design|color|cache|lock|resume|delivery|event|first|last|current|leaf|action|web[_.-]?socket)[_.-]?(?:token|key|secret)s?"
 )
 """Tokens and keys that are no secrets."""
 
