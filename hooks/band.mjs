@@ -7,6 +7,17 @@ let filled = {} // of the session that is measured: when to ask, and from how ma
 
 export function forget($) {
   filled = {}
+  redraw($)
+}
+
+function bandText() {
+  return filled.band?.replace('{percent}', Math.round(100 * filled.tokens / filled.window))
+}
+
+let shownText // of the line, when the client was last asked to draw
+function redraw($) { // only where it says something else: the client draws all of the screen for it
+  if (bandText() === shownText) return
+  shownText = bandText()
   $.ui.invalidate('ui.render')
 }
 
@@ -21,7 +32,7 @@ export async function measure($, started) {
   now.tokens = tokens
   if (tokens >= now.look) now.answered = learn($, now)
   await now.answered // as well where it was asked at the start, and the turn ended first
-  $.ui.invalidate('ui.render')
+  redraw($)
   return now // `tells`: the per cent from which on the engine has a choice to tell of; `line`: what is to be done from where on
 }
 
@@ -40,6 +51,5 @@ async function learn($, now) {
 export function drawBand($, e, next) {
   if (!filled.band) return next(e)
   const { Text } = $.ui.resolve(e)
-  const percent = Math.round(100 * filled.tokens / filled.window)
-  return h(Text, { dimColor: true, wrap: 'truncate-end' }, filled.band.replace('{percent}', percent))
+  return h(Text, { dimColor: true, wrap: 'truncate-end' }, bandText())
 }
