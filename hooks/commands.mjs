@@ -4,6 +4,7 @@
 export const ANSWERED = [">handoff", ">rollover", ">resume", ">back", ">search", ">session", ">lineage", ">recall", ">help", ">rewind", ">recover-context", ">continue", ">session-id"]
 
 export const HELD = "another session opens, and has these words in its box"
+export const LISTED = "the list that opens has these words"
 
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},

@@ -10,13 +10,14 @@ const PAUSE = 60 // milliseconds without a key after which is looked: each look 
 const TRIES = 200, TICK = 10 // how often, and in which milliseconds, is looked for what was typed before the pane had the keys
 const REST = 30 // of these after which no key is waited for
 const LONGEST = 200 // characters of that; what is longer, or has lines, is a draft that the client put back
+const SOON = 3000 // milliseconds after the opening in which the client sends a prompt that it had queued behind the command
 const SPACE = '\u00a0' // ends a word, and is drawn
 let opened = 0 // how often it was: under the same id the client draws what stood there, and what is typed goes there
 const NAMES = 'names', WORDS = 'words', UP = 'up', DOWN = 'down' // the first step of a list; the field, and the stops beside it
 let pane // what was typed there, what the engine said of it, the session that is marked, and the ways once it is open
 
 export async function show($, told) {
-  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0 }
+  pane = { ...told, id: `sessions-${++opened}`, at: '', rows: [], edges: [], preview: [], most: 1, top: 0, turn: 0, owed: 0, until: Date.now() + SOON }
   await raise($, pane)
   $.clock.after(0, () => quietly($, () => gather($)))
 }
@@ -25,13 +26,27 @@ function raise($, { id, tall, wide }) {
   return $.ui.open({ id, rows: tall, columns: wide, focus: true, closeOnEscape: true })
 }
 
+export async function holds($, { text, turnId }) { // whether a prompt is what an open list is to look for
+  const mine = pane
+  if (!mine || Date.now() >= mine.until || turnId !== undefined || isDraft(text)) return false
+  const panes = await $.ui.panes()
+  if (!panes.some(({ id }) => id === mine.id)) return false // it was closed again
+  mine.until = Date.now() + SOON // the client puts the words back into the box, from which they are taken
+  return true
+}
+
+function isDraft(text) {
+  return text.length > LONGEST || text.includes('\n')
+}
+
 async function gather($) { // the client gives a pane no keys while something stands in the box
   const mine = pane
   let { text: before } = await $.prompt.read()
-  for (let tries = 1; tries < TRIES && mine === pane && !mine.isFocused; tries++) {
-    await $.clock.sleep(TICK)
+  const isWaiting = tries => Date.now() < mine.until || (tries < TRIES && !mine.isFocused)
+  for (let tries = 1; mine === pane && isWaiting(tries); tries++) {
+    await $.clock.sleep(mine.isFocused ? PAUSE : TICK)
     const { text } = await $.prompt.read()
-    if (text.length > LONGEST || text.includes('\n')) return
+    if (isDraft(text)) return
     if (text && (text !== before || tries % REST === 0)) { // right behind a key: one that comes before the box is empty is lost
       await $.prompt.fill({ text: '' })
       type($, mine.words + text)

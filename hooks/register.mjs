@@ -6,10 +6,10 @@
 import { ask, fork, hear, quietly, say, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
-import { COMMANDS, PREFIXED } from './commands.mjs'
+import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
 import { open, openSoon, start, submit } from './opening.mjs'
-import { drawPane, move, show } from './pane.mjs'
+import { drawPane, holds, move, show } from './pane.mjs'
 import { equip, look, part, serve } from './tool.mjs'
 
 const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
@@ -87,7 +87,7 @@ export function register(on) {
   on('ui.render', { component: 'Pane' }, ($, e, next) => drawPane($, e, () => drawCard($, e, next))).catch(leave)
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
-  on('prompt.submit', ($, e, next) => submit($, e, next)).catch(leave)
+  on('prompt.submit', async ($, e, next) => await holds($, e) ? { drop: LISTED } : submit($, e, next)).catch(leave)
   on('turn.start', ($, e, next) => start($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))

@@ -48,7 +48,7 @@ CALLED = [
     "$.clock.after", "$.clock.sleep", "$.command.register", "$.command.run", "$.model.fork", "$.process.hookEnv",
     "$.process.run", "$.prompt.fill", "$.prompt.read", "$.prompt.submit", "$.session.id", "$.session.info",
     "$.session.model", "$.session.surfaces", "$.session.usage", "$.tool.register", "$.turn.abort", "$.ui.ask",
-    "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.resolve", "$.ui.status",
+    "$.ui.close", "$.ui.invalidate", "$.ui.log", "$.ui.open", "$.ui.panes", "$.ui.resolve", "$.ui.status",
 ]  # fmt: skip
 """All that the module hears and asks of the client, as the client itself reads it."""
 

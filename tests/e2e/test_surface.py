@@ -238,6 +238,12 @@ def test_a_hit_opens_where_it_was_said_and_is_read_on(
         assert re.search(rf"{PROMPT_SIGN} *$", tui.text(), re.MULTILINE), (
             "no letter is left in the prompt"
         )
+        entered(tui, "/search")
+        tui.type("hall")
+        time.sleep(0.2)
+        tui.key("Enter")  # before the list is there: it was not meant for the model
+        tui.wait_for("> Paint the hall .*the model")
+        assert re.search(r"│\s+hall\s+⏎ look into it", tui.text()), tui.text()
         assert not tui.api.requests
 
 

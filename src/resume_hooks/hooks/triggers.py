@@ -75,8 +75,8 @@ _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in R
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
 """Other words for a trigger, among them former ones, which nothing lists."""
 
-HELD = "another session opens, and has these words in its box"
-"""What the module says of a prompt that is sent while a session opens: nothing is to answer it here."""
+HELD, LISTED = "another session opens, and has these words in its box", "the list that opens has these words"
+"""What the module says of a prompt that is sent while a session or a list opens: nothing is to answer it here."""
 
 VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
 _ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
