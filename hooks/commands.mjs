@@ -6,6 +6,8 @@ export const ANSWERED = [">handoff", ">rollover", ">resume", ">back", ">search",
 export const HELD = "another session opens, and has these words in its box"
 export const LISTED = "the list that opens has these words"
 
+export const NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
+
 export const COMMANDS = [
   {"name": "handoff", "description": "Continue in a new session that knows this one; size: 4k, 12k, 24k, or all for a copy", "argumentHint": "[size] [--new-task] [next step]"},
   {"name": "rollover", "description": "Continue in a new session with a model's summary; costs tokens, up to two minutes", "argumentHint": "[focus]"},

@@ -1,11 +1,13 @@
 // Owns how a session is opened in the running client, and what becomes of words that are sent meanwhile.
 
 import { quietly } from './asking.mjs'
-import { ANSWERED, HELD } from './commands.mjs'
+import { ANSWERED, COMMANDS, HELD, NOT_ALONE } from './commands.mjs'
 
 const LIMIT = 15000 // milliseconds after which the client is taken to wait for something else, such as a turn's end
 const TRIES = 20, TICK = 50 // how often, and in which milliseconds, the box is looked into for a trigger that was answered
 const queued = [] // prompts that were typed over a running turn: no hook hears when the client sends them
+const NAMES = COMMANDS.map(each => each.name)
+let filledStep // the next step that was put into the box, until something is sent
 let opening // the reply whose session is being opened, until when words for it are held, and those words
 
 export function openSoon($, reply) { // from within a command, for which the switch would wait
@@ -23,6 +25,9 @@ export async function submit($, e, next) {
     opening.words.push(e.text) // the session that is left would answer them
     return { drop: HELD }
   }
+  const step = filledStep
+  filledStep = undefined // so that a second Enter sends it
+  if (endsInCommand(step, e.text)) return { drop: NOT_ALONE }
   const sent = await next(e)
   const isQueued = e.turnId !== undefined && sent.drop === undefined
   if (isQueued && e.origin?.kind === 'composer') queued.push(e.text) // none that a machine made
@@ -53,6 +58,12 @@ async function stay($, { by_hand }, words, { text }) { // where the client opene
   $.ui.log(by_hand)
 }
 
+function endsInCommand(step, text) { // whether one of our commands was typed right behind the step in the box
+  if (!step || !text.startsWith(step)) return false
+  const [, name] = /^\/(\S+)/.exec(text.slice(step.length)) ?? []
+  return NAMES.includes(name)
+}
+
 export async function open($, reply) {
   const { words } = begin(reply)
   const before = await $.prompt.read()
@@ -65,5 +76,6 @@ export async function open($, reply) {
   const draft = [...words.filter(each => !typed.includes(each)), typed].filter(Boolean).join('\n')
   const text = [reply.fill, draft].filter(Boolean).join('\n')
   if (text) await $.prompt.fill({ text: reply.send ? draft : text })
+  if (!reply.send) filledStep = text
   if (reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => $.prompt.fill({ text }))
 }

@@ -22,7 +22,7 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, ROWS, TYPED
+from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, NOT_ALONE, ROWS, TYPED
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
@@ -286,6 +286,7 @@ def commands_module() -> str:
     ]
     words = f"\n// Triggers that are answered by themselves.\nexport const ANSWERED = {json.dumps(answered)}\n"
     words += f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
+    words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
         for name, rows in lists

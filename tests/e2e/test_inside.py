@@ -79,7 +79,7 @@ def engine(tmp_path: Path, module: str) -> dict[str, str]:
 def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     """The child is on the screen, the next step without its size in the box, unsent.
 
-    The next request holds both.
+    The next request holds both. One of our commands typed behind the step is not sent to the model.
 
     The prefixed command does it once: the classic hook is not asked. With ``--new-task`` the
     request has the files of the work, and neither its goal nor its last words.
@@ -92,6 +92,12 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     child = child_of(modern.home, parent)
     assert b'"opening_tokens":4000' in child.read_bytes()
     assert modern.input_text() == "fix the flaky test"
+    modern.submit("/lineage")  # behind the step, as the box is not empty
+    modern.wait_for("a command runs only alone in the box")
+    modern.wait_idle()
+    for _ in "/lineage":
+        modern.key("BSpace")
+    assert wait_until(lambda: modern.input_text() == "fix the flaky test")
     assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
     modern.key("Enter")
