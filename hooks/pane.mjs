@@ -29,10 +29,14 @@ function raise($, { id, tall, wide }) {
 export async function holds($, { text, turnId }) { // whether a prompt is what an open list is to look for
   const mine = pane
   if (!mine || Date.now() >= mine.until || turnId !== undefined || isDraft(text)) return false
-  const panes = await $.ui.panes()
-  if (!panes.some(({ id }) => id === mine.id)) return false // it was closed again
+  if (!await isOpen($, mine)) return false
   mine.until = Date.now() + SOON // the client puts the words back into the box, from which they are taken
   return true
+}
+
+async function isOpen($, { id }) {
+  const panes = await $.ui.panes()
+  return panes.some(each => each.id === id)
 }
 
 function isDraft(text) {
@@ -48,6 +52,7 @@ async function gather($) { // the client gives a pane no keys while something st
     const { text } = await $.prompt.read()
     if (isDraft(text)) return
     if (text && (text !== before || tries % REST === 0)) { // right behind a key: one that comes before the box is empty is lost
+      if (!await isOpen($, mine)) return // the next prompt is being typed
       await $.prompt.fill({ text: '' })
       type($, mine.words + text)
       await raise($, mine)
