@@ -285,7 +285,9 @@ def commands_module() -> str:
         if not ROWS[verb].inside and not ROWS[verb].asks
     ]
     words = f"\n// Triggers that are answered by themselves.\nexport const ANSWERED = {json.dumps(answered)}\n"
-    words += f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
+    words += (
+        f"\nexport const HELD = {json.dumps(HELD)}\nexport const LISTED = {json.dumps(LISTED)}\n"
+    )
     words += f"\nexport const NOT_ALONE = {json.dumps(NOT_ALONE)}\n"
     return f"{head}{words}" + "".join(
         f"\nexport const {name} = [\n{''.join(f'  {json.dumps(row)},{chr(10)}' for row in rows)}]\n"
