@@ -104,6 +104,7 @@ test('what is typed while the list opens comes whole into it, in its order', asy
     return ran(JSON.stringify(command === 'pane' ? { rows: [], edges: [], next: '' } : { pane: { words: '' } }))()
   })
   on('ui.open', async () => ({ value: { isPlaced: true } }))
+  on('ui.panes', async () => ({ value: ['sessions-1', 'sessions-2'].map(id => ({ id })) }))
   on('ui.invalidate', async () => ({ value: undefined }))
   on('prompt.read', async () => ({ value: { text: box, cursor: box.length } }))
   on('prompt.fill', async () => { pass(FILL); box = ''; return { isFilled: true, text: box, cursor: 0 } })
