@@ -28,6 +28,7 @@ export async function compact($, e, next) {
   try {
     plan = await ask($, { command: 'plan', trigger: chosen?.trigger ?? e.trigger, options: chosen?.options, messages })
   } catch (error) { plan = chosen ? { skip: error.message } : {} }
+  if (chosen) chosen.rests = plan.rests
   if (plan.skip) return { skip: plan.skip }
   if (chosen) chosen.remark = plan.remark
   else untold = plan.remark
@@ -61,5 +62,5 @@ export async function keepBelow($, now) {
   const tried = { ...line }
   Object.assign(rested, { turns: 0, from: tokens * 1.25 })
   await trim($, tried)
-  if (tried.remark) rested.from = 0
+  if (tried.remark || tried.rests) rested.from = 0 // else it frees too little at this size
 }

@@ -220,6 +220,8 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
         given = _make_smaller(session, event, where, way, tokens)
     else:
         given = {}
+    if "skip" in given:
+        return given
     if not given:
         raise NothingToTrim(
             FREES_LITTLE.format(chosen=chosen) if tokens else f"{SETTING} is {chosen}"
@@ -231,7 +233,10 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 def _make_smaller(
     session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0
 ) -> dict[str, Any]:
-    """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full."""
+    """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full.
+
+    At the line, too soon after a compaction, only ``skip`` and ``rests``: worth another try later.
+    """
     started = time.monotonic()
     is_handoff = way != TRIM
     room = characters(tokens_named(way)) if is_handoff else BESIDE_TRIM
@@ -247,7 +252,7 @@ def _make_smaller(
             and sum(node.prompt and not node.copied for node in chain) < REST
         ):
             # A client that started anew knows of none.
-            raise NothingToTrim(f"Fewer than {REST} turns since the last time")
+            return {"skip": f"Fewer than {REST} turns since the last compaction", "rests": True}
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
         decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
