@@ -84,7 +84,7 @@ def test_a_handoff_waits_and_clear_opens_with_it(
             environ=client,
         )
         assert (
-            "or type /clear: the new session starts with this digest, too"
+            "or /clear in an empty box: the new session starts with this digest, too"
             in json.loads(done.stdout)["reason"]
         )
     (note,) = notes_of(config_home)

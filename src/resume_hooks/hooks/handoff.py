@@ -30,7 +30,7 @@ from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.processes import client_pid, start_of_process
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
-BY_CLEAR = "or type /clear: the new session starts with this digest, too"
+BY_CLEAR = "or /clear in an empty box: the new session starts with this digest, too"
 """The fact of a child that waits for ``/clear``."""
 
 ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one

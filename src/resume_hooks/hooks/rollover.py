@@ -50,7 +50,7 @@ PLANNING = 10.0  # seconds in which the child with the digest is decided on
 WIDEST = 300  # characters of a fact on the card
 
 _PREFIX = "rollover-"
-BY_CLEAR = "or type /clear: the new session starts with this, too (cut if long)"
+BY_CLEAR = "or /clear in an empty box: the new session has this, too (cut if long)"
 WAIT = f"asking a model for the summary: up to {MODEL_TIME}"
 """The status while a model is asked."""
 
