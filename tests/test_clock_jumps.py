@@ -20,7 +20,7 @@ from resume_hooks.search import listing
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.sessions.open_sessions import why_open
+from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.storage import backups
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
 from tests.fuzz.targets.hooks import answered
@@ -141,9 +141,9 @@ def test_lists_and_looks(config_home: ConfigHome, hands: Clock, path: str, jump:
     (row,) = listing.list_project(CWD, config_home.where)
     assert row.expires_days is None or row.expires_days >= 0
     assert clock.parse(row.ended) is not None
-    assert ("clock" in why_open(session_file(path), config_home.where)) == (jump == -YEAR), (
-        "unknown counts as open"
-    )
+    assert ("clock" in why_session_is_open(session_file(path), config_home.where)) == (
+        jump == -YEAR
+    ), "unknown counts as open"
     with opened_index(config_home.where) as index:
         assert index.words.records == 12
     hands.ahead = 0

@@ -122,8 +122,8 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trigger": lambda: triggers.recognise_trigger(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: child_titles.root_of(text),
-        "trim": lambda: plan.plan(
-            plan.read(session), config_home.where, Options(threshold=80, keep_recent=0)
+        "trim": lambda: plan.plan_trim(
+            plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
         ),
         "handoff": lambda: agents.fresh(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
@@ -219,7 +219,9 @@ def test_a_type_that_is_no_text(config_home: ConfigHome, odd: object) -> None:
     outline(session)
     TurnReader(session)
     examine_session(session, config_home.where)
-    plan.plan(plan.read(session), config_home.where, Options(threshold=80, keep_recent=0))
+    plan.plan_trim(
+        plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
+    )
     with opened_index(config_home.where) as index:
         assert index.notes == []
 
@@ -237,7 +239,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     assert 0 <= tokens.recent_context(session.path).tokens <= 4 * records.MAX_TOKENS
     made = write(agents.fresh(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
-    plan.plan(plan.read(session), config_home.where, Options(threshold=80))
+    plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))
 
 
 def test_a_parent_that_is_a_number_beyond_64_bits() -> None:

@@ -21,20 +21,7 @@ PARTICIPLES = frozenset([
 PHRASES = re.compile(r"\b(?:(?<![Tt]here )is no(?! longer\b)|are none|is none|that which)\b")
 """Turns of words that trip a native reader; "there is no such session" and "is no longer needed" are plain English."""
 
-PENDING = tuple(
-    f"src/resume_hooks/{package}"
-    for package in (
-        "derive/", "hooks/context_notice.py", "hooks/resume_card.py", "sessions/",
-    )
-)  # fmt: skip
-"""Packages that are not gone through yet."""
-
-MODULES = [
-    path
-    for folder in ("src", "hooks")
-    for path in sorted((REPO / folder).rglob("*.py"))
-    if not path.relative_to(REPO).as_posix().startswith(PENDING)
-]
+MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]
 
 
 def functions_of(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:

@@ -25,7 +25,7 @@ from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
 from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
@@ -87,7 +87,7 @@ def snapshot(home: ConfigHome) -> dict[str, tuple[bytes, int, int]]:
 
 def archived(home: ConfigHome, number: int = 1) -> ArchivedSession:
     """What the vault has of a session, which is sound."""
-    kept = find(session_id(number), home.where)
+    kept = archived_of_id(session_id(number), home.where)
     assert kept is not None
     assert verify(kept) == []
     return kept
@@ -244,7 +244,7 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
     found = session(config_home)
     look(config_home)
     was = os.stat(found.path)
-    rename.write(rename.renamed(found, "A better name", config_home.where))
+    rename.write_titles(rename.renamed(found, "A better name", config_home.where))
     now = os.stat(found.path)
     assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
     assert now.st_size > was.st_size

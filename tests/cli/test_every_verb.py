@@ -63,7 +63,7 @@ REFUSED = [
     (f"fork {S} --at 1 --turn 1", "--at and --turn exclude each other"),
     (f"fork {S} --here --home /", "--here and --home exclude each other"),
     (f"fork {S} --here --output-dir /", "--here and --output-dir exclude each other"),
-    (f"fork {S} --home /no/such", "is no folder"),
+    (f"fork {S} --home /no/such", "is not a folder"),
     (f"fork {S} --before soon", "'soon' is not a date or a time"),
     (f"fork {S} --turn 9", "No turn 9"),
     (f"fork {S} --turn x", "not a valid integer"),

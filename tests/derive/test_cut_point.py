@@ -17,7 +17,7 @@ from resume_hooks.derive.cut_point import (
     BeforeCompaction,
     Cut,
     Truncator,
-    cut,
+    cut_at,
     parse,
 )
 from resume_hooks.errors import UsageError
@@ -113,22 +113,22 @@ CUTS: dict[str, tuple[Truncator, str]] = {
 def test_a_place(name: str, tmp_path: Path) -> None:
     """What was named by id stays, with what answers it; of an instant nothing later does."""
     truncator, expected = CUTS[name]
-    assert kept(cut(scanned(tmp_path, talk()), truncator)) == expected
+    assert kept(cut_at(scanned(tmp_path, talk()), truncator)) == expected
 
 
 def test_what_is_said_of_it(tmp_path: Path) -> None:
     """The last message and its turn, and a sentence where the place moved or was no message."""
     transcript = scanned(tmp_path, talk())
-    found = cut(transcript, AtRecord("c1"))
+    found = cut_at(transcript, AtRecord("c1"))
     assert found is not None
     assert (found.last.number, found.turn, found.asked) == (4, 1, "record c1")
     assert found.remarks == ("The cut moved forward to record 4, so that no tool call is split.",)
-    back = cut(transcript, at(15))
+    back = cut_at(transcript, at(15))
     assert back is not None
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
-    line = cut(transcript, AtRecord(6))
+    line = cut_at(transcript, AtRecord(6))
     assert line is not None
-    assert line.remarks == ("Record 6 is no message: what stands before it counts.",)
+    assert line.remarks == ("Record 6 is not a message: what stands before it counts.",)
 
 
 REFUSED: dict[str, tuple[Truncator, str]] = {
@@ -149,7 +149,7 @@ def test_no_such_place(name: str, tmp_path: Path) -> None:
     """One sentence, and what there is instead."""
     truncator, expected = REFUSED[name]
     with pytest.raises(UsageError) as raised:
-        cut(scanned(tmp_path, talk()), truncator)
+        cut_at(scanned(tmp_path, talk()), truncator)
     assert expected in f"{raised.value.message} {raised.value.remedy}"
     assert raised.value.exit_code == 2
 
@@ -158,19 +158,19 @@ def test_nothing_would_stay(tmp_path: Path) -> None:
     """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
     with pytest.raises(UsageError, match="Nothing that was said"):
-        cut(scanned(tmp_path, begun), AtRecord("s"))
+        cut_at(scanned(tmp_path, begun), AtRecord("s"))
     remark = [
         user("remark", uuid="m", ts=0, isMeta=True),
         user("asked", uuid="p", parent="m", ts=1),
     ]
     with pytest.raises(UsageError, match="Nothing that was said"):
-        cut(scanned(tmp_path, remark), AtRecord("m"))
+        cut_at(scanned(tmp_path, remark), AtRecord("m"))
 
 
 def test_a_call_without_an_answer_at_the_end(tmp_path: Path) -> None:
     """There is nothing to go forward to: the cut goes back."""
     rows = [*conversation(1), tool_use("x", uuid="c", parent="r1", ts=9)]
-    assert kept(cut(scanned(tmp_path, rows), AtRecord("c"))) == "r0 r1 <"
+    assert kept(cut_at(scanned(tmp_path, rows), AtRecord("c"))) == "r0 r1 <"
 
 
 def test_what_no_conversation_holds(tmp_path: Path) -> None:
@@ -182,7 +182,7 @@ def test_what_no_conversation_holds(tmp_path: Path) -> None:
     ]
     for uuid, why in (("g", "not part of the conversation"), ("k", "a sub-agent's")):
         with pytest.raises(UsageError, match=why):
-            cut(scanned(tmp_path, rows), AtRecord(uuid))
+            cut_at(scanned(tmp_path, rows), AtRecord(uuid))
 
 
 def test_remarks_are_no_move(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_remarks_are_no_move(tmp_path: Path) -> None:
         attachment("TEXT", uuid="t", parent="r1", ts=5),
         user("on", uuid="p", parent="t", ts=6),
     ]
-    found = cut(scanned(tmp_path, rows), AtRecord("t"))
+    found = cut_at(scanned(tmp_path, rows), AtRecord("t"))
     assert kept(found) == "r0 r1 t"
     assert found is not None
     assert found.remarks == ()
@@ -225,8 +225,8 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
         (AtTurn(1), "r0 r1"),
         (at(15), "r0 r1"),
     ):
-        assert kept(cut(transcript, truncator)) == expected
-    found = cut(transcript, AtRecord("o"))
+        assert kept(cut_at(transcript, truncator)) == expected
+    found = cut_at(transcript, AtRecord("o"))
     assert found is not None
     assert found.remarks == ("The cut lies on an abandoned branch: that branch is kept.",)
 
@@ -260,8 +260,8 @@ def test_before_a_compaction(tmp_path: Path) -> None:
         (at(15), "b s r3"),
         (BeforeCompaction(), "r0 r1 r2 r3"),
     ):
-        assert kept(cut(transcript, truncator)) == expected
-    found = cut(transcript, AtRecord("r1"))
+        assert kept(cut_at(transcript, truncator)) == expected
+    found = cut_at(transcript, AtRecord("r1"))
     assert found is not None
     assert found.remarks == (
         "The cut lies before a compaction: the conversation is kept as it was then.",
@@ -279,7 +279,7 @@ def test_no_compaction_to_undo(tmp_path: Path) -> None:
     ]
     for more, why in (([], "was never compacted"), (left, "on an abandoned branch")):
         with pytest.raises(UsageError, match=why):
-            cut(scanned(tmp_path, [*talk(), *more]), BeforeCompaction())
+            cut_at(scanned(tmp_path, [*talk(), *more]), BeforeCompaction())
 
 
 def test_only_the_end_was_read(tmp_path: Path) -> None:
@@ -288,12 +288,12 @@ def test_only_the_end_was_read(tmp_path: Path) -> None:
     whole = scan(path)
     part = scan(path, start=ScanStart(whole.nodes[4].offset, 4))
     assert not part.whole
-    assert cut(part, AtRecord("r1")) is None
-    assert cut(part, AtRecord(1)) is None
-    assert cut(part, AtMessage("msg_r1")) is None
-    assert cut(part, AtTurn(1)) is None
-    assert cut(part, at(2)) is None
-    found = cut(part, AtRecord("a"))
+    assert cut_at(part, AtRecord("r1")) is None
+    assert cut_at(part, AtRecord(1)) is None
+    assert cut_at(part, AtMessage("msg_r1")) is None
+    assert cut_at(part, AtTurn(1)) is None
+    assert cut_at(part, at(2)) is None
+    found = cut_at(part, AtRecord("a"))
     assert found is not None
     assert found.turn is None
 
@@ -354,7 +354,7 @@ def test_any_cut_parts_nothing(
     truncators: list[Truncator] = [AtRecord(place), AtRecord(f"n{place}"), at(place)]
     for truncator in truncators:
         try:
-            found = cut(transcript, truncator)
+            found = cut_at(transcript, truncator)
         except UsageError:
             continue
         assert found is not None

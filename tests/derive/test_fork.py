@@ -80,7 +80,7 @@ def written(home: ConfigHome, rows: list[Any], name: str = SESSION) -> str:
 
 def forked(path: str, cut: Truncator | None = None, **how: Any) -> Receipt:
     """The receipt of a fork that was written."""
-    return write(fork.plan(locate.session_file(path), Where(), cut=cut, **how), Where())
+    return write(fork.plan_fork(locate.session_file(path), Where(), cut=cut, **how), Where())
 
 
 def body(path: str) -> list[bytes]:
@@ -184,7 +184,9 @@ def test_a_fork_of_a_trimmed_session(config_home: ConfigHome) -> None:
     rows[5]["parentUuid"] = "e"
     path = written(config_home, rows)
     options = Options(threshold=100, keep_recent=1, min_savings=0)
-    trimmed = write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
+    trimmed = write(
+        plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
+    )
     made = forked(forked(trimmed.file).file)
     assert [node.uuid for node in read_trimmed(locate.session_file(made.file)).trimmed] == ["o"]
     record = next(row for row in chain(made.file) if row["uuid"] == "o")
@@ -202,7 +204,9 @@ def test_a_trimmed_session_from_before_its_compaction(config_home: ConfigHome) -
         [user("hi", uuid="u"), assistant("x" * 4_000, uuid="a", parent="u", tokens=31_000)],
     )
     options = Options(threshold=100, keep_recent=0, min_savings=0, assistant=1)
-    trimmed = write(plan.plan(plan.read(locate.session_file(path)), Where(), options), Where())
+    trimmed = write(
+        plan.plan_trim(plan.scan_session(locate.session_file(path)), Where(), options), Where()
+    )
     last = chain(trimmed.file)[-1]["uuid"]
     more = [
         boundary(uuid="b", before=last, ts=100, session_id=trimmed.session_id),
@@ -243,7 +247,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     """What came after the last count is in it, in a fork that is cut behind it, too."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     path = written(config_home, rows)
-    sent = plan.read(locate.session_file(path)).context.tokens
+    sent = plan.scan_session(locate.session_file(path)).context.tokens
     assert sent > 6_000
     for made in (forked(path), forked(path, AtTurn(3))):
         assert (made.tokens_before, made.tokens_after) == (sent, sent)
@@ -296,7 +300,7 @@ def test_nothing_to_fork(config_home: ConfigHome) -> None:
     """A session in which nobody spoke is an expected failure."""
     path = written(config_home, [custom_title("Empty")])
     with pytest.raises(NothingToFork):
-        fork.plan(locate.session_file(path), Where())
+        fork.plan_fork(locate.session_file(path), Where())
 
 
 def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHome) -> None:
@@ -444,7 +448,7 @@ def test_a_file_in_no_project_gets_a_home(
 def test_no_such_home(config_home: ConfigHome, tmp_path: Path) -> None:
     """A home has to be there, and a project folder that leads elsewhere is not written to."""
     path = written(config_home, conversation(1))
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         forked(path, home=str(tmp_path / "gone"))
     (tmp_path / "trap").mkdir()
     (tmp_path / "new").mkdir()

@@ -115,13 +115,13 @@ class Client:
 
     def trim_here(self) -> None:
         """As the engine plans it and the client writes it."""
-        scanned = plan.read(session_file(str(self.path)))
+        scanned = plan.scan_session(session_file(str(self.path)))
         nodes = [node for node in scanned.transcript.chain if node.spoken]
         shown = [
             ShownMessage(node.uuid, node.kind, tuple(node.calls), tuple(node.results))
             for node in nodes
         ]
-        decided = in_client.plan(scanned, shown, Options(), self.where)
+        decided = in_client.plan_in_client(scanned, shown, Options(), self.where)
         if decided.decision.savings.tokens < Options().min_savings:
             return
         rows = {
@@ -165,7 +165,9 @@ class Client:
     def trim(self) -> None:
         """To a copy, where that pays."""
         try:
-            decided = plan.plan(plan.read(session_file(str(self.path))), self.where, Options())
+            decided = plan.plan_trim(
+                plan.scan_session(session_file(str(self.path))), self.where, Options()
+            )
         except NothingToTrim:
             return
         if decided.decision.savings.tokens >= Options().min_savings:
@@ -173,7 +175,7 @@ class Client:
 
     def untrim(self) -> None:
         """All back, where something is gone."""
-        decided = untrim.plan(read_trimmed(session_file(str(self.path))), self.where)
+        decided = untrim.plan_untrim(read_trimmed(session_file(str(self.path))), self.where)
         if not decided.is_idle:
             self.go_on_in(write(decided, self.where).file)
 
@@ -264,6 +266,6 @@ def test_an_untrim_names_what_the_trim_in_place_said_is_left(tmp_path: Path) -> 
     remark = "resume-hooks: 90,000 tokens before, about 61,234 now."
     client.add(system("informational", content=remark, **client.place()))
     session = session_file(str(client.path))
-    decided = untrim.plan(read_trimmed(session), client.where)
+    decided = untrim.plan_untrim(read_trimmed(session), client.where)
     assert (decided.sizes.before, decided.sizes.after) == (61_234, 90_000)
-    assert plan.read(session).context.tokens == 61_234
+    assert plan.scan_session(session).context.tokens == 61_234

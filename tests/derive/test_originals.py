@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.derive.originals import MAX_STEPS, Originals, look_up, origins_in, restored
+from resume_hooks.derive.originals import (
+    MAX_STEPS,
+    Originals,
+    look_up_original,
+    origins_in,
+    restored,
+)
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import session_id_of
 from resume_hooks.sessions.record_references import Reference
@@ -260,7 +266,7 @@ def test_look_up(config_home: ConfigHome, parent: str) -> None:
     """A reference to a placeholder gives the original; to anything else the record itself."""
     write_session(config_home.project(), CHILD, [user("hello", uuid="r0"), marked(parent)])
     for number, file in ((0, CHILD), (1, PARENT)):
-        looked_up = look_up(Reference(CHILD[:8], number), "/", config_home.where)
+        looked_up = look_up_original(Reference(CHILD[:8], number), "/", config_home.where)
         assert (looked_up.asked.reference, looked_up.original.session_id) == (
             f"{CHILD}:{number}",
             file,
@@ -272,7 +278,7 @@ def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
     child = write_session(config_home.project(), CHILD, [marked(parent, 5)])
     os.unlink(parent)
     with pytest.raises(SessionNotFound) as caught:
-        look_up(Reference(CHILD, 0), "/", config_home.where)
+        look_up_original(Reference(CHILD, 0), "/", config_home.where)
     assert caught.value.message == f"The original of {CHILD}:0 is gone: it was line 5 of {parent}"
     assert caught.value.remedy == f"What is left is the trimmed record in line 0 of {child}."
 
@@ -282,15 +288,15 @@ def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Pa
     later = backup.with_name("2026-02-01T09-30-00.000Z.jsonl")
     later.write_bytes(backup.read_bytes() + b"{}\n")
     for number, path in ((0, backup), (1, later)):
-        assert look_up(Reference(PARENT[:8], number), "/", config_home.where).asked.file == str(
-            path
-        )
+        assert look_up_original(
+            Reference(PARENT[:8], number), "/", config_home.where
+        ).asked.file == str(path)
     with pytest.raises(SessionNotFound):
-        look_up(Reference(PARENT[:8], 2), "/", config_home.where)
+        look_up_original(Reference(PARENT[:8], 2), "/", config_home.where)
     with pytest.raises(SessionNotFound):
-        look_up(Reference("ffffffff", 0), "/", config_home.where)
+        look_up_original(Reference("ffffffff", 0), "/", config_home.where)
     with pytest.raises(UsageError):
-        look_up(
+        look_up_original(
             Reference(write_session(config_home.project(), CHILD, [WHOLE]), 9),
             "/",
             config_home.where,

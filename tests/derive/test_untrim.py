@@ -102,13 +102,13 @@ def parent(config_home: ConfigHome) -> str:
 
 def trimmed(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child of a session; its file."""
-    decided = plan.plan(plan.read(session_file(path)), home.where, options)
+    decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write(decided, home.where).file
 
 
 def untrimmed(path: str, home: ConfigHome, numbers: list[int] | None = None, **how: Any) -> Receipt:
     """An untrimmed child of a session, written."""
-    decided = untrim.plan(read_trimmed(session_file(path)), home.where, numbers, **how)
+    decided = untrim.plan_untrim(read_trimmed(session_file(path)), home.where, numbers, **how)
     return write(decided, home.where)
 
 
@@ -168,10 +168,10 @@ def test_a_trim_and_its_untrim_count_alike(config_home: ConfigHome, parent: str)
         SESSION,
         [edit if row.get("uuid") == "a4" else row for row in bulky()],
     )
-    decided = plan.plan(plan.read(session_file(parent)), config_home.where, EVERYTHING)
+    decided = plan.plan_trim(plan.scan_session(session_file(parent)), config_home.where, EVERYTHING)
     assert len(decided.choices) == 8
     assert totals(decided)[-1].endswith(" in 7 records")
-    back = untrim.plan(
+    back = untrim.plan_untrim(
         read_trimmed(session_file(write(decided, config_home.where).file)), config_home.where
     )
     assert back.facts == ["7 of 7 trimmed records are back"]
@@ -201,9 +201,9 @@ def thoughtful() -> list[Record]:
 def test_a_trim_of_its_untrim_saves_the_same(config_home: ConfigHome) -> None:
     """Neither child has counts of its own: what came back weighs what it weighed before."""
     path = write_session(config_home.project(), SESSION, thoughtful())
-    first = plan.plan(plan.read(session_file(path)), config_home.where, DEFAULTS)
+    first = plan.plan_trim(plan.scan_session(session_file(path)), config_home.where, DEFAULTS)
     back = untrimmed(trimmed(path, config_home, DEFAULTS), config_home).file
-    again = plan.plan(plan.read(session_file(back)), config_home.where, DEFAULTS)
+    again = plan.plan_trim(plan.scan_session(session_file(back)), config_home.where, DEFAULTS)
     assert again.before.tokens == first.before.tokens
     assert again.savings.tokens == pytest.approx(first.savings.tokens, rel=0.02)
 
@@ -270,7 +270,7 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:
     """A plan without a child: there is none to name."""
-    decided = untrim.plan(read_trimmed(session_file(parent)), config_home.where)
+    decided = untrim.plan_untrim(read_trimmed(session_file(parent)), config_home.where)
     shown = receipt(decided)
     assert (decided.restored, shown.session_id, shown.file, shown.written) == ((), "", "", False)
     assert shown.tokens_before == shown.tokens_after
@@ -291,7 +291,7 @@ def test_trimmed_several_times(config_home: ConfigHome, parent: str) -> None:
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
     os.unlink(second)
     reading = read_trimmed(session_file(third))
-    decided = untrim.plan(reading, config_home.where)
+    decided = untrim.plan_untrim(reading, config_home.where)
     originals = [row.original for row in decided.restored if isinstance(row, untrim.Restoration)]
     assert {original.session_id for original in originals} == {SESSION, Path(first).stem}
     lost = {row.record for row in decided.missing}
@@ -335,7 +335,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
         for r in bulky()
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
-    decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
+    decided = untrim.plan_untrim(read_trimmed(session_file(child)), config_home.where)
     assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
 
 
@@ -366,7 +366,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
     """Its originals are in the backups, one for each time; a child of it has them all."""
     whole = held(parent)
     for options in (Options(keep_recent=0, only=("results",), min_savings=0), EVERYTHING):
-        in_place.write(session_file(parent), config_home.where, options, force=True)
+        in_place.write_in_place(session_file(parent), config_home.where, options, force=True)
     assert held(parent) != whole
     receipt = untrimmed(parent, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
@@ -375,7 +375,7 @@ def test_a_session_trimmed_in_place(config_home: ConfigHome, parent: str) -> Non
 def test_a_parent_trimmed_in_place_since(config_home: ConfigHome, parent: str) -> None:
     """The way leads over the parent's own placeholder to its backup."""
     whole, child = held(parent), trimmed(parent, config_home)
-    in_place.write(session_file(parent), config_home.where, EVERYTHING, force=True)
+    in_place.write_in_place(session_file(parent), config_home.where, EVERYTHING, force=True)
     receipt = untrimmed(child, config_home, strict=True)
     assert {uuid: found for uuid, found in held(receipt.file).items() if uuid in whole} == whole
 
@@ -421,7 +421,7 @@ def test_contents_that_were_changed_on_the_way(config_home: ConfigHome, parent: 
     One that differs is not kept.
     """
     child = trimmed(parent, config_home)
-    decided = untrim.plan(read_trimmed(session_file(child)), config_home.where)
+    decided = untrim.plan_untrim(read_trimmed(session_file(child)), config_home.where)
     spoiled = (line.replace(b"many words", b"mani words") for line in decided.body.lines())
     with pytest.raises(CheckFailed, match="restored contents equal the originals"):
         create_session(
@@ -439,7 +439,9 @@ def test_every_real_session(
         return
     parent = str(real_session.copied_to(config_home.project()))
     try:
-        decided = plan.plan(plan.read(session_file(parent)), config_home.where, options)
+        decided = plan.plan_trim(
+            plan.scan_session(session_file(parent)), config_home.where, options
+        )
     except (NothingToTrim, NotATranscript):
         return
     if not decided.choices:

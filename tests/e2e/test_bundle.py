@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.derive import fork
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.read_bundle import unpacked
+from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.reading.bundle import BundleRedactor, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions import locate
@@ -86,7 +86,7 @@ def brought(bundle: bytes, elsewhere: ClientHome, *, whole: bool) -> list[Import
     path = elsewhere.root / "x.bundle.json"
     path.write_bytes(bundle)
     folder = os.path.realpath(elsewhere.cwd)
-    with unpacked(str(path), elsewhere.where) as sessions:
+    with unpack_bundle(str(path), elsewhere.where) as sessions:
         return import_sessions(
             sessions,
             str(path),
@@ -101,7 +101,7 @@ def test_it_goes_on_elsewhere(
 ) -> None:
     """A session and its fork, whole: same ids, what is sent is what was sent, the lineage stands."""
     root = home.install_session(corpus() / name, str(uuid.uuid4()), set_cwd=True)
-    child = write(fork.plan(locate.session_file(str(root)), home.where), home.where)
+    child = write(fork.plan_fork(locate.session_file(str(root)), home.where), home.where)
     bundle = packed([root, Path(child.file)], home)
     before = said(sent(client, home, api, child.session_id))
     shutil.rmtree(home.config / "projects")

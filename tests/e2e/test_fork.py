@@ -160,7 +160,7 @@ def environ_of(home: ClientHome) -> dict[str, str]:
 
 def forked(home: ClientHome, parent: Path, cut: Truncator | None = None) -> Receipt:
     """The receipt of a fork."""
-    return write(fork.plan(locate.session_file(str(parent)), home.where, cut=cut), home.where)
+    return write(fork.plan_fork(locate.session_file(str(parent)), home.where, cut=cut), home.where)
 
 
 def installed(home: ClientHome, name: str) -> Path:

@@ -165,7 +165,9 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     """
     before = parent.read_bytes()
     where = modern.home.where
-    copy = write(plan.plan(plan.read(locate.session_file(str(parent))), where, Options()), where)
+    copy = write(
+        plan.plan_trim(plan.scan_session(locate.session_file(str(parent))), where, Options()), where
+    )
     size = copy.tokens_before
     expected, original = outputs(Path(copy.file)), outputs(parent)
     Path(copy.file).unlink()
@@ -187,7 +189,7 @@ def test_trimmed_in_place(modern: Tui, plugin: Path, parent: Path) -> None:
     assert "Facts about this session" not in json.dumps(live)
     assert_read_alike(modern.home, modern.api, parent, before, live)
     assert_counted_once(parent, before, where)
-    undoing = untrim.plan(read_trimmed(locate.session_file(str(parent))), where)
+    undoing = untrim.plan_untrim(read_trimmed(locate.session_file(str(parent))), where)
     assert abs(undoing.sizes.after - size) < size // 20
     whole = write(undoing, where)
     modern.api.clear()

@@ -167,7 +167,7 @@ def test_each_turn_counts_once(home: ClientHome, api: MockApi, tmp_path: Path, s
     for name, entries in digest_of(session_file(str(session)), where).sections.items():
         said_there = Counter(entry.text for entry in entries)
         assert all(said_there[text] <= 1 for text in typed), (steps, name)
-    decided = untrim.plan(read_trimmed(session_file(str(session))), where)
+    decided = untrim.plan_untrim(read_trimmed(session_file(str(session))), where)
     whole = session.stem if decided.is_idle else write(decided, where).session_id
     api.clear()
     done = run_print(find_client(NEWEST), home, api, "now go on", resume=whole)

@@ -66,7 +66,7 @@ def trims_well(
     )
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
-        reading = plan.read(locate.session_file(str(parent)))
+        reading = plan.scan_session(locate.session_file(str(parent)))
     except NothingToTrim:
         assert not any(node.spoken for node in scan(str(parent)).chain)
         return
@@ -76,7 +76,7 @@ def trims_well(
         [message(reading.transcript.read(n)).get("content") for n in reading.transcript.chain]
     )
     for setting in settings:
-        decided = plan.plan(reading, home.where, SETTINGS[setting])
+        decided = plan.plan_trim(reading, home.where, SETTINGS[setting])
         if not decided.pays:
             continue
         trimmed = sent(client, home, api, write(decided, home.where).session_id)

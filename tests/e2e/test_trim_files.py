@@ -94,7 +94,9 @@ def rewind_files(
 
 def trimmed(parent: Path, home: ClientHome) -> str:
     """A child of the session in which everything is trimmed that can be; its id."""
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), home.where, EVERYTHING)
+    decided = plan.plan_trim(
+        plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
+    )
     assert {"results", "inputs"} & {choice.rule for choice in decided.choices}
     return write(decided, home.where).session_id
 

@@ -34,9 +34,11 @@ def test_everything_comes_back(
     """Results, inputs, images, texts and thinking; the middle generation may be gone."""
     parent = home.install_session(corpus() / name, str(uuid.uuid4()))
     twin = home.install_session(corpus() / name, str(uuid.uuid4()))
-    decided = plan.plan(plan.read(locate.session_file(str(parent))), home.where, EVERYTHING)
+    decided = plan.plan_trim(
+        plan.scan_session(locate.session_file(str(parent))), home.where, EVERYTHING
+    )
     child = locate.session_file(write(decided, home.where).file)
-    whole = write(untrim.plan(read_trimmed(child), home.where), home.where)
+    whole = write(untrim.plan_untrim(read_trimmed(child), home.where), home.where)
     os.unlink(child.path)
     back, original = (blocks(sent(client, home, api, one)) for one in (whole.session_id, twin.stem))
     assert back == original

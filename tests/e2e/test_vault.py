@@ -78,10 +78,10 @@ def test_forks_send_the_same(name: str, home: ClientHome, api: MockApi) -> None:
     """Byte for byte, of the session as it was there and of the copy that is left."""
     client = find_client(NEWEST)
     parent = installed(home, name)
-    before = write(fork.plan(locate.session_file(str(parent)), home.where), home.where)
+    before = write(fork.plan_fork(locate.session_file(str(parent)), home.where), home.where)
     wanted = messages(client, home, api, before)
     away(parent, home.env())
     kept = locate.resolve(parent.stem, "/", home.where)
-    after = write(fork.plan(kept, home.where), home.where)
+    after = write(fork.plan_fork(kept, home.where), home.where)
     assert not parent.exists()
     assert messages(client, home, api, after) == wanted

@@ -99,7 +99,7 @@ def test_help_alone_is_no_text(parent: Path, command: str, word: str) -> None:
         ("lineage", "foo", "/lineage takes no words"),
         ("recall", "foo", "/recall takes no words"),
         ("resume-hooks:lineage", "foo", "/resume-hooks:lineage takes no words"),
-        ("full", "--tabel", "--tabel is no option here: there is --table"),
+        ("full", "--tabel", "--tabel is not an option here: there is --table"),
         ("rollover", "--quick", "--quick is not an option here"),
     ],
 )
@@ -124,7 +124,7 @@ def test_the_card_of_full_names_no_id(parent: Path) -> None:
             "Nothing needed.\n\n  Your text was not sent: fix it"
         ), "no handoff"
         assert ask("full", "--tabel")["text"].startswith(
-            "--tabel is no option here: there is --table"
+            "--tabel is not an option here: there is --table"
         )
 
 

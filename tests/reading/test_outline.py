@@ -24,9 +24,9 @@ from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.record_references import (
     RecordLines,
     TranscriptNames,
-    named_by,
+    line_of_reference,
     names_of,
-    parse,
+    parse_reference,
 )
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.turns import opens_turn
@@ -367,7 +367,7 @@ def test_every_real_session(config_home: ConfigHome, real_session: RealSession) 
     references = re.findall(rf"{re.escape(str(file))}:(\d+)", text)
     assert len(references) >= len(found.turns)
     for number in references:
-        assert named_by(parse(f"{file}:{number}"), entries).record() is not None
+        assert line_of_reference(parse_reference(f"{file}:{number}"), entries).record() is not None
     for agent in found.subagents:
         assert (
             outline(resolve_transcript(f"{names.full}/{agent.name}", "/", config_home.where)).lines

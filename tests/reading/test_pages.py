@@ -15,7 +15,7 @@ from resume_hooks.sessions.record_references import (
     RecordLines,
     Reference,
     TranscriptNames,
-    parse,
+    parse_reference,
     place_of,
 )
 from resume_hooks.transcripts import records
@@ -46,14 +46,14 @@ def walked(entries: RecordLines, limit: int) -> list[int]:
     before = None
     while True:
         found = page(entries, NAMES, before, limit)
-        numbers = [entries.counted(one.entry).number for one in found.passages]
+        numbers = [entries.with_number(one.entry).number for one in found.passages]
         assert {one.entry.number for one in found.passages} <= {-1}
         assert len(numbers) <= limit
         assert numbers == sorted(numbers)
         lines = [*numbers, *lines]
         if not found.more:
             return lines
-        before = place_of(parse(f"{SESSION}:{found.passages[0].word}"), entries)
+        before = place_of(parse_reference(f"{SESSION}:{found.passages[0].word}"), entries)
 
 
 def mixed(folder: Path) -> RecordLines:
@@ -176,7 +176,9 @@ def test_growth_changes_no_page(
         while found.more:
             path.write_bytes(content[: data.draw(st.integers(first.size, len(content)))])
             now = RecordLines(str(path), SESSION)
-            found = page(now, NAMES, place_of(parse(found.passages[0].word, SESSION), now), limit)
+            found = page(
+                now, NAMES, place_of(parse_reference(found.passages[0].word, SESSION), now), limit
+            )
             seen = [one.entry.offset for one in found.passages] + seen
         assert seen == there
 
@@ -188,13 +190,13 @@ def test_a_rewrite_between_pages(tmp_path: Path) -> None:
     second = page(entries, NAMES, None, 2).passages[0]
     path.write_bytes(b"a longer line\n" + path.read_bytes())
     now = RecordLines(str(path), SESSION)
-    (only,) = page(now, NAMES, place_of(parse(second.word, SESSION), now), 2).passages
+    (only,) = page(now, NAMES, place_of(parse_reference(second.word, SESSION), now), 2).passages
     assert only.uuid == session_id(5)
     write_session(tmp_path, SESSION, WRITTEN[:1])
     with pytest.raises(UsageError, match=f"No record {session_id(6)} in "):
-        place_of(parse(second.word, SESSION), RecordLines(str(path), SESSION))
+        place_of(parse_reference(second.word, SESSION), RecordLines(str(path), SESSION))
     with pytest.raises(UsageError, match="begins at byte"):
-        place_of(parse("@7", SESSION), RecordLines(str(path), SESSION))
+        place_of(parse_reference("@7", SESSION), RecordLines(str(path), SESSION))
 
 
 def test_a_long_line(tmp_path: Path) -> None:

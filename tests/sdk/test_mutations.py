@@ -66,7 +66,7 @@ def with_ours(
 ) -> list[dict[str, Any]]:
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
-        rename.write(change(locate.session_file(path), f"name {number}"))
+        rename.write_titles(change(locate.session_file(path), f"name {number}"))
     return listed(("last_modified", "file_size"))
 
 
@@ -161,7 +161,7 @@ def test_tags_are_cleaned_as_the_sdk_does(
     one: SessionFile, config_home: ConfigHome, tag: str
 ) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
-    rename.write(rename.tagged(one, tag, config_home.where))
+    rename.write_titles(rename.tagged(one, tag, config_home.where))
     ours = HeadTail(one.path).tag
     tag_session(SESSION, tag)
     assert HeadTail(one.path).tag == ours
@@ -181,7 +181,7 @@ def test_difference_the_sdk_makes_a_renamed_session_the_newest(
     one: SessionFile, config_home: ConfigHome
 ) -> None:
     """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
-    rename.write(rename.renamed(one, "ours", config_home.where))
+    rename.write_titles(rename.renamed(one, "ours", config_home.where))
     assert os.stat(one.path).st_mtime == OLD
     rename_session(SESSION, "theirs")
     assert os.stat(one.path).st_mtime > OLD
@@ -191,10 +191,10 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(
     one: SessionFile, config_home: ConfigHome
 ) -> None:
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
-    rename.write(rename.renamed(one, "ours", config_home.where))
+    rename.write_titles(rename.renamed(one, "ours", config_home.where))
     rename_session(SESSION, "theirs")
     assert (HeadTail(one.path).custom_title, HeadTail(one.path).agent_name) == ("theirs", "ours")
-    rename.write(rename.renamed(one, "theirs", config_home.where))
+    rename.write_titles(rename.renamed(one, "theirs", config_home.where))
     assert HeadTail(one.path).agent_name == "theirs"
 
 
@@ -205,7 +205,7 @@ def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
     assert HeadTail(one.path).custom_title == title
-    rename.write(rename.renamed(one, title, config_home.where))
+    rename.write_titles(rename.renamed(one, title, config_home.where))
     assert HeadTail(one.path).custom_title == "two lines red"
 
 
@@ -227,7 +227,7 @@ def test_difference_the_sdk_writes_behind_half_a_line(
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
     assert HeadTail(one.path).custom_title == ""
-    rename.write(rename.renamed(one, "ours", config_home.where))
+    rename.write_titles(rename.renamed(one, "ours", config_home.where))
     assert HeadTail(one.path).custom_title == "ours"
 
 

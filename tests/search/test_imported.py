@@ -21,6 +21,6 @@ def test_its_answers_are_found(config_home: ConfigHome) -> None:
     source.write_bytes(content)
     here.mkdir()
     came = ImportSource(str(source), "x", hashlib.sha256(content).hexdigest(), len(content))
-    receipt = write(importing.plan(came, str(here), config_home.where), config_home.where)
+    receipt = write(importing.plan_import(came, str(here), config_home.where), config_home.where)
     (hit,) = search_index(["walrus"], Scope(), config_home.where).hits
     assert (hit.session_id, hit.role) == (receipt.session_id, "reply")

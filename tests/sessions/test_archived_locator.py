@@ -17,7 +17,7 @@ from resume_hooks.archive.vault import lookup
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError, WriteFailed
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, unpacked
+from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, unpacked_folder
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title
 from resume_hooks.sessions.record_references import names_of
@@ -87,7 +87,7 @@ def test_paths(config_home: ConfigHome) -> None:
     inside = {**config_home.environ, "CLAUDECODE": "1"}
     assert locate.resolve(found.path, "/", Where(inside)).session_id == SESSION
     shutil.rmtree(
-        unpacked(config_home.where), ignore_errors=True
+        unpacked_folder(config_home.where), ignore_errors=True
     )  # what was unpacked may go at any time
     assert named(config_home, found.path).session_id == SESSION
     with pytest.raises(SessionNotFound):
@@ -221,7 +221,7 @@ def test_no_note_is_read_where_the_words_fit(config_home: ConfigHome) -> None:
 
 def notes_of(home: ConfigHome, number: int) -> str:
     """The path of a note."""
-    return os.path.join(folder_of(session_id(number), home.where), MANIFEST)
+    return os.path.join(archive_folder(session_id(number), home.where), MANIFEST)
 
 
 def test_a_copy_that_cant_be_opened_is_told(config_home: ConfigHome) -> None:

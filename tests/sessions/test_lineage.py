@@ -14,7 +14,7 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
+from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 from resume_hooks.sessions.lineage import MAX_DEPTH, Ancestor, Family, without_trims
 from resume_hooks.sessions.link_log import Link, links_file, record_link
 from resume_hooks.transcripts.provenance import continue_line
@@ -279,7 +279,7 @@ def test_a_hostile_path_is_never_opened(config_home: ConfigHome, which: int) -> 
         rows = lineage(config_home, path)
     assert [row.status for row in rows] == ["missing", "present"]
     allowed = {path, str(config_home.config / "projects"), links_file(config_home.where)}
-    note = os.path.join(folder_of(session_id(1), config_home.where), MANIFEST)
+    note = os.path.join(archive_folder(session_id(1), config_home.where), MANIFEST)
     assert set(opened) <= allowed | {note}
     assert path in opened
 

@@ -12,8 +12,8 @@ from resume_hooks.sessions.record_references import (
     RecordLines,
     RecordOffset,
     Reference,
-    named_by,
-    parse,
+    line_of_reference,
+    parse_reference,
     place_of,
 )
 from tests.builders import SESSION, Record, conversation, session_id, tool_use, user, write_session
@@ -36,7 +36,7 @@ UUID = session_id(9)
 )
 def test_what_names_a_record(text: str, reference: Reference) -> None:
     """Whatever stands before the last colon is the session's part."""
-    assert parse(text) == reference
+    assert parse_reference(text) == reference
 
 
 @pytest.mark.parametrize(
@@ -63,16 +63,16 @@ def test_what_names_a_record(text: str, reference: Reference) -> None:
 def test_what_names_none(text: str, wrong: str) -> None:
     """A usage error says what is wrong and shows a reference as it should be."""
     with pytest.raises(UsageError) as caught:
-        parse(text)
+        parse_reference(text)
     assert (caught.value.message, caught.value.remedy) == (wrong, EXAMPLE)
 
 
 def test_a_record_of_a_named_session() -> None:
     """With the session said elsewhere the record's part stands alone, and nothing may be said twice."""
-    assert parse("56", "a title") == Reference("a title", 56)
-    assert parse(UUID, SESSION) == Reference(SESSION, UUID)
+    assert parse_reference("56", "a title") == Reference("a title", 56)
+    assert parse_reference(UUID, SESSION) == Reference(SESSION, UUID)
     with pytest.raises(UsageError, match="names a session, and so does --session"):
-        parse("1a2b:56", SESSION)
+        parse_reference("1a2b:56", SESSION)
 
 
 @pytest.fixture
@@ -92,36 +92,36 @@ def entries(tmp_path: Path) -> RecordLines:
 def test_by_line(entries: RecordLines) -> None:
     """Lines count from 0, whatever stands in them; each gives its own bytes again."""
     assert len(entries) == 6
-    assert named_by(Reference(SESSION, 2), entries).raw() == b"no record\n"
-    assert named_by(Reference(SESSION, 2), entries).record() is None
-    assert named_by(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
+    assert line_of_reference(Reference(SESSION, 2), entries).raw() == b"no record\n"
+    assert line_of_reference(Reference(SESSION, 2), entries).record() is None
+    assert line_of_reference(Reference(SESSION, 3), entries).reference == f"{SESSION}:3"
     with pytest.raises(UsageError) as caught:
-        named_by(Reference(SESSION, 6), entries)
+        line_of_reference(Reference(SESSION, 6), entries)
     assert caught.value.remedy == "It has lines 0 to 5."
 
 
 def test_by_uuid(entries: RecordLines) -> None:
     """Of two records with one uuid the last counts, as in clients, unless the first is where it was looked for."""
-    assert named_by(Reference(SESSION, UUID), entries).number == 3
-    assert named_by(Reference(SESSION, UUID.upper()), entries).number == 3
+    assert line_of_reference(Reference(SESSION, UUID), entries).number == 3
+    assert line_of_reference(Reference(SESSION, UUID.upper()), entries).number == 3
     assert [found.number for near in (-1, 0, 3, 99) if (found := entries.of(UUID, near))] == [
         3,
         0,
         3,
         3,
     ]
-    assert named_by(Reference(SESSION, session_id(8)), entries).number == 4
+    assert line_of_reference(Reference(SESSION, session_id(8)), entries).number == 4
     with pytest.raises(UsageError, match=f"No record {SESSION} in "):
-        named_by(Reference(SESSION, SESSION), entries)
+        line_of_reference(Reference(SESSION, SESSION), entries)
 
 
 def test_by_place(entries: RecordLines) -> None:
     """The line that begins at a byte, whatever it holds; numbered once somebody wants that."""
-    garbage, last = (named_by(Reference(SESSION, number), entries) for number in (2, 5))
-    assert named_by(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
+    garbage, last = (line_of_reference(Reference(SESSION, number), entries) for number in (2, 5))
+    assert line_of_reference(Reference(SESSION, RecordOffset(garbage.offset)), entries) == garbage
     found = place_of(Reference(SESSION, RecordOffset(last.offset)), entries)
     assert (found.number, found.reference) == (-1, f"{SESSION}:@{last.offset}")
-    assert (found.raw(), entries.counted(found)) == (last.raw(), last)
+    assert (found.raw(), entries.with_number(found)) == (last.raw(), last)
     for nowhere in (garbage.offset + 1, entries.size, 10**14):
         with pytest.raises(UsageError, match=f"begins at byte {nowhere}$"):
             place_of(Reference(SESSION, RecordOffset(nowhere)), entries)
@@ -132,13 +132,13 @@ def test_by_uuid_and_place(entries: RecordLines) -> None:
 
     Where another record stands there by now the uuid alone counts.
     """
-    first, other = (named_by(Reference(SESSION, number), entries) for number in (0, 4))
+    first, other = (line_of_reference(Reference(SESSION, number), entries) for number in (0, 4))
     assert (
         place_of(Reference(SESSION, RecordOffset(first.offset, UUID.upper())), entries).offset
         == first.offset
     )
     for moved in (other.offset, first.offset + 1, entries.size):
-        assert named_by(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
+        assert line_of_reference(Reference(SESSION, RecordOffset(moved, UUID)), entries).number == 3
     with pytest.raises(UsageError, match=f"No record {session_id(7)} in "):
         place_of(Reference(SESSION, RecordOffset(first.offset, session_id(7))), entries)
 

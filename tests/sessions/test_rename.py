@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
-from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagged, write
+from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagged, write_titles
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -60,7 +60,7 @@ def records_after(session: SessionFile, before: bytes) -> list[object]:
 
 def rename(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
     """Plan and write."""
-    write(renamed(session, title, Where(environ), **how))
+    write_titles(renamed(session, title, Where(environ), **how))
 
 
 def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
@@ -84,9 +84,9 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(
 ) -> None:
     """The last one wins."""
     before = Path(session.path).read_bytes()
-    write(tagged(session, "experiment", config_home.where))
+    write_titles(tagged(session, "experiment", config_home.where))
     assert HeadTail(session.path).tag == "experiment"
-    write(tagged(session, "", config_home.where))
+    write_titles(tagged(session, "", config_home.where))
     assert records_after(session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
@@ -97,7 +97,7 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(
 def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
     """It does not become the latest, is not open, and expires when it would have."""
     rename(session, "Fix the parser", config_home.environ)
-    write(tagged(session, "x", config_home.where))
+    write_titles(tagged(session, "x", config_home.where))
     assert os.stat(session.path).st_mtime == OLD
 
 
@@ -106,12 +106,12 @@ def test_what_it_is_called_already_is_not_written(
 ) -> None:
     """Neither title nor tag, nor the absence of a tag."""
     rename(session, "Fix", config_home.environ)
-    write(tagged(session, "x", config_home.where))
+    write_titles(tagged(session, "x", config_home.where))
     before = Path(session.path).read_bytes()
     assert not renamed(session, "Fix", config_home.where).records
     assert not tagged(session, "x", config_home.where).records
     rename(session, "Fix", config_home.environ)
-    write(tagged(session, "", config_home.where))
+    write_titles(tagged(session, "", config_home.where))
     assert not tagged(session, "", config_home.where).records
     assert len(records_after(session, before)) == 1
 
@@ -258,7 +258,7 @@ def test_a_session_that_went_or_became_a_link_gets_no_title(
     if linked:
         os.symlink(target, session.path)
     with pytest.raises(WriteFailed):
-        write(change)
+        write_titles(change)
     assert os.path.lexists(session.path) is linked
     assert target.read_bytes() == b"theirs\n"
 
@@ -318,7 +318,7 @@ def test_what_another_program_writes_at_once_is_told(
 
     monkeypatch.setattr(bookkeeping, "append_records", then_theirs)
     with pytest.raises(WriteFailed, match="Another program"):
-        write(change)
+        write_titles(change)
 
 
 def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
@@ -326,5 +326,5 @@ def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
     change = renamed(session, "x", config_home.where)
     assert "/rename" in change.warnings[0]
-    write(change)
+    write_titles(change)
     assert not renamed(session, "x", config_home.where).warnings

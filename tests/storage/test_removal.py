@@ -13,7 +13,7 @@ import pytest
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.paths import private_folder
 from resume_hooks.sessions.archived.manifest import all_archived
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.storage import removal
 from tests.archive.vault.laid_out import laid_out
@@ -163,7 +163,7 @@ def filled(home: ConfigHome) -> Path:
         )
     state = Path(private_folder(where.state, where))
     for archived in all_archived(where):
-        opened(archived, where)
+        unpacked_transcript(archived, where)
     (state / "team" / "sessions" / KEPT).mkdir(parents=True)
     (state / "team" / "team.json").write_text(
         '{"version": 1, "service": "s", "login": "l", "machine": "m", "projects": []}'

@@ -12,7 +12,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_named, name_at, original, row_of
+from resume_hooks.sessions.agents.registry import agent_named, name_at, original_path, row_of
 from resume_hooks.sessions.archived.sessions import archive_facts
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -43,7 +43,7 @@ def session_facts_data(
     session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces
 ) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
-    own, window = original(glance.path, Where()), window_of(session_id, Where())
+    own, window = original_path(glance.path, Where()), window_of(session_id, Where())
     context, _ = weigh(glance.path, transcript.chain, pieces, window)
     agent = name_at(glance.path, Where())
     context = as_client_acts(context, glance, agent, window, Where())
@@ -162,7 +162,7 @@ def rename_session(options: RenameOptions) -> None:
         )
     written = bool(change.records) and not options.dry_run
     if written:
-        rename.write(change)
+        rename.write_titles(change)
     data = {
         "session_id": change.session.session_id,
         "file": change.session.path,

@@ -81,7 +81,7 @@ def ancestor_line(row: Ancestor) -> str:
     kept = click.style(LEFT.get(row.status, ""), fg="yellow")
     owned = f" · {row.owner} on {row.machine}" if row.owner else ""
     place = row.session_file or in_shell(f"team pull {row.owner}:{row.session_id}")
-    return f"{row.named}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
+    return f"{row.title_and_origin}{kept}{owned}\n   {row.session_id} · {dates} · {size_text(row.size)}\n   {place}"
 
 
 def _print_derived(options: LineageOptions) -> None:
@@ -124,7 +124,7 @@ def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
 
     branches = {root_id: Tree(Text(root_id))}
     for child in found:
-        label = Text(f"{child.row.named}\n{child.row.session_id}")
+        label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     out = io.StringIO()
     # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its

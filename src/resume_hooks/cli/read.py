@@ -12,7 +12,7 @@ from resume_hooks.cli.output import scan_progress
 from resume_hooks.cli.verbs.reading import PAGE, ReadOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.clock import minute
-from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up
+from resume_hooks.derive.originals import OriginalRecord, is_marked, look_up_original
 from resume_hooks.errors import OutputFailed, ResumeHooksError, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.reading.char_budget import (
@@ -38,16 +38,16 @@ from resume_hooks.reading.passages import (
 )
 from resume_hooks.reading.render import Rendering, render
 from resume_hooks.sessions.agents.registry import name_at, row_of
-from resume_hooks.sessions.agents.registry import original as place_of_original
+from resume_hooks.sessions.agents.registry import original_path as place_of_original
 from resume_hooks.sessions.locate import names_subagent, resolve_transcript
 from resume_hooks.sessions.record_references import (
     EXAMPLE,
     RecordLine,
     RecordLines,
     TranscriptNames,
-    named_by,
+    line_of_reference,
     names_of,
-    parse,
+    parse_reference,
     place_of,
     shortened,
 )
@@ -132,14 +132,14 @@ def _look_up(options: ReadOptions) -> OriginalRecord:
         raise UsageError(
             f"'{named}' names no record", f"{EXAMPLE} Of a session: {outlined}, or --turns 1-3."
         )
-    reference = parse(target, session)
+    reference = parse_reference(target, session)
     here = current_folder()
     if names_subagent(reference.session) or subagent_name(reference.session):
         found = resolve_transcript(reference.session, here, options.where, foreign=True)
         if subagent_name(found.path):
-            entry = named_by(reference, RecordLines(found.path, found.session_id))
+            entry = line_of_reference(reference, RecordLines(found.path, found.session_id))
             return OriginalRecord(entry, entry)
-    return look_up(reference, here, options.where)
+    return look_up_original(reference, here, options.where)
 
 
 def _print_turns(session: SessionFile, options: ReadOptions) -> None:
@@ -232,7 +232,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
             f"'{shown}' is not a record of {one_line(names.short, 80)}",
             "Give an id from an earlier page.",
         )
-    return place_of(parse(record, names.full), entries)
+    return place_of(parse_reference(record, names.full), entries)
 
 
 def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOptions) -> None:

@@ -19,7 +19,7 @@ from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, canonical, project_names
 from resume_hooks.seam import answers
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.archived.manifest import find
+from resume_hooks.sessions.archived.manifest import archived_of_id
 from resume_hooks.sessions.archived.sessions import is_archived_copy, only_archived_left
 from resume_hooks.sessions.project_folder import MovedFolder, home_folder
 from resume_hooks.sessions.session import Session
@@ -125,7 +125,7 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.archive.vault import restore
 
-    kept = find(session.session_id, where)
+    kept = archived_of_id(session.session_id, where)
     if kept is None:
         raise SessionNotFound(
             f"{session.session_id} is gone from the vault", "resume-hooks archive --list"

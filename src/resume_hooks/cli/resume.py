@@ -20,7 +20,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
+from resume_hooks.sessions.agents.registry import agent_at, readable_session, require_whole
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -104,7 +104,7 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
         row = question.ask_candidate(error)
         file = str(row["session_file"])
         if os.path.exists(file):
-            return readable(file, Where())
+            return readable_session(file, Where())
         return locate_session(str(row["session_id"]), Where())
     except SessionNotFound:
         if is_one_form(words):
@@ -205,7 +205,7 @@ def _comparison_card(found: compare.Comparison, *, whole: bool) -> str:
         [
             ("title", found.glance.title),
             ("id", found.session_id),
-            ("size", resume_card.size(found.glance)),
+            ("size", resume_card.size_and_branch(found.glance)),
             ("context", resume_card.used(found.context)),
         ]
     )

@@ -23,7 +23,7 @@ from resume_hooks.derive import summary
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.model.port import ModelCalls
 from resume_hooks.derive.outcome import Nothing, Opened
-from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, material
+from resume_hooks.derive.summary import SummaryOutcome, SummaryRollover, summary_material
 from resume_hooks.derive.verbs.rollover import rollover
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import plural
@@ -79,7 +79,7 @@ def _print_rollover(
 def _print_dry_run(
     receipt: Receipt, parent: SessionFile, name: str, options: RolloverOptions
 ) -> Receipt:
-    found = material(parent, options.where)
+    found = summary_material(parent, options.where)
     tokens = round(found.characters / CHARACTERS_PER_TOKEN)
     said = (
         f"{name} would be asked {plural(found.calls, 'time')} to read {len(found.numbers):,} of "

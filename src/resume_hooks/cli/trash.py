@@ -25,7 +25,7 @@ from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import in_shell, resume_command
@@ -105,7 +105,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
 
 
 def _archived_ids_left(entries: Sequence[ArchivedSession], where: Where) -> list[str]:
-    kept = (entry for entry in entries if find(entry.session_id, where))
+    kept = (entry for entry in entries if archived_of_id(entry.session_id, where))
     return [
         STAYS.format(title=entry.title, command=in_shell(f"archive --forget {entry.session_id}"))
         for entry in kept
@@ -198,7 +198,7 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
         for child in decided.derived[:SHOWN]
     ]
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
-    kept = find(decided.session.session_id, where) is not None
+    kept = archived_of_id(decided.session.session_id, where) is not None
     lines.append(
         f"Their lineage will say {'(archived copy): the vault has one' if kept else '(file gone)'}."
     )

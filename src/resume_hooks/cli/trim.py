@@ -19,7 +19,7 @@ from resume_hooks.derive.outcome import Nothing, Opened
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
-from resume_hooks.derive.trim.plan import preview, remarks
+from resume_hooks.derive.trim.plan import preview_trim, remarks
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.derive.verbs.trim import trim as make_trim
 from resume_hooks.derive.verbs.untrim import UntrimSpec
@@ -54,7 +54,7 @@ def trim(options: TrimOptions) -> Receipt:
 
     def text() -> str:
         if not made.written:
-            return f"{preview(decided)}\n\nNothing was written."
+            return f"{preview_trim(decided)}\n\nNothing was written."
         return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
 
     return print_child(options, made, {"savings": decided}, text)
@@ -64,9 +64,9 @@ def _trim_in_place(trim: Options, options: TrimOptions) -> Receipt:
     session = options.locate_session()
     require_folder(options, home_folder(session.head_tail, options.where))
     if options.dry_run:
-        done = in_place.plan(session, options.where, trim)
+        done = in_place.plan_in_place(session, options.where, trim)
     else:
-        done = in_place.write(session, options.where, trim, force=options.force)
+        done = in_place.write_in_place(session, options.where, trim, force=options.force)
     more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
     return print_child(options, done.receipt, more, lambda: _text_in_place(done))
 
@@ -74,7 +74,7 @@ def _trim_in_place(trim: Options, options: TrimOptions) -> Receipt:
 def _text_in_place(done: InPlaceTrim) -> str:
     made = done.receipt
     if not made.written:
-        return f"{preview(done.decided)}\n\nNothing was written."
+        return f"{preview_trim(done.decided)}\n\nNothing was written."
     return facts_table(
         [
             ("rewrote", made.title),

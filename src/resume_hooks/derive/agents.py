@@ -128,7 +128,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     own = parent.agent == NAME and not made.subagent and not contents.new_task
     planned = plan_of_work(ends, made.ancestors, where) if own else ""
     note = "\n".join(filter(None, (_origin_note(made, where), planned)))
-    told = fresh_child.opening(parent, ends, made, step, contents, where, note)
+    told = fresh_child.make_opening(parent, ends, made, step, contents, where, note)
     return fresh_child.fresh(told, writer.opening(told))
 
 
@@ -141,7 +141,7 @@ def fork(
     output_dir: str | None = None,
     to: str = "",
 ) -> ForkPlan:
-    """As ``fork.plan``; for another agent than the session's own its conversation as text."""
+    """As ``fork.plan_fork``; for another agent than the session's own its conversation as text."""
     from resume_hooks.derive import fork as forking
 
     require_whole(session)
@@ -158,7 +158,7 @@ def fork(
             "A cut and another agent exclude each other",
             "Fork it with the cut, then the fork with --to.",
         )
-    said = forking.conversation(scan(session.file), session.session_id)
+    said = forking.conversation_as_text(scan(session.file), session.session_id)
     if not said:
         raise NothingToFork("There is nothing to fork: this session holds no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
@@ -184,13 +184,13 @@ def trim(
     """
     from resume_hooks.derive.trim.plan import decide, plan_of
 
-    found = scanned(session, where)
+    found = scan_for_trim(session, where)
     decision = decide(found, options, where)
     return plan_of(found, draft_of(session, "trim", where, output_dir), options, decision, "rules")
 
 
-def scanned(session: SessionFile, where: Where) -> Trimmable:
-    """As ``trim.plan.read``."""
+def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
+    """As ``trim.plan.scan_session``."""
     require_whole(session)
     return writer_of(session.agent, where).scanned(session)
 
@@ -203,7 +203,7 @@ def untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """As ``untrim.plan``."""
+    """As ``untrim.plan_untrim``."""
     writer = _writer_of_child(reading.session, "", where)
     return writer.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 

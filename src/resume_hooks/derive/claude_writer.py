@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.write import Body
 from resume_hooks.derive.fresh_child import Opening, lines_of
 from resume_hooks.paths import Where
@@ -36,7 +36,7 @@ class ClaudeWriter:
         about: str = "",
     ) -> Draft:
         """A child in the project folder of its parent's home."""
-        return draft(session, ends, kind, self._where, output_dir, about=about)
+        return make_draft(session, ends, kind, self._where, output_dir, about=about)
 
     def opening(self, told: Opening) -> Body:
         """The lines of a child that opens with a text."""
@@ -54,13 +54,13 @@ class ClaudeWriter:
         """A copy of the live conversation, in another project where a ``home`` is given."""
         from resume_hooks.derive import fork
 
-        return fork.plan(session, self._where, cut=cut, home=home, output_dir=output_dir)
+        return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
     def scanned(self, session: SessionFile) -> Trimmable:
         """The session as a trim reads it."""
         from resume_hooks.derive.trim import plan
 
-        return plan.read(session)
+        return plan.scan_session(session)
 
     def untrim(
         self,
@@ -73,4 +73,6 @@ class ClaudeWriter:
         """A child in which the originals are back."""
         from resume_hooks.derive import untrim
 
-        return untrim.plan(reading, self._where, numbers, strict=strict, output_dir=output_dir)
+        return untrim.plan_untrim(
+            reading, self._where, numbers, strict=strict, output_dir=output_dir
+        )

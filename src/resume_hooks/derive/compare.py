@@ -238,7 +238,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     glance = session.head_tail
     trim_estimated = is_live_part_within(session.file, limit)
     trimmed, window = (
-        _trimmed(session, where) if trim_estimated else None,
+        _trim_estimate(session, where) if trim_estimated else None,
         window_of(session.session_id, where),
     )
     if trimmed:
@@ -311,7 +311,7 @@ def freed_by_trim(path: str, where: Where) -> Freed:
     if not is_live_part_within(path, QUICK_LIMIT):
         return Freed(0, 0)
     try:
-        scanned = plan.read(session_file(path))
+        scanned = plan.scan_session(session_file(path))
     except NothingToTrim:
         return Freed(0, 0)
     ways = (
@@ -323,7 +323,7 @@ def freed_by_trim(path: str, where: Where) -> Freed:
 
 def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
     if is_live_part_within(path, QUICK_LIMIT):
-        return _trimmed(session_file(path), where)
+        return _trim_estimate(session_file(path), where)
     return None
 
 
@@ -391,9 +391,9 @@ def _size_of(context: ContextUse) -> str:
     return f"{context.percent} %"
 
 
-def _trimmed(session: SessionFile, where: Where) -> _Trimmed | None:
+def _trim_estimate(session: SessionFile, where: Where) -> _Trimmed | None:
     try:
-        scanned = plan.read(session)
+        scanned = plan.scan_session(session)
     except NothingToTrim:
         return None
     options = options_of()

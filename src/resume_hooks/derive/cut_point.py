@@ -13,8 +13,7 @@ from typing import NamedTuple, Protocol
 
 from resume_hooks import clock
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.record_references import RecordOffset, Reference
-from resume_hooks.sessions.record_references import parse as parse_reference
+from resume_hooks.sessions.record_references import RecordOffset, Reference, parse_reference
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.linearize import (
@@ -37,7 +36,7 @@ class CutTarget(NamedTuple):
     """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
 
     ``remark`` is what a person should hear of how it was found; ``then``: what a later compaction
-    kept is no matter.
+    kept does not matter.
     """
 
     node: Node
@@ -50,7 +49,7 @@ class Truncator(Protocol):
     """A way to name where a conversation is cut."""
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The place in the words in which it was asked for."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
@@ -83,37 +82,39 @@ class AtRecord(NamedTuple):
     record: int | str | RecordOffset
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The record."""
         return (
             f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
         )
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The record itself; of a line that is no message the one before it."""
+        """The record itself; of any other line the message before it."""
         uuid = self.record.uuid if isinstance(self.record, RecordOffset) else self.record
         if isinstance(uuid, str) and uuid:
             named = [node for node in transcript.nodes if node.uuid.lower() == uuid.lower()]
             if named:
-                return CutTarget(_usable(named, self.asked))
-            return _not_there(transcript, f"No {self.asked}")
+                return CutTarget(_usable(named, self.place_in_words))
+            return _not_there(transcript, f"No {self.place_in_words}")
         offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
         end = transcript.size if offset >= 0 else transcript.line_count
         at = offset if offset >= 0 else self.record
         if not isinstance(at, int) or at >= end:
             return _not_there(
-                transcript, f"No {self.asked}, it has lines 0 to {transcript.line_count - 1}"
+                transcript,
+                f"No {self.place_in_words}, it has lines 0 to {transcript.line_count - 1}",
             )
         before = [
             node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at
         ]
         if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
-            return CutTarget(_usable(before[-1:], self.asked))
+            return CutTarget(_usable(before[-1:], self.place_in_words))
         found = _last(before)
         if found is None:
-            return _not_there(transcript, f"Nothing was said up to {self.asked}")
+            return _not_there(transcript, f"Nothing was said up to {self.place_in_words}")
         return CutTarget(
-            found, remark=f"{self.asked.capitalize()} is no message: what stands before it counts."
+            found,
+            remark=f"{self.place_in_words.capitalize()} is not a message: what stands before it counts.",
         )
 
 
@@ -123,7 +124,7 @@ class AtMessage(NamedTuple):
     message_id: str
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The answer."""
         return f"message {one_line(plain_line(self.message_id), 80)}"
 
@@ -133,8 +134,8 @@ class AtMessage(NamedTuple):
         if not parts and transcript.whole:
             parts = [node for node in transcript.nodes if node.message_id == self.message_id]
         if parts and self.message_id:
-            return CutTarget(_usable(parts, self.asked))
-        return _not_there(transcript, f"No {self.asked}")
+            return CutTarget(_usable(parts, self.place_in_words))
+        return _not_there(transcript, f"No {self.place_in_words}")
 
 
 class Before(NamedTuple):
@@ -143,7 +144,7 @@ class Before(NamedTuple):
     instant: datetime
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The instant."""
         return f"before {clock.minute(clock.stamp(self.instant))} UTC"
 
@@ -172,7 +173,7 @@ class Before(NamedTuple):
                 if first
                 else ""
             )
-            raise UsageError(f"Nothing was said {self.asked}", f"{since}{EARLIEST}")
+            raise UsageError(f"Nothing was said {self.place_in_words}", f"{since}{EARLIEST}")
         return CutTarget(found, whole=False)
 
 
@@ -182,7 +183,7 @@ class AtTurn(NamedTuple):
     number: int
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The turn."""
         return f"the end of turn {self.number}"
 
@@ -204,14 +205,14 @@ class AtTurn(NamedTuple):
         end = prompts[number].number if number < len(prompts) else transcript.line_count
         live = [node for node in linearize(transcript.chain).nodes if first <= node.number < end]
         own = live or [node for node in transcript.nodes if first <= node.number < end]
-        return CutTarget(_usable(own, self.asked))
+        return CutTarget(_usable(own, self.place_in_words))
 
 
 class BeforeCompaction:
     """The session as it was before its newest compaction."""
 
     @property
-    def asked(self) -> str:
+    def place_in_words(self) -> str:
         """The compaction."""
         return "before the last compaction"
 
@@ -247,7 +248,7 @@ def parse_record(text: str) -> Truncator:
     return AtRecord(parse_reference(wanted, "").record)
 
 
-def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
+def cut_at(transcript: Transcript, truncator: Truncator) -> Cut | None:
     """Cut a conversation; None where its end does not tell.
 
     UsageError for no such place, or if nothing would stay.
@@ -266,7 +267,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     said = [node for node in kept if node.spoken]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
         raise UsageError(
-            f"Nothing that was said stands before the cut ({truncator.asked})", EARLIEST
+            f"Nothing that was said stands before the cut ({truncator.place_in_words})", EARLIEST
         )
     between, moved, split = row.nodes[min(place, end) : max(place, end)], 0, ""
     if any(node.spoken for node in between):
@@ -276,7 +277,7 @@ def cut(transcript: Transcript, truncator: Truncator) -> Cut | None:
     before = (node for node in transcript.nodes if node.number <= said[-1].number)
     turn = sum(node.prompt and not node.copied for node in before)
     return Cut(
-        truncator.asked,
+        truncator.place_in_words,
         kept,
         said[-1],
         turn if transcript.whole else None,

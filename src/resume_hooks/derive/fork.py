@@ -26,7 +26,7 @@ from resume_hooks.derive.child.bookkeeping import (
     replaced_of,
     snapshots_of,
 )
-from resume_hooks.derive.child.draft import Draft, draft, owner_of
+from resume_hooks.derive.child.draft import Draft, make_draft, owner_of
 from resume_hooks.derive.child.rewrite_chain import (
     ChainRewrite,
     EveryRecord,
@@ -106,7 +106,7 @@ class _HomeSeen:
         ]
 
 
-def plan(
+def plan_fork(
     session: SessionFile,
     where: Where,
     *,
@@ -120,7 +120,7 @@ def plan(
     the child is a session of that folder's project, unless it is its parent's own. NothingToFork
     where nothing was said, UsageError for a cut that is nowhere, and for what can't be a parent.
     """
-    parent, place = read(session, cut)
+    parent, place = scan_and_cut(session, cut)
     if place:
         part = parent.transcript.ending(place.nodes)
     else:
@@ -134,7 +134,7 @@ def plan(
             ),
         )
     move = _relocation_for(parent, home, where)
-    child = draft(
+    child = make_draft(
         session,
         parent.ends,
         REHOMED if move else FORK,
@@ -146,7 +146,7 @@ def plan(
     if move and move.roots and move.new not in move.roots:
         lineage += f"\n{moved_note(move.old, move.new)}"
     before, snapshots = parent.context.tokens, snapshots_of(part, parent.survey)
-    after = parent.sent(part.chain, where) if place else before
+    after = parent.tokens_sent(part.chain, where) if place else before
     return ForkPlan(
         draft=child,
         body=chain_rewrite(
@@ -192,7 +192,9 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
     return {"sessionId": parent_id, "messageUuid": uuid}
 
 
-def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan, Cut | None]:
+def scan_and_cut(
+    session: SessionFile, truncator: Truncator | None
+) -> tuple[ParentScan, Cut | None]:
     """Scan a session, as much as tells what is to be cut, and cut it.
 
     UsageError for a cut that is nowhere.
@@ -200,12 +202,12 @@ def read(session: SessionFile, truncator: Truncator | None) -> tuple[ParentScan,
     parent = scan_parent(session)
     if truncator is None:
         return parent, None
-    place = cut_point.cut(parent.transcript, truncator)
+    place = cut_point.cut_at(parent.transcript, truncator)
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
         whole = scan(session.file, observers=(survey, read_back, pieces))
         parent = weighed(session, whole, survey, read_back, pieces)
-        place = cut_point.cut(whole, truncator)
+        place = cut_point.cut_at(whole, truncator)
     return parent, place
 
 
@@ -216,7 +218,7 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
     new = canonical(home)
     if not home or not os.path.isdir(home):
         raise UsageError(
-            f"{home} is no folder", "Name the folder that the session shall be at home in."
+            f"{home} is not a folder", "Name the folder that the session shall be at home in."
         )
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
@@ -257,7 +259,7 @@ class SpokenText(NamedTuple):
     uuid: str
 
 
-def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
+def conversation_as_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
     """The live conversation of a session, the sides by turns.
 
     What the client added by itself is left out.
@@ -274,7 +276,7 @@ def conversation(transcript: Transcript, session_id: str) -> list[SpokenText]:
             role = records.ASSISTANT
         else:
             role = records.USER
-        texts = (_text(block, tools, reference) for block in records.blocks(record))
+        texts = (_block_text(block, tools, reference) for block in records.blocks(record))
         text = "\n\n".join(filter(None, texts))
         if not text.strip():
             continue
@@ -299,7 +301,7 @@ def conversation_lines(
     return FreshLines(tuple(bodies))
 
 
-def _text(block: Record, tools: dict[str, str], reference: str) -> str:
+def _block_text(block: Record, tools: dict[str, str], reference: str) -> str:
     kind = string(block, "type")
     if kind == records.TEXT:
         return string(block, "text")
@@ -308,21 +310,23 @@ def _text(block: Record, tools: dict[str, str], reference: str) -> str:
         given = orjson.dumps(block.get("input")).decode()
         return (
             "[external_agent_tool_call: "
-            f"{name}]\n{_cut(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
+            f"{name}]\n{_cut_long(given, MOST_OF_CALL, reference)}\n[/external_agent_tool_call]"
         )
     if kind == records.RESULT:
         told = block.get("content")
         parts = [
             string(part, "text") or f"[{string(part, 'type')}]" for part in records.objects(told)
         ]
-        said = _cut(told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference)
+        said = _cut_long(
+            told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference
+        )
         return f"[external_agent_tool_result]\n{said}\n[/external_agent_tool_result]"
     if kind in records.MEDIA:
         return f"[{kind}, see {reference}]"
     return ""
 
 
-def _cut(text: str, most: int, reference: str) -> str:
+def _cut_long(text: str, most: int, reference: str) -> str:
     if len(text) <= most:
         return text
     return f"{text[:most]}… ({len(text):,} characters, whole: {reference})"

@@ -83,7 +83,7 @@ class Opening(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshLines(Body):
-    """The lines of a fresh child, without endings; ``opening`` is what its model reads first, None for any."""
+    """The lines of a fresh child, without endings; ``make_opening`` is what its model reads first, None for any."""
 
     title_place: ClassVar[int | None] = TITLE_LINE
     bodies: tuple[bytes, ...]
@@ -101,7 +101,7 @@ class FreshLines(Body):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RolloverPlan(ChildPlan):
-    """A fresh child; ``opening`` is what its model reads first, ``carried`` the digest in it."""
+    """A fresh child; ``make_opening`` is what its model reads first, ``carried`` the digest in it."""
 
     opening: str
     contents: Contents = NOTHING
@@ -113,7 +113,7 @@ class RolloverPlan(ChildPlan):
         return not self.contents.new_task and self.draft.is_same_work
 
 
-def opening(
+def make_opening(
     parent: SessionFile,
     ends: HeadTail,
     child: Draft,
@@ -131,7 +131,7 @@ def opening(
     told = "\n".join(filter(None, (note, contents.summary)))
     step = task_step(next_step) if contents.new_task else next_step
     text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
-    card, _ = redact(_card(child, next_step, contents, carried))
+    card, _ = redact(_fresh_card(child, next_step, contents, carried))
     before = Session.of(parent, where).context.tokens
     base = min(base_of(ends, where).tokens, before)
     sizes = Sizes(before, base + round((len(text) + len(card)) / tokens.CHARACTERS_PER_TOKEN))
@@ -223,7 +223,7 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
     return encodable(next_step.strip())
 
 
-def _card(child: Draft, next_step: str, contents: Contents, carried: Carried) -> str:
+def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Carried) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = f", session {count} of its lineage" if count > 1 else ""
@@ -243,12 +243,12 @@ def _card(child: Draft, next_step: str, contents: Contents, carried: Carried) ->
             f"**{'New task' if contents.new_task else 'Next step'}:** "
             f"{one_line(plain(next_step), 300)}"
         )
-    loaded = ", ".join(_loaded(contents, carried)) or "nothing"
+    loaded = ", ".join(_loaded_counts(contents, carried)) or "nothing"
     lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")
     return "\n\n".join(lines)
 
 
-def _loaded(contents: Contents, carried: Carried) -> list[str]:
+def _loaded_counts(contents: Contents, carried: Carried) -> list[str]:
     """What of the earlier conversation a fresh child opens with."""
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:

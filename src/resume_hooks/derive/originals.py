@@ -19,7 +19,12 @@ from resume_hooks.paths import Where, is_session_id, session_id_of
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locator_forms import MIN_PREFIX
-from resume_hooks.sessions.record_references import RecordLine, RecordLines, Reference, named_by
+from resume_hooks.sessions.record_references import (
+    RecordLine,
+    RecordLines,
+    Reference,
+    line_of_reference,
+)
 from resume_hooks.sessions.session_files import all_sessions
 from resume_hooks.storage.backups import backup_folder
 from resume_hooks.system.text import plain_line
@@ -52,13 +57,13 @@ class OriginalRecord(NamedTuple):
     original: RecordLine
 
 
-def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
+def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
     """The original of the record that a reference names, from a folder. UsageError for none.
 
     SessionNotFound.
     """
     originals = Originals(where)
-    asked = _asked(reference, originals, cwd, where)
+    asked = _referenced_line(reference, originals, cwd, where)
     record = asked.record()
     original = originals.of(record, asked.file) if record else None
     if original is None and record and is_marked(record):
@@ -69,7 +74,9 @@ def look_up(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
     return OriginalRecord(asked, original or asked)
 
 
-def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -> RecordLine:
+def _referenced_line(
+    reference: Reference, originals: Originals, cwd: str, where: Where
+) -> RecordLine:
     """The record itself; if its session is gone, from a backup that an in-place trim left."""
     try:
         session = locate.resolve(reference.session, cwd, where, foreign=True)
@@ -83,9 +90,9 @@ def _asked(reference: Reference, originals: Originals, cwd: str, where: Where) -
             raise
         for path in originals.backups(backed_up[0]):
             with contextlib.suppress(UsageError):  # a later one may hold more lines
-                return named_by(reference, RecordLines(path, backed_up[0]))
+                return line_of_reference(reference, RecordLines(path, backed_up[0]))
         raise
-    return named_by(reference, RecordLines(session.path, session.session_id))
+    return line_of_reference(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
@@ -102,7 +109,7 @@ class Originals:
         """The original of a trimmed ``record`` in ``file``; None if it can't be found any more."""
         return self._follow(record, file, set())
 
-    def named(self, session: str, number: int) -> RecordLine:
+    def original_of_line(self, session: str, number: int) -> RecordLine:
         """The original of the record in line ``number`` of a session.
 
         SessionNotFound where nothing is left of it.
@@ -222,7 +229,7 @@ class Originals:
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
-        """Whether a file that is not named as a session lies where sessions do, and is no link.
+        """Whether a file that is not named as a session lies where sessions do, and is not a link.
 
         A transcript that was trimmed by its path may have any name, and another tool leaves backups
         beside a session.
@@ -280,7 +287,7 @@ def restored(record: Record, original: Record) -> Record | None:
         return whole
     restored_message = {key: value for key, value in message(original).items() if key != "usage"}
     if isinstance(restored_message.get("content"), list):
-        gone = pairs(original) - pairs(record)
+        gone = call_result_pairs(original) - call_result_pairs(record)
         restored_message["content"] = [
             b for b in restored_message["content"] if not (isinstance(b, dict) and _pair(b) in gone)
         ]
@@ -301,7 +308,7 @@ def origins_in(record: Record) -> list[Origin]:
         if origin:
             return [origin]
         return []
-    ends = (text[-NOTICE_REACH:] for text in _texts(record))
+    ends = (text[-NOTICE_REACH:] for text in _record_texts(record))
     notices = (
         _NOTICE.search(end)
         for end in ends
@@ -314,7 +321,7 @@ def origins_in(record: Record) -> list[Origin]:
     return list(dict.fromkeys(origin for origin in rows if origin.record >= 0))
 
 
-def _texts(record: Record) -> Iterator[str]:
+def _record_texts(record: Record) -> Iterator[str]:
     for block in records.blocks(record):
         yield string(block, "text")
         yield from (
@@ -323,7 +330,7 @@ def _texts(record: Record) -> Iterator[str]:
         yield from (string(part, "text") for part in records.result_blocks(block))
 
 
-def pairs(record: Record) -> set[tuple[str, str]]:
+def call_result_pairs(record: Record) -> set[tuple[str, str]]:
     """The calls and results in a record, by kind and id."""
     return {pair for block in records.blocks(record) if (pair := _pair(block))}
 

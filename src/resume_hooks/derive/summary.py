@@ -43,7 +43,7 @@ from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters, full
 from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.agents.registry import agent_at, readable
+from resume_hooks.sessions.agents.registry import agent_at, readable_session
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage_block import unmarked
 from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
@@ -109,13 +109,13 @@ class _Shown(NamedTuple):
     piece: TextPiece
 
 
-def material(session: SessionFile, where: Where) -> SummaryMaterial:
+def summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
     """A session in parts, without what the client added by itself.
 
     SessionNotFound if it can't be read.
     """
     reading, names = TurnReader(session), names_of(session, where)
-    shown = list(_shown(reading, names))
+    shown = list(_shown_records(reading, names))
     characters = sum(len(one.piece.body) for one in shown)
     size = sum(len(one.piece.body.encode("utf-8", "replace")) for one in shown)
     room = (
@@ -126,7 +126,7 @@ def material(session: SessionFile, where: Where) -> SummaryMaterial:
     )
 
 
-def _shown(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
+def _shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
     """One record after the other, so that never more than one long output is in memory."""
     for row in reading.rows:
         for one in reading.passages_of_rows([row], names):
@@ -254,43 +254,43 @@ def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
     """
     if not rows:
         return ""
-    asked = f', asked for "{_line(wish, 200)}"' if wish.strip() else ""
+    asked = f', asked for "{_summary_line(wish, 200)}"' if wish.strip() else ""
     key = f":N is record {session_id[:SHORT]}:N"
     head = (
-        f"summary by {_line(model, 80)}, from the session's records{asked} (not "
+        f"summary by {_summary_line(model, 80)}, from the session's records{asked} (not "
         f"instructions; {key})"
     )
-    return "\n".join(_within([head, *rows.split("\n")], MAX_SUMMARY))
+    return "\n".join(_rows_within([head, *rows.split("\n")], MAX_SUMMARY))
 
 
 def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
     """The summaries of several parts, oldest first, for a model to join."""
     parts = (
-        [f"part {number}", *rows_of(part, session_id, shown)]
+        [f"part {number}", *summary_rows(part, session_id, shown)]
         for number, part in enumerate(summaries, 1)
     )
     return "\n\n".join("\n".join(part) for part in parts)
 
 
-def rows_of(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
+def summary_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
     """A summary in rows, with references to records that were ``shown``; none for an empty one."""
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
-        if line := _line(text, 2 * MAX_LINE):
+        if line := _summary_line(text, 2 * MAX_LINE):
             yield f"{name}: {line}"
     for field, name in _NAMES.items():
         points = [
             row
             for point in getattr(summary, field)[:MAX_POINTS]
-            if (row := _point(point, session_id, shown))
+            if (row := _point_row(point, session_id, shown))
         ]
         if points:
             yield f"{name}:"
             yield from (f"  - {row}" for row in points)
 
 
-def _point(point: Point, session_id: str, shown: frozenset[int]) -> str:
-    text = _line(point.text, MAX_LINE)
-    named = (_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS])
+def _point_row(point: Point, session_id: str, shown: frozenset[int]) -> str:
+    text = _summary_line(point.text, MAX_LINE)
+    named = (_record_number(record, session_id) for record in point.records[: 4 * MAX_RECORDS])
     numbers = list(dict.fromkeys(number for number in named if number in shown))
     refs = ", ".join(f":{number}" for number in numbers[:MAX_RECORDS])
     if text and refs:
@@ -298,7 +298,7 @@ def _point(point: Point, session_id: str, shown: frozenset[int]) -> str:
     return text
 
 
-def _number(record: int | str, session_id: str) -> int:
+def _record_number(record: int | str, session_id: str) -> int:
     """The number of a record of the session, written as ``56``, ``:56`` or ``1a2b3c4d:56``; -1 for anything else."""
     session, _, digits = str(record).strip().rpartition(":")
     sound = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
@@ -307,11 +307,11 @@ def _number(record: int | str, session_id: str) -> int:
     return -1
 
 
-def _line(text: str, limit: int) -> str:
+def _summary_line(text: str, limit: int) -> str:
     return unmarked(one_line(plain_line(text[: limit * 8]), limit))
 
 
-def _within(rows: Sequence[str], room: int) -> Iterator[str]:
+def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:
     """As many rows as fit; no heading without its first point."""
     kept: list[str] = []
     for row in rows:
@@ -329,7 +329,9 @@ def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: s
     if not material.parts:
         raise HeadlessFailed("the session holds nothing to summarise")
     answers: list[Summary] = []
-    for answer in model.ask_all(_calls(material, digest, wish, answers), material.calls, Summary):
+    for answer in model.ask_all(
+        _model_calls(material, digest, wish, answers), material.calls, Summary
+    ):
         answers.append(answer)  # noqa: PERF402 - the last call is made from the answers before it
     return answers[-1]
 
@@ -344,7 +346,7 @@ def fork_prompt(digest: str, wish: str) -> str:
     return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
 
 
-def _calls(
+def _model_calls(
     material: SummaryMaterial, digest: str, wish: str, answers: list[Summary]
 ) -> Iterator[tuple[str, str]]:
     parts = material.parts
@@ -382,7 +384,7 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover: the summary as it was ``checked``, or, in ``failure``, why there is none."""
+    """The result of a rollover: the summary as it was ``checked``, or, in ``failure``, the reason why it is missing."""
 
     receipt: Receipt
     spent: Spent
@@ -390,7 +392,7 @@ class SummaryOutcome(NamedTuple):
     checked: CheckedSummary | None = None
 
 
-def plan(
+def plan_rollover(
     parent: SessionFile,
     where: Where,
     *,
@@ -422,7 +424,7 @@ def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
 def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
     made = existing_child(parent, "rollover", where)
-    if made is None or digest_at(readable(made.file, where).path) is None:
+    if made is None or digest_at(readable_session(made.file, where).path) is None:
         return None
     ends = agent_at(made.file, where).ends(made.file)
     if ends.own_turns:
@@ -433,7 +435,7 @@ def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
     return made
 
 
-def write(begun: SummaryRollover, where: Where) -> Receipt:
+def write_rollover(begun: SummaryRollover, where: Where) -> Receipt:
     """Make the child with the digest, unless it stands.
 
     WriteFailed or CheckFailed leave nothing behind.
@@ -459,10 +461,10 @@ def add_summary(
         if begun.standing is not None:
             with open(written.file, "rb") as stream:
                 before = stream.read()
-        summary = _summary(begun, calls, given or material(begun.parent, where), where)
+        summary = _summary(begun, calls, given or summary_material(begun.parent, where), where)
         contents = _contents(begun.digest, where, summary.text)
         decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
-        done = _replace(decided, before, written.title, where)
+        done = _replace_child(decided, before, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
     except OSError as error:
@@ -480,15 +482,17 @@ def _summary(
 ) -> CheckedSummary:
     session_id = begun.parent.session_id
     summary = summarise(calls, given, prompt_digest(begun.digest), begun.wish)
-    known = given.numbers | _numbers(begun.digest, session_id)
-    found = checked("\n".join(rows_of(summary, session_id, known)), _said(begun, where))
+    known = given.numbers | _digest_numbers(begun.digest, session_id)
+    found = checked(
+        "\n".join(summary_rows(summary, session_id, known)), _quotable_texts(begun, where)
+    )
     text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
     if not text:
         raise HeadlessFailed(f"{calls.spent.model} said nothing")
     return found._replace(text=redact(text)[0])
 
 
-def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
+def _quotable_texts(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
     # What a client summed up was written by a model, too, and shows nothing.
     quoted = tuple(message for message in begun.digest.talk if message.kind is not Kind.SUMMARY)
@@ -503,14 +507,14 @@ def _said(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
     yield from texts_in(parent.file, "")
 
 
-def _numbers(digest: Digest, session_id: str) -> frozenset[int]:
+def _digest_numbers(digest: Digest, session_id: str) -> frozenset[int]:
     parts = (ref.rpartition(":") for ref in refs_of(digest))
     return frozenset(
         int(number) for session, _, number in parts if session == session_id and number.isdigit()
     )
 
 
-def _replace(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
+def _replace_child(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
     """Put a child in the place of the one that held ``before``.
 
     SessionOpen, WriteFailed, CheckFailed leave that.

@@ -19,16 +19,16 @@ from typing import Final, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, opening_with
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.originals import (
     CONTENTS,
     Originals,
     Restoring,
+    call_result_pairs,
     is_marked,
     origins_in,
-    pairs,
 )
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
@@ -68,13 +68,13 @@ def lacking(record: Record) -> dict[int, tuple[str, int]]:
     content = message(record).get("content")
     found = {}
     for place, block in enumerate(content if isinstance(content, list) else ()):
-        for text in _texts(block) if isinstance(block, dict) else ():
+        for text in _block_texts(block) if isinstance(block, dict) else ():
             if match := _PLACE.search(text[-300:]):
                 found[place] = match.group(1), int(match.group(2))
     return found
 
 
-def _texts(block: Record) -> Iterator[str]:
+def _block_texts(block: Record) -> Iterator[str]:
     kind = string(block, "type")
     if kind == records.RESULT:
         # What was several parts is one text, a line of which may stand for a picture.
@@ -92,9 +92,12 @@ def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
 
     SessionNotFound where one is gone or holds something else.
     """
-    found = {place: originals.named(*reference) for place, reference in lacking(record).items()}
+    found = {
+        place: originals.original_of_line(*reference)
+        for place, reference in lacking(record).items()
+    }
     for place, line in found.items():
-        if _original(message(record)["content"][place], line.record() or {}) is None:
+        if _original_block(message(record)["content"][place], line.record() or {}) is None:
             raise SessionNotFound(f"{line.reference} holds something else")
     return found
 
@@ -116,7 +119,7 @@ class Refilling:
             return None
         content = list(message(edited)["content"])
         for place, line in self._found.items():
-            block = _original(content[place], line.record() or {})
+            block = _original_block(content[place], line.record() or {})
             if block is None:
                 raise SessionNotFound(
                     f"{line.file} changed while it was read", "Run the command again."
@@ -125,7 +128,7 @@ class Refilling:
         return mend(with_content(edited, content))
 
 
-def _original(block: Record, original: Record) -> Record | None:
+def _original_block(block: Record, original: Record) -> Record | None:
     kind, call = string(block, "type"), records.call_id(block)
     if kind == records.TEXT:
         if records.kind(original) == records.ASSISTANT:
@@ -300,7 +303,7 @@ class UntrimPlan(ChildPlan):
         return [_ContentsSeen(self.digests)]
 
 
-def plan(
+def plan_untrim(
     reading: TrimmedSession,
     where: Where,
     numbers: Collection[int] | None = None,
@@ -323,7 +326,7 @@ def plan(
         raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
     session, transcript = reading.session, reading.transcript
     ends = HeadTail(session.file)
-    child = draft(session, ends, KIND, where, output_dir)
+    child = make_draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
     own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
@@ -411,7 +414,7 @@ def _originals(
         except SessionNotFound as error:
             missing.append(MissingOriginal(node.number, str(error)))
             continue
-        if whole is None or not pairs(record) <= pairs(whole):
+        if whole is None or not call_result_pairs(record) <= call_result_pairs(whole):
             missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
             restorations.append(

@@ -15,7 +15,7 @@ from resume_hooks import settings
 from resume_hooks.derive.opening_size import tokens_named
 from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.in_client import InClient, Reach, ShownMessage
-from resume_hooks.derive.trim.options import KEEP_RECENT, parse
+from resume_hooks.derive.trim.options import KEEP_RECENT, parse_options
 from resume_hooks.derive.trim.plan import SessionScan
 from resume_hooks.errors import NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import hook_state, reply
@@ -83,7 +83,7 @@ def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
             f"A trimmed copy: {in_shell('trim')}, or type /trim.",
         )
     options = text.removeprefix(HERE).strip()
-    parse(options)
+    parse_options(options)
     return {"compact": TITLE, "options": options}
 
 
@@ -131,10 +131,10 @@ def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
 
 def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
     with time_limit(in_shell(f"trim {session.session_id}"), LIMIT):
-        scanned = plan.read(session)
-        options = parse(reply.field(event, "options"))
-        decided = in_client.plan(scanned, _shown_messages(event), options, where)
-    if not in_client.pays(decided.decision, options):
+        scanned = plan.scan_session(session)
+        options = parse_options(reply.field(event, "options"))
+        decided = in_client.plan_in_client(scanned, _shown_messages(event), options, where)
+    if not in_client.pays_in_client(decided.decision, options):
         raise NothingToTrim(
             f"A trim would save about {decided.decision.savings.tokens:,} tokens, too few"
         )
@@ -244,7 +244,7 @@ def _make_smaller(
     if is_handoff and not facts:
         return {}
     with time_limit(seconds=LIMIT - (time.monotonic() - started)):
-        scanned, shown = plan.read(session), _shown_messages(event)
+        scanned, shown = plan.scan_session(session), _shown_messages(event)
         chain = scanned.transcript.chain
         if (
             most
@@ -255,7 +255,9 @@ def _make_smaller(
             return {"skip": f"Fewer than {REST} turns since the last compaction", "rests": True}
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
-        decided = in_client.plan(scanned, shown, parse(f"--target-tokens {aim}"), where, reach)
+        decided = in_client.plan_in_client(
+            scanned, shown, parse_options(f"--target-tokens {aim}"), where, reach
+        )
     dropped = _tokens_of_messages(scanned, shown[: reach.start])
     after = round(decided.decision.after.tokens - dropped + len(facts) / scanned.scale.ratio)
     if (

@@ -89,15 +89,19 @@ def notice(session_id: str, path: str) -> str:
     due = (
         context.measured
         and context.window > told
-        and context.tokens >= _limit(_room(context.window, most), percent)
+        and context.tokens >= _notice_limit(_room(context.window, most), percent)
     )
     if due:
         told = context.window
     larger = 0 if window or most else tokens.LARGE_WINDOW
-    ahead = [_limit(_room(size, most), percent) for size in (context.window, larger) if size > told]
+    ahead = [
+        _notice_limit(_room(size, most), percent)
+        for size in (context.window, larger)
+        if size > told
+    ]
     hook_state.write_note(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
     if due:
-        return _line(path, acted_on(context, most))
+        return _notice_line(path, acted_on(context, most))
     return ""
 
 
@@ -113,7 +117,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     if not percent or window < 1:
         return {"look": NEVER}
     room = _room(window, window_set(HeadTail(path), window, Where()) if path else 0)
-    limit = _limit(room, percent)
+    limit = _notice_limit(room, percent)
     shown: dict[str, Any] = {"look": limit}
     if used >= limit:
         text = f"{{percent}} % of {room:,}{_ways(path)} · /handoff"
@@ -145,7 +149,7 @@ def _ways(path: str | None) -> str:
     return f" · /trim frees about {round(copy, -3):,}{here}"
 
 
-def _line(path: str, context: ContextUse) -> str:
+def _notice_line(path: str, context: ContextUse) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
@@ -160,5 +164,5 @@ def _room(window: int, most: int) -> int:
     return acted_on(ContextUse(0, window, measured=True), most).limit
 
 
-def _limit(room: int, percent: int) -> int:
+def _notice_limit(room: int, percent: int) -> int:
     return -(-room * percent // 100)

@@ -125,7 +125,7 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     """The outcome of a trigger's module that reads a transcript. Raises ResumeHooksError."""
     from resume_hooks.derive.outcome import report_text
     from resume_hooks.hooks.request import Request
-    from resume_hooks.sessions.agents.registry import found
+    from resume_hooks.sessions.agents.registry import find_other_agents_session
 
     row = ROWS[trigger.verb]
     asks_usage = trigger.verb != "trim" and (
@@ -137,7 +137,7 @@ def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) ->
     module = importlib.import_module(row.lane)
     where, in_subagent = Where(), bool(reply.field(event, "agent_id"))
     path = reply.transcript(event, session_id, where)
-    if path is None and (of_another := found(session_id, where)):
+    if path is None and (of_another := find_other_agents_session(session_id, where)):
         path = of_another.path
     can_wait = event.get("screen") is True and event.get("waiting") is not True
     forked = event.get("forked")

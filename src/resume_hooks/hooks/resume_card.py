@@ -61,7 +61,7 @@ def answer(request: Request) -> Report:
     whole = first == TABLE
     if first.startswith("--") and not whole:
         raise UsageError(
-            f"{one_line(first, COLUMNS)} is no option here: there is {TABLE}",
+            f"{one_line(first, COLUMNS)} is not an option here: there is {TABLE}",
             f"Type: {request.typed_name} {TABLE}",
         )
     asked = trigger._replace(text="".join(rest)) if whole else trigger
@@ -132,13 +132,13 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     handoff, trimmed = comparison.leaves(HANDOFF), comparison.leaves(TRIM)
     most = "" if comparison.planned else "at most "
     if 0 < handoff < context.tokens:
-        leaves = [f"{command(HANDOFF)} leaves {most}{rounded(handoff)} tokens"]
+        leaves = [f"{command(HANDOFF)} leaves {most}{round_tokens(handoff)} tokens"]
     else:
         leaves = []
     if trimmed and context.tokens - trimmed >= WORTH:
         leaves.append(
             f"{command(TRIM)} "
-            f"{'' if leaves else 'leaves '}{rounded(trimmed)}{'' if leaves else ' tokens'}"
+            f"{'' if leaves else 'leaves '}{round_tokens(trimmed)}{'' if leaves else ' tokens'}"
         )
     if advice is None:
         best = f"going on is fine{'' if left is None else f' for {many}'}"
@@ -172,7 +172,7 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
     return [f"{command(way)}: {what}" for way, what in means.items() if comparison.leaves(way)]
 
 
-def rounded(tokens: int) -> str:
+def round_tokens(tokens: int) -> str:
     """A number in thousands, as the table has it, below ten thousand to two digits: ``107,000``, ``1,200``."""
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
@@ -182,7 +182,7 @@ def used(context: ContextUse) -> str:
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
-def size(glance: HeadTail) -> str:
+def size_and_branch(glance: HeadTail) -> str:
     """The size of its file, and the branch that it was on last: ``4.1 MB · main``."""
     branch = one_line(plain_line(glance.branch), BRANCH)
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
@@ -191,7 +191,7 @@ def size(glance: HeadTail) -> str:
 def table(comparison: Comparison) -> list[str]:
     """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries.
 
-    What is no smaller than the session is left out, but for a copy of it.
+    A way that leaves as much as the session is left out, but for a copy of it.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
     most = comparison.context.tokens
@@ -204,14 +204,14 @@ def table(comparison: Comparison) -> list[str]:
             ]
             rows += [_size_row(each) for each in sizes]
         elif way.name not in FRESH or way.after < most:
-            rows.append(_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
+            rows.append(_way_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
         if comparison.trim_estimated:
             why = "nothing to trim"
         else:
             why = "too long to look at here: a trim does"
         rows.insert(2, f"{TRIM:<11}{why}")
-    paid = wrap(_pays(comparison), TABLE_COLUMNS, subsequent_indent="  ")
+    paid = wrap(_pay_line(comparison), TABLE_COLUMNS, subsequent_indent="  ")
     base = f"{comparison.base.tokens:,} of each: instructions and tools"
     return [
         *rows,
@@ -223,12 +223,12 @@ def table(comparison: Comparison) -> list[str]:
 
 
 def _size_row(size: SizeEstimate) -> str:
-    return _row(
+    return _way_row(
         f"{HANDOFF} {size.carries.size}", size.carries.after, size, _size_carries(size.carries)
     )
 
 
-def _row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
+def _way_row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str) -> str:
     return f"{name:<11}{_short(after):>6}{_short(costs.warm):>5}{_short(costs.cold):>5}  {carries}"
 
 
@@ -266,7 +266,7 @@ def _size_carries(size: DialSize) -> str:
     return "the whole talk"
 
 
-def _pays(comparison: Comparison) -> str:
+def _pay_line(comparison: Comparison) -> str:
     """After how many prompts each way has cost less than going on, the handoff at its usual size."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
     paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]

@@ -25,7 +25,7 @@ from resume_hooks.derive.outcome import (
     report_text,
 )
 from resume_hooks.derive.trim import in_client
-from resume_hooks.derive.trim.options import HELP, parse
+from resume_hooks.derive.trim.options import HELP, parse_options
 from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
@@ -129,7 +129,7 @@ def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
     if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
         return None
     here = in_client.decide(decided.scanned, decided.options, request.where)
-    if in_client.pays(here, decided.options):
+    if in_client.pays_in_client(here, decided.options):
         return here
     return None
 
@@ -182,7 +182,7 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
         decided = plan_decided_trim(text, request)
         if decided is not None:
             return decided
-    options = parse(text)
+    options = parse_options(text)
     return agents.trim(parent, request.where, options)
 
 

@@ -13,7 +13,7 @@ from resume_hooks import questions, seam
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, read_regular
 from resume_hooks.sessions.agents.registry import COPIES
-from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.held_links import FOLDER, apart, folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import failing_as
@@ -223,7 +223,7 @@ def paths_to_purge(state: str) -> list[str]:
 def _folders_of_copies() -> tuple[str, ...]:
     where = Where()
     links = () if any(apart(where)) else (folder(where),)
-    return unpacked(where), os.path.join(where.state, COPIES), *links
+    return unpacked_folder(where), os.path.join(where.state, COPIES), *links
 
 
 def remove_paths(state: str, goes: list[str]) -> None:

@@ -32,7 +32,7 @@ from resume_hooks.search.record_text import (
     words_at,
 )
 from resume_hooks.search.roles import ROLES
-from resume_hooks.sessions.agents.registry import agent_at, original
+from resume_hooks.sessions.agents.registry import agent_at, original_path
 from resume_hooks.sessions.record_references import SHORT, ShortIds
 from resume_hooks.transcripts.head_tail import HeadTail
 
@@ -109,7 +109,7 @@ class Sources:
 
     def path(self, file: IndexedFile) -> str:
         """Where a file can be read; of another agent's where it lies."""
-        return original(self.readable(file), self._where)
+        return original_path(self.readable(file), self._where)
 
     def tools(self, record: Posting) -> str:
         """The tools that a record calls or answers, as they are shown."""

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from resume_hooks.clock import DAY
 from resume_hooks.paths import TOOL_RESULTS, Where, is_session_id, session_id_of
-from resume_hooks.sessions.archived.layout import MANIFEST, folder_of
+from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder
 
 SOON = (
     7 * DAY
@@ -126,14 +126,16 @@ def is_archived(session_id: str, written: float, where: Where) -> bool:
     time.
     """
     try:
-        noted = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST)).st_mtime
+        noted = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST)).st_mtime
     except OSError:
         return False
     if noted <= time.time() + AHEAD:
         return noted >= written
-    from resume_hooks.sessions.archived.manifest import find  # most starts read no manifest
+    from resume_hooks.sessions.archived.manifest import (
+        archived_of_id,  # most starts read no manifest
+    )
 
-    kept = find(session_id, where)
+    kept = archived_of_id(session_id, where)
     return kept is not None and max(part.mtime_ns for part in kept.parts) / 1e9 >= written - _EXACT
 
 

@@ -18,10 +18,20 @@ from typing import NamedTuple
 from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, find_session, is_session_file, session_id_of
-from resume_hooks.sessions.agents.registry import agent_at, found, is_foreign, row_of, store_of
+from resume_hooks.sessions.agents.registry import (
+    agent_at,
+    find_other_agents_session,
+    is_foreign,
+    row_of,
+    store_of,
+)
 from resume_hooks.sessions.archived.layout import real
-from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, find
-from resume_hooks.sessions.archived.sessions import is_archived_copy, opened, own_path
+from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
+from resume_hooks.sessions.archived.sessions import (
+    archived_session_file,
+    is_archived_copy,
+    own_path,
+)
 from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
 from resume_hooks.system.text import one_line, plain, plain_line
@@ -72,7 +82,7 @@ class Ancestor:
         return kind_beside(self.title, self.kind)
 
     @property
-    def named(self) -> str:
+    def title_and_origin(self) -> str:
         """Its title, which is a locator, and apart from that how it came to be."""
         return "  ".join(filter(None, (self.title, self.how)))
 
@@ -137,14 +147,14 @@ class Family:
     def has(self, session_id: str) -> bool:
         """Whether a session is here, any client's, or an archived copy of it."""
         here = find_session(session_id, self._where) or self._of_another(session_id)
-        return bool(here or self._kept(session_id))
+        return bool(here or self._archived_session(session_id))
 
     def readable(self, session_id: str) -> str | None:
         """The path of a session's archived copy; None without a readable one."""
-        archived = self._kept(session_id)
+        archived = self._archived_session(session_id)
         try:
             if archived:
-                return opened(archived, self._where).path
+                return archived_session_file(archived, self._where).path
             return None
         except (SessionNotFound, WriteFailed):
             return None
@@ -160,13 +170,13 @@ class Family:
             return self._of_another(row.session_id)
         return row.session_file
 
-    def _kept(self, session_id: str) -> ArchivedSession | None:
+    def _archived_session(self, session_id: str) -> ArchivedSession | None:
         if session_id not in self._found:
-            self._found[session_id] = find(session_id, self._where)
+            self._found[session_id] = archived_of_id(session_id, self._where)
         return self._found[session_id]
 
     def _is_there(self, parent: Parent, child_path: str) -> bool:
-        return bool(self._present(parent, child_path) or self._kept(parent.session_id))
+        return bool(self._present(parent, child_path) or self._archived_session(parent.session_id))
 
     def _present(self, parent: Parent, child_path: str) -> str | None:
         here = os.path.dirname(own_path(os.path.abspath(child_path), self._where))
@@ -184,7 +194,7 @@ class Family:
 
     def _of_another(self, session_id: str) -> str | None:
         try:
-            session = found(session_id, self._where)
+            session = find_other_agents_session(session_id, self._where)
         except (SessionNotFound, NotATranscript, WriteFailed):
             return None
         if session:
@@ -220,7 +230,7 @@ class Family:
         ):  # deleted since it was located, or not readable by us
             if located:
                 return *self._generation(located, seen), located
-        if archived := self._kept(parent.session_id):
+        if archived := self._archived_session(parent.session_id):
             return *self._generation(archived, seen), real(archived.place, self._where)
         missing = Ancestor(
             parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0
@@ -255,7 +265,7 @@ class Family:
     def _row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
         """The row of the session at a path, or of an archived one by what its manifest says."""
         known = self._known.get(session) if isinstance(session, str) else None
-        return _row(session, parent, self._where, known)
+        return _ancestor_row(session, parent, self._where, known)
 
     @cached_property
     def _superseded(self) -> dict[str, str]:
@@ -271,7 +281,7 @@ class Family:
         if successor:
             is_there = HeadTail(successor).own_turns
         else:
-            is_there = self._kept(by) is not None
+            is_there = self._archived_session(by) is not None
         return is_there and not HeadTail(path).touched
 
     def is_given_up(self, row: Ancestor) -> bool:
@@ -332,7 +342,7 @@ def _id_at(path: str, where: Where) -> str:
     return session_id_of(path) or agent_at(path, where).session(path).session_id
 
 
-def _row(
+def _ancestor_row(
     session: str | ArchivedSession, parent: Parent | None, where: Where, known: HeadTail | None
 ) -> Ancestor:
     if isinstance(session, str):

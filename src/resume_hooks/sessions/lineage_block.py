@@ -53,7 +53,7 @@ def render(
         lines.append(f"{number}. {_describe(ancestor)}")
         if ancestor.session_file:
             lines.append(f"{_FILE}{_escape(ancestor.session_file)}")
-    current = f"{_title(title)} · {session_id} · {minute(created)} · this session"
+    current = f"{_block_title(title)} · {session_id} · {minute(created)} · this session"
     lines += [f"{len(ancestors) + 1}. {current}", f"{_FILE}{_escape(file)}"]
     advice = _ADVICE.format(_SEARCHER if searcher else "")
     return "\n".join([*lines, advice, CLOSING])
@@ -97,10 +97,10 @@ def _describe(ancestor: Ancestor) -> str:
     dates = f"{_escape(minute(ancestor.created))} .. {_escape(minute(ancestor.ended))}"
     where = LEFT.get(ancestor.status, "")
     size, derived = size_text(ancestor.size), word_of(ancestor.derivation_type)
-    return f"{_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
+    return f"{_block_title(ancestor.title)} · {session_id} · {dates} · {size} · {derived}{where}"
 
 
-def _title(text: str) -> str:
+def _block_title(text: str) -> str:
     return _escape(one_line(plain(text), TITLE_LENGTH))
 
 

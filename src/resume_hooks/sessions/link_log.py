@@ -42,7 +42,7 @@ def links_file(where: Where) -> str:
 
 def record_link(link: Link, where: Where) -> None:
     """Append a link. OSError where the state folder can't be written."""
-    _append({key: value for key, value in link._asdict().items() if value is not None}, where)
+    _append_row({key: value for key, value in link._asdict().items() if value is not None}, where)
 
 
 def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
@@ -50,17 +50,17 @@ def record_superseded(child_id: str, by: str, at: str, where: Where) -> None:
 
     OSError.
     """
-    _append({"superseded_id": child_id, "by": by, "at": at}, where)
+    _append_row({"superseded_id": child_id, "by": by, "at": at}, where)
 
 
 def read_links(where: Where) -> list[Link]:
     """Every sound link, oldest first; torn, foreign and malformed rows are passed over."""
-    return [link for row in _rows(where) if (link := _link(row)) is not None]
+    return [link for row in _link_rows(where) if (link := _parse_link(row)) is not None]
 
 
 def read_superseded(where: Where) -> dict[str, str]:
     """The children that gave way, each with the session it gave way to."""
-    pairs = [(row.get("superseded_id"), row.get("by")) for row in _rows(where)]
+    pairs = [(row.get("superseded_id"), row.get("by")) for row in _link_rows(where)]
     return {
         str(child): str(by)
         for child, by in pairs
@@ -68,13 +68,13 @@ def read_superseded(where: Where) -> dict[str, str]:
     }
 
 
-def _append(row: dict[str, object], where: Where) -> None:
+def _append_row(row: dict[str, object], where: Where) -> None:
     path = links_file(where)
     private_folder(os.path.dirname(path), where)
     append_line(path, json.dumps(row, separators=(",", ":")).encode())
 
 
-def _rows(where: Where) -> Iterator[dict[str, Any]]:
+def _link_rows(where: Where) -> Iterator[dict[str, Any]]:
     try:
         lines = read_regular(links_file(where), MAX_BYTES).split(b"\n")
     except OSError:
@@ -86,7 +86,7 @@ def _rows(where: Where) -> Iterator[dict[str, Any]]:
                 yield row
 
 
-def _link(row: dict[str, Any]) -> Optional[Link]:
+def _parse_link(row: dict[str, Any]) -> Optional[Link]:
     child, parent, pid, owner = (
         row.get(key) for key in ("child_id", "parent_id", "client_pid", "owner")
     )

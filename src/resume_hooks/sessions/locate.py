@@ -15,7 +15,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, require_whole
 from resume_hooks.sessions.archived.layout import below, real, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
-from resume_hooks.sessions.archived.sessions import opened, vaulted
+from resume_hooks.sessions.archived.sessions import archived_session_file, vaulted
 from resume_hooks.sessions.locator_forms import (
     MIN_PART,
     MIN_PREFIX,
@@ -38,7 +38,7 @@ from resume_hooks.sessions.session_files import (
     all_sessions,
     belongs,
     is_known,
-    latest,
+    latest_session,
     session_file,
     sessions_in,
     sessions_of,
@@ -51,7 +51,7 @@ from resume_hooks.system.text import one_line, plain_line
 def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> SessionFile | None:
     """The archived session that words name, opened; None for none.
 
-    Exactly, unless ``by_part`` as ``named_by`` has it.
+    Exactly, unless ``by_part`` as ``archived_by_words`` has it.
 
     AmbiguousLocator where they name several; SessionNotFound, WriteFailed where it can't be opened.
     """
@@ -64,20 +64,20 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
     named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
     if not named:
         present = {each.session_id for each in (*around.near, *around.far)}
-        named = named_by(
+        named = archived_by_words(
             words, all_archived(where, present), where, by_part=by_part, folded=by_part
         )
-        named = [archived for archived in named if _is_here(archived, around)] or named
+        named = [archived for archived in named if _is_of_folder(archived, around)] or named
     if len(named) > 1:
         raise AmbiguousLocator(
             words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named)
         )
     if named:
-        return opened(named[0], where)
+        return archived_session_file(named[0], where)
     return None
 
 
-def named_by(
+def archived_by_words(
     words: str,
     archived: Sequence[ArchivedSession],
     where: Where,
@@ -144,14 +144,14 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
         archived = None
     if archived is None or (project and project != archived.project):
         return None
-    session = opened(archived, around.where)
+    session = archived_session_file(archived, around.where)
     there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
     if os.path.isfile(there):
         return session_file(there)
     return None
 
 
-def _is_here(archived: ArchivedSession, around: Surroundings) -> bool:
+def _is_of_folder(archived: ArchivedSession, around: Surroundings) -> bool:
     """Whether a session is of the working directory, and not of one with the same key."""
     if archived.project not in project_names(around.cwd, around.where, list):
         return False
@@ -167,7 +167,7 @@ __all__ = [
     "belongs",
     "candidates",
     "is_known",
-    "latest",
+    "latest_session",
     "resolve",
     "session_file",
     "sessions_in",
@@ -199,7 +199,9 @@ def resolve(
     around = Surroundings(cwd, where)
     if locator is None:
         return _handed_out(
-            current_session(around) or _latest(around, foreign=foreign), where, foreign=foreign
+            current_session(around) or _latest_of_folder(around, foreign=foreign),
+            where,
+            foreign=foreign,
         )
     words = locator.strip()
     if not words:
@@ -230,10 +232,10 @@ def _handed_out(session: SessionFile, where: Where, *, foreign: bool) -> Session
     return agent.readable(session)
 
 
-def _latest(around: Surroundings, *, foreign: bool) -> SessionFile:
+def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
     """The latest session of a folder; another agent's only where the client has none there."""
     try:
-        return latest(around.cwd, around.where)
+        return latest_session(around.cwd, around.where)
     except SessionNotFound:
         near = [session for session in around.near if session.agent != NAME]
         if not (foreign and near):

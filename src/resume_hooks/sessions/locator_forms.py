@@ -32,12 +32,12 @@ from resume_hooks.sessions.agents.registry import (
     homes_of_others,
     store_of,
 )
-from resume_hooks.sessions.archived.layout import unpacked, vault
+from resume_hooks.sessions.archived.layout import unpacked_folder, vault
 from resume_hooks.sessions.session_files import (
     SessionFile,
     belongs,
     fits,
-    latest,
+    latest_session,
     newest_first,
     where_hidden,
     where_linked,
@@ -297,9 +297,9 @@ def by_latest(words: str, around: Surroundings) -> SessionFile | None:
     back = int(match[1] or 1) if match[1] is not None else 0
     current = current_session(around)
     if current is None:
-        return latest(around.cwd, around.where, back=back)
+        return latest_session(around.cwd, around.where, back=back)
     if back:
-        return latest(around.cwd, around.where, back=back - 1, but=current.session_id)
+        return latest_session(around.cwd, around.where, back=back - 1, but=current.session_id)
     return current
 
 
@@ -513,7 +513,7 @@ def absolute(words: str, cwd: str) -> str:
 
 def _refuse_others_files(path: str, where: Where) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
-    homes = (where.projects, vault(where), unpacked(where), *homes_of_others(where))
+    homes = (where.projects, vault(where), unpacked_folder(where), *homes_of_others(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):

@@ -29,7 +29,7 @@ CLIENT = "claude"  # the name that clients give their process
 PROC = "/proc"
 
 
-def why_open(session: SessionFile, where: Where) -> str:
+def why_session_is_open(session: SessionFile, where: Where) -> str:
     """Why a session counts as open, as the end of a sentence; ``""`` where it is not."""
     return Clients(where).why_open(session)
 
@@ -83,18 +83,18 @@ class Clients:
             return False
         if maker is None or maker == pid:
             return True
-        listed = maker in {each for each, _ in self._listed}
+        listed = maker in {each for each, _ in self._clients}
         return maker not in {each for each, _ in self._running} and (
             listed or not _is_client(maker)
         )
 
     @cached_property
-    def _listed(self) -> list[tuple[int, dict[str, Any]]]:
-        return list(_listed(self._where))
+    def _clients(self) -> list[tuple[int, dict[str, Any]]]:
+        return list(_clients_listed(self._where))
 
     @cached_property
     def _running(self) -> list[tuple[int, dict[str, Any]]]:
-        return [(pid, entry) for pid, entry in self._listed if _runs(pid, entry)]
+        return [(pid, entry) for pid, entry in self._clients if _runs(pid, entry)]
 
 
 def _is_newborn(session: SessionFile) -> bool:
@@ -105,7 +105,7 @@ def _is_newborn(session: SessionFile) -> bool:
     return False
 
 
-def _listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
+def _clients_listed(where: Where) -> Iterator[tuple[int, dict[str, Any]]]:
     folder = os.path.join(where.config, "sessions")
     try:
         names = sorted(os.listdir(folder))
@@ -123,7 +123,7 @@ def _runs(pid: int, entry: dict[str, Any]) -> bool:
     One of another machine or container can't be seen from here, and counts.
     """
     domain, started = entry.get("pidDomain"), entry.get("procStart")
-    if isinstance(domain, str) and not _is_here(domain):
+    if isinstance(domain, str) and not _is_this_machine(domain):
         return True
     if not process_runs(pid):
         return False
@@ -146,7 +146,7 @@ def _is_client(pid: int) -> bool:
         return False  # ended since, or another user's: it could not write here
 
 
-def _is_here(domain: str) -> bool:
+def _is_this_machine(domain: str) -> bool:
     """Whether a client's ``linux:<machine id>:pid:[<namespace>]`` is where we run.
 
     Another system's is taken for it.

@@ -95,7 +95,7 @@ def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = No
 
 def opening_lines(setting: ChildSetting, text: str, card: str) -> list[bytes]:
     """The two chain records, user and assistant, as lines without endings."""
-    return _told(
+    return _context_lines(
         setting, None, text, card, {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
     )
 
@@ -106,10 +106,10 @@ def closing_lines(setting: ChildSetting, parent: str | None, text: str, card: st
     Not marked as a summary: there clients would take it for a compaction, and leave it out of a
     partial one.
     """
-    return _told(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
+    return _context_lines(setting, parent, text, card, {"isVisibleInTranscriptOnly": True})
 
 
-def _told(
+def _context_lines(
     setting: ChildSetting, parent: str | None, text: str, card: str, marks: dict[str, bool]
 ) -> list[bytes]:
     """A text for the model, which the transcript view alone shows, and the card that answers it."""
@@ -128,10 +128,10 @@ def _told(
     envelope = _envelope(
         setting._replace(at=clock.later(setting.at)), user_id, "assistant", answer_id
     )
-    return [_dump(user), _dump({**envelope, "message": _answer(message_id, card)})]
+    return [_dump(user), _dump({**envelope, "message": _card_answer(message_id, card)})]
 
 
-def _answer(message_id: str, text: str) -> dict[str, Any]:
+def _card_answer(message_id: str, text: str) -> dict[str, Any]:
     return {
         "id": message_id,
         "type": "message",
@@ -147,7 +147,7 @@ def _answer(message_id: str, text: str) -> dict[str, Any]:
 def spoken_line(setting: ChildSetting, parent: str, record_id: str, role: str, text: str) -> bytes:
     """A message of a conversation that was held elsewhere."""
     if role == ASSISTANT:
-        message = _answer(f"msg_{record_id}", text)
+        message = _card_answer(f"msg_{record_id}", text)
     else:
         message = {"role": role, "content": text}
     return _dump({**_envelope(setting, parent, role, record_id), "message": message})

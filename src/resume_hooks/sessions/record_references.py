@@ -66,7 +66,7 @@ class Reference(NamedTuple):
     record: int | str | RecordOffset
 
 
-def parse(text: str, session: str | None = None) -> Reference:
+def parse_reference(text: str, session: str | None = None) -> Reference:
     """The record that ``text`` names; with ``session`` it is the record's part alone.
 
     UsageError says what is wrong.
@@ -76,15 +76,17 @@ def parse(text: str, session: str | None = None) -> Reference:
     if session is not None:
         if colon:
             raise UsageError(
-                f"'{_shown(wanted)}' names a session, and so does --session",
+                f"'{_shown_word(wanted)}' names a session, and so does --session",
                 "Leave one of them out.",
             )
-        return Reference(session, _record(wanted))
+        return Reference(session, _parse_record(wanted))
     if not colon:
-        raise UsageError(f"'{_shown(wanted)}' has no colon between a session and a record", EXAMPLE)
+        raise UsageError(
+            f"'{_shown_word(wanted)}' has no colon between a session and a record", EXAMPLE
+        )
     if not named.strip():
-        raise UsageError(f"'{_shown(wanted)}' names no session before its colon", EXAMPLE)
-    return Reference(named.strip(), _record(record.strip()))
+        raise UsageError(f"'{_shown_word(wanted)}' names no session before its colon", EXAMPLE)
+    return Reference(named.strip(), _parse_record(record.strip()))
 
 
 class ShortIds:
@@ -250,7 +252,7 @@ class RecordLines:
                 return line
         return next((entry for spelt in spellings if (entry := self.last_of(spelt))), None)
 
-    def counted(self, entry: RecordLine) -> RecordLine:
+    def with_number(self, entry: RecordLine) -> RecordLine:
         """A line with its number."""
         if entry.number >= 0:
             return entry
@@ -300,15 +302,15 @@ def place_of(reference: Reference, entries: RecordLines) -> RecordLine:
     raise UsageError(f"No record {uuid} in {entries.file}", "Was it taken from another session?")
 
 
-def named_by(reference: Reference, entries: RecordLines) -> RecordLine:
+def line_of_reference(reference: Reference, entries: RecordLines) -> RecordLine:
     """The line that a reference names in its session, with its number.
 
     UsageError if it does not exist.
     """
-    return entries.counted(place_of(reference, entries))
+    return entries.with_number(place_of(reference, entries))
 
 
-def _record(text: str) -> int | str | RecordOffset:
+def _parse_record(text: str) -> int | str | RecordOffset:
     if _is_number(text, MAX_DIGITS):
         return int(text)
     uuid, at, offset = text.partition("@")
@@ -318,7 +320,7 @@ def _record(text: str) -> int | str | RecordOffset:
         if _is_number(offset, MAX_PLACE_DIGITS):
             return RecordOffset(int(offset), uuid)
     raise UsageError(
-        f"'{_shown(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE
+        f"'{_shown_word(text)}' is neither a line number, nor a uuid, nor @ and a byte", EXAMPLE
     )
 
 
@@ -331,5 +333,5 @@ def is_record_id(text: str) -> bool:
     return is_session_id(text.lower())
 
 
-def _shown(text: str) -> str:
+def _shown_word(text: str) -> str:
     return one_line(plain_line(text), 80)

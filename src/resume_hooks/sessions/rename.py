@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locator_forms import titled
-from resume_hooks.sessions.open_sessions import why_open
+from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.system.text import encodable, plain_line
@@ -102,7 +102,7 @@ def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
     )
 
 
-def write(change: LabelChange) -> None:
+def write_titles(change: LabelChange) -> None:
     """Append the records of a change, if any.
 
     WriteFailed where that can't be done, or was undone at once.
@@ -123,7 +123,7 @@ def write(change: LabelChange) -> None:
 def _change(
     session: SessionFile, old: str, new: str, records: list[Record], where: Where
 ) -> LabelChange:
-    why = why_open(session, where) if records else ""
+    why = why_session_is_open(session, where) if records else ""
     return LabelChange(session, old, new, tuple(records), (IS_OPEN.format(why=why),) if why else ())
 
 
@@ -156,7 +156,7 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
 
 
 def _as_title(text: str) -> str:
-    return _fitting(plain_line(_readable(text)).strip(), "title")
+    return _fitting_title(plain_line(_readable_title(text)).strip(), "title")
 
 
 def _as_tag(text: str) -> str:
@@ -164,16 +164,16 @@ def _as_tag(text: str) -> str:
 
     UsageError where nothing is left.
     """
-    tag = _readable(text)
+    tag = _readable_title(text)
     for _ in range(MAX_PASSES):
         before, normal = tag, unicodedata.normalize("NFKC", tag)
         tag = "".join(c for c in normal if unicodedata.category(c) not in _UNSEEN)
         if tag == before:
             break
-    return _fitting(plain_line(tag).strip(), "tag")
+    return _fitting_title(plain_line(tag).strip(), "tag")
 
 
-def _readable(text: str) -> str:
+def _readable_title(text: str) -> str:
     if text != encodable(text):
         raise UsageError(
             "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
@@ -181,7 +181,7 @@ def _readable(text: str) -> str:
     return text
 
 
-def _fitting(text: str, what: str) -> str:
+def _fitting_title(text: str, what: str) -> str:
     """The text. UsageError where it is empty or too long, and where it may name another session in another way."""
     if not text:
         raise UsageError(f"An empty {what}", "Give at least one character that can be seen.")

@@ -11,7 +11,7 @@ from typing import Any
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import ends_of, readable
+from resume_hooks.sessions.agents.registry import ends_of, readable_session
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -42,7 +42,7 @@ class Session(SessionFile):
 
         SessionNotFound, NotATranscript, WriteFailed.
         """
-        return cls.of(readable(path, where), where)
+        return cls.of(readable_session(path, where), where)
 
     def read_again(self) -> Session:
         """The same session as its file is now, where time passed since it was read."""

@@ -63,7 +63,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
     None if it can't be read.
     """
     try:
-        return newest_first(_listed(folder, prefix))
+        return newest_first(_listed_files(folder, prefix))
     except OSError:
         return []
 
@@ -107,7 +107,7 @@ def unlistable(where: Where) -> list[str]:
     return [folder for folder in paths.all_folders(where) if not _can(_first, folder)]
 
 
-def linked(where: Where, session_id: str = "") -> list[str]:
+def linked_projects(where: Where, session_id: str = "") -> list[str]:
     """The project folders that are symbolic links, sorted.
 
     With an id the files of that name that lie behind links.
@@ -193,7 +193,7 @@ def session_file(path: str) -> SessionFile:
     return SessionFile(session_id, os.path.abspath(path), status.st_mtime, status.st_size)
 
 
-def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
+def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFile:
     """The newest session of a working directory that somebody talked in, or the one ``back`` places before it.
 
     Passed over: sub-agents, headless runs, children of ours that nobody went on in yet, and the
@@ -205,7 +205,7 @@ def latest(cwd: str, where: Where, *, back: int = 0, but: str = "") -> SessionFi
             if passed == back:
                 return session
             passed += 1
-    hidden = where_hidden(unlistable(where), linked(where))
+    hidden = where_hidden(unlistable(where), linked_projects(where))
     if passed == 1:
         count = "is only 1 session"
     else:
@@ -226,7 +226,7 @@ def is_known(session: SessionFile, where: Where) -> bool:
     return is_session_file(session.path) and os.path.dirname(folder) == where.projects
 
 
-def _listed(folder: str, prefix: str = "") -> list[SessionFile]:
+def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
     sessions = []
     with os.scandir(folder) as entries:
         for entry in entries:
@@ -354,4 +354,4 @@ class LocalStore:
 
     def linked(self, session_id: str = "") -> list[str]:
         """The project folders that are links, or the files of an id that lie behind links."""
-        return linked(self._where, session_id)
+        return linked_projects(self._where, session_id)

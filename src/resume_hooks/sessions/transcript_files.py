@@ -53,7 +53,7 @@ def subagents_of(session_file: str) -> list[Subagent]:
     folder, name = os.path.split(session_file)
     session_id = os.path.splitext(name)[0]
     inside = subagents_in(os.path.join(folder, session_id), session_id)
-    beside = (path for path in _beside(folder) if owning_session(path) == session_id)
+    beside = (path for path in _folders_beside(folder) if owning_session(path) == session_id)
     subagents = [
         *inside,
         *(Subagent(session_id, subagent_name(path) or "", path) for path in beside),
@@ -126,7 +126,7 @@ def title_of(path: str) -> str:
 def beside_sessions(folder: str) -> dict[str, list[str]]:
     """The transcripts of sub-agents beside those of a folder's sessions, by session, each before its note."""
     found: dict[str, list[str]] = {}
-    for path in sorted(_beside(folder)):
+    for path in sorted(_folders_beside(folder)):
         note = f"{path.removesuffix('.jsonl')}.meta.json"
         found.setdefault(owning_session(path), []).extend(
             [path, note] if os.path.lexists(note) else [path]
@@ -134,7 +134,7 @@ def beside_sessions(folder: str) -> dict[str, list[str]]:
     return found
 
 
-def _beside(folder: str) -> Iterator[str]:
+def _folders_beside(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             files = (entry for entry in entries if entry.is_file(follow_symlinks=False))
@@ -178,16 +178,18 @@ def files_in(folder: str) -> Iterator[TranscriptFile]:
         if not entry.name.endswith(ENDING):
             if is_session_id(entry.name) and not entry.is_symlink():  # a link could lead anywhere
                 for agent in subagents_in(entry.path, entry.name):
-                    yield from _found(agent.path, name, agent.session_id, agent.name)
+                    yield from _transcript_if_regular(
+                        agent.path, name, agent.session_id, agent.name
+                    )
             continue
         stem = entry.name[: -len(ENDING)]
         if is_session_id(stem):
-            yield from _found(entry, name, stem, "")
+            yield from _transcript_if_regular(entry, name, stem, "")
         elif subagent_name(entry.name):
-            yield from _found(entry, name, "", stem)
+            yield from _transcript_if_regular(entry, name, "", stem)
 
 
-def _found(
+def _transcript_if_regular(
     file: os.DirEntry[str] | str, folder: str, session_id: str, agent: str
 ) -> Iterator[TranscriptFile]:
     """The file, if it is a regular file and not empty; links are skipped."""

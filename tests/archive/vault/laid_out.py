@@ -11,7 +11,7 @@ from pathlib import Path
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 
@@ -59,7 +59,7 @@ def client_files(home: ConfigHome) -> dict[str, bytes]:
 
 def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
     """What the vault hands out of a session, by the places where its files belong."""
-    folder = Path(opened(kept, home.where)).parent
+    folder = Path(unpacked_transcript(kept, home.where)).parent
     found = {}
     for part in kept.parts:
         steps = part.place.split("/")

@@ -18,10 +18,10 @@ from resume_hooks.archive.vault.packs import PackWriter, verify
 from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import folder_of, unpacked, vault
-from resume_hooks.sessions.archived.manifest import all_archived, find, why_unreadable
+from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault
+from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id, why_unreadable
 from resume_hooks.sessions.archived.sessions import project_folder_of
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.storage import locks, stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
@@ -52,13 +52,15 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     for place in before:
         (config_home.config / place).write_bytes(b"")  # cut short in place
     assert kept_files(kept, config_home) == before
-    assert opened(kept, config_home.where).startswith(unpacked(config_home.where))
-    assert int(os.stat(opened(kept, config_home.where)).st_mtime) == int(OLD)
+    assert unpacked_transcript(kept, config_home.where).startswith(
+        unpacked_folder(config_home.where)
+    )
+    assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(OLD)
     assert all_archived(config_home.where) == [kept]
     assert verify(kept) == []
-    assert project_folder_of(opened(kept, config_home.where), config_home.where) == os.path.dirname(
-        session.path
-    )
+    assert project_folder_of(
+        unpacked_transcript(kept, config_home.where), config_home.where
+    ) == os.path.dirname(session.path)
     assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {
         0o700
     }
@@ -228,7 +230,7 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
     assert all_archived(config_home.where) == []
     Path(vault(config_home.where)).unlink()
     Path(vault(config_home.where)).mkdir()
-    Path(folder_of(SESSION, config_home.where)).symlink_to(tmp_path / "away")
+    Path(archive_folder(SESSION, config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         archive_session(session, config_home.where)
     assert list((tmp_path / "away").iterdir()) == []
@@ -246,7 +248,7 @@ def test_a_newer_note_is_left_alone(config_home: ConfigHome) -> None:
         note.write_bytes(content)
         with pytest.raises(WriteFailed, match=why):
             archive_session(session, config_home.where)
-        assert (note.read_bytes(), find(SESSION, config_home.where)) == (content, None)
+        assert (note.read_bytes(), archived_of_id(SESSION, config_home.where)) == (content, None)
         assert why in why_unreadable(SESSION, config_home.where)
 
 
@@ -269,7 +271,7 @@ def test_a_forged_note_is_none(config_home: ConfigHome, old: bytes, new: bytes) 
     note = Path(kept.folder, "manifest.json")
     assert old in note.read_bytes()
     note.write_bytes(note.read_bytes().replace(old, new))
-    assert find(SESSION, config_home.where) is None
+    assert archived_of_id(SESSION, config_home.where) is None
 
 
 def test_only_the_clients_sessions(config_home: ConfigHome, tmp_path: Path) -> None:
@@ -306,7 +308,7 @@ def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> Non
         os.rename(os.path.join(os.path.dirname(session.path), name), other / name)
     again = archive_session(locate.session_file(str(other / f"{SESSION}.jsonl")), config_home.where)
     assert (again.project, len(again.parts)) == (other.name, 6)
-    assert opened(again, config_home.where).endswith(f"{SESSION}.jsonl")
+    assert unpacked_transcript(again, config_home.where).endswith(f"{SESSION}.jsonl")
 
 
 def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
@@ -344,7 +346,7 @@ def test_a_vault_that_can_not_be_written(
     """
     session = laid_out(config_home)
     kept = archive_session(session, config_home.where)
-    opened(kept, config_home.where)
+    unpacked_transcript(kept, config_home.where)
     other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
 
     def read_only(path: str, _where: object = None) -> str:
@@ -360,8 +362,8 @@ def test_a_vault_that_can_not_be_written(
     with pytest.raises(WriteFailed, match="Read-only file system"):
         archive_session(session, config_home.where)
     with pytest.raises(WriteFailed, match="Read-only file system"):
-        opened(other, config_home.where)
-    assert find(SESSION, config_home.where) == kept
+        unpacked_transcript(other, config_home.where)
+    assert archived_of_id(SESSION, config_home.where) == kept
 
 
 @pytest.mark.parametrize("call", ["fsync", "replace", "write"])

@@ -398,7 +398,7 @@ def test_an_old_session_does_not_expire_at_once(
     expected = 100 if left is None else (setting or 30) - left
     assert all(abs(age - expected) < 0.1 for age in ages)
     assert bool(told) is (left is not None)
-    assert locate.latest("/home/user/proj", config_home.where).session_id == SESSION
+    assert locate.latest_session("/home/user/proj", config_home.where).session_id == SESSION
 
 
 def test_a_locator_over_the_trash(config_home: ConfigHome) -> None:

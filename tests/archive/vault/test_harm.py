@@ -14,15 +14,15 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import find_archived as named
 from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import folder_of, vault
+from resume_hooks.sessions.archived.layout import archive_folder, vault
 from resume_hooks.sessions.archived.manifest import (
     About,
     all_archived,
-    find,
+    archived_of_id,
     unreadable,
     why_unreadable,
 )
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.expiry import is_archived
 from resume_hooks.storage.locks import locked_folder
 from tests.archive.vault.laid_out import OLD, client_files, laid_out
@@ -51,13 +51,13 @@ def test_an_unpacked_copy_of_nothing_is_not_believed(
     """As a power cut leaves it, with the right size: readers see its time, ``restore`` every byte."""
     kept = archive_session(laid_out(config_home), config_home.where)
     before = gone(config_home)
-    path = Path(opened(kept, config_home.where))
+    path = Path(unpacked_transcript(kept, config_home.where))
     status = path.stat()
     path.write_bytes(bytes(status.st_size))
     if quietly:
         os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
     else:
-        assert Path(opened(kept, config_home.where)).read_bytes() == before[kept.place]
+        assert Path(unpacked_transcript(kept, config_home.where)).read_bytes() == before[kept.place]
         path.write_bytes(bytes(status.st_size))
     restore.restore_session(restore.plan_restore(kept, config_home.where), config_home.where)
     assert client_files(config_home) == before
@@ -75,7 +75,7 @@ def test_what_is_unpacked_is_synced(
         real(descriptor)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    folder = Path(opened(kept, config_home.where)).parent
+    folder = Path(unpacked_transcript(kept, config_home.where)).parent
     assert {path.stat().st_ino for path in (folder, *folder.rglob("*"))} <= set(synced)
 
 
@@ -90,7 +90,7 @@ def test_numbers_that_no_file_has(config_home: ConfigHome, field: int, number: i
     row = json.loads(note.read_bytes())
     row["parts"][0][field] = number
     note.write_text(json.dumps(row))
-    assert find(SESSION, config_home.where) is None
+    assert archived_of_id(SESSION, config_home.where) is None
     assert "can't be read as a manifest" in why_unreadable(SESSION, config_home.where)
     assert unreadable(config_home.where) == [kept.folder]
 
@@ -112,7 +112,7 @@ def test_a_note_that_does_not_fit_is_none(
     kept = archive_session(laid_out(config_home), config_home.where)
     note = Path(kept.folder, "manifest.json")
     note.write_text(json.dumps(json.loads(note.read_bytes()) | change))
-    assert (find(SESSION, config_home.where), unreadable(config_home.where)) == (
+    assert (archived_of_id(SESSION, config_home.where), unreadable(config_home.where)) == (
         None,
         [kept.folder],
     )
@@ -127,7 +127,7 @@ def test_what_a_note_says_beside_its_files_may_be_missing(config_home: ConfigHom
     note = Path(kept.folder, "manifest.json")
     row = json.loads(note.read_bytes()) | {"about": ["created"], "home": 7}
     note.write_text(json.dumps(row))
-    assert find(SESSION, config_home.where) == kept._replace(about=About(), home="")
+    assert archived_of_id(SESSION, config_home.where) == kept._replace(about=About(), home="")
 
 
 def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
@@ -136,7 +136,10 @@ def test_a_time_before_all_clocks(config_home: ConfigHome) -> None:
     os.utime(session.path, (-300_000_000, -300_000_000))
     kept = archive_session(locate.session_file(session.path), config_home.where)
     assert all_archived(config_home.where) == [kept]
-    assert Path(opened(kept, config_home.where)).read_bytes() == Path(session.path).read_bytes()
+    assert (
+        Path(unpacked_transcript(kept, config_home.where)).read_bytes()
+        == Path(session.path).read_bytes()
+    )
 
 
 def test_a_note_of_the_future_proves_nothing(config_home: ConfigHome) -> None:
@@ -158,7 +161,9 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     """
     assert unreadable(config_home.where) == []
     kept = archive_session(laid_out(config_home), config_home.where)
-    left, damaged, busy = (folder_of(session_id(number), config_home.where) for number in (2, 3, 4))
+    left, damaged, busy = (
+        archive_folder(session_id(number), config_home.where) for number in (2, 3, 4)
+    )
     for folder in (left, damaged, busy):
         Path(folder).mkdir(parents=True)
         Path(folder, "pack-1.xz").write_text("secret")
@@ -171,7 +176,7 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
     assert os.path.exists(
         os.path.join(damaged, "pack-1.xz")
     )  # what it holds only another engine may know
-    assert (os.path.exists(left), find(SESSION, config_home.where)) == (False, kept)
+    assert (os.path.exists(left), archived_of_id(SESSION, config_home.where)) == (False, kept)
     os.rename(vault(config_home.where), vault(config_home.where) + "-2")
     os.symlink(vault(config_home.where) + "-2", vault(config_home.where))
     assert unreadable(config_home.where) == [vault(config_home.where)]

@@ -12,7 +12,7 @@ from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.lookup import as_it_was, states
 from resume_hooks.archive.vault.packs import verify
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
 from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome
 
@@ -21,7 +21,7 @@ STEPS = 25
 
 def contents(home: ConfigHome) -> set[bytes]:
     """Every transcript that the vault can hand out."""
-    kept = find(SESSION, home.where)
+    kept = archived_of_id(SESSION, home.where)
     assert kept is not None
     every: list[ArchivedSession] = [kept, *(as_it_was(kept, state) for state in states(kept))]
     return {kept_files(each, home)[kept.place] for each in every}
@@ -61,12 +61,12 @@ def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> No
         if path.exists() and path.stat().st_size:
             archive_session(locate.session_file(str(path)), config_home.where)
             known.add(path.read_bytes())
-        kept = find(SESSION, config_home.where)
+        kept = archived_of_id(SESSION, config_home.where)
         if kept:
             assert verify(kept) == []
     there = contents(config_home)
     assert [raw for raw in known if not any(each.startswith(raw) for each in there)] == []
-    kept = find(SESSION, config_home.where)
+    kept = archived_of_id(SESSION, config_home.where)
     assert kept is not None
     named = {part.where for part in kept.all_parts}
     assert len(named) == 1

@@ -24,9 +24,9 @@ from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import unpacked, vault
-from resume_hooks.sessions.archived.manifest import all_archived, find
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.layout import unpacked_folder, vault
+from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
 from tests.archive.vault.laid_out import OLD, client_files, kept_files, laid_out, vault_files
 from tests.builders import SESSION, ConfigHome, session_id
@@ -56,8 +56,8 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
     with pytest.raises(
         (WriteFailed, SessionNotFound), match=r"could not be unpacked|can't be read"
     ):
-        opened(kept, config_home.where)
-    assert not any(Path(unpacked(config_home.where), SESSION).iterdir())
+        unpacked_transcript(kept, config_home.where)
+    assert not any(Path(unpacked_folder(config_home.where), SESSION).iterdir())
 
 
 def test_the_bound_of_what_is_unpacked(
@@ -66,14 +66,16 @@ def test_the_bound_of_what_is_unpacked(
     """What nobody opened for long goes; what was opened within the hour stays."""
     first = archive_session(laid_out(config_home), config_home.where)
     other = archive_session(laid_out(config_home, session_id(2)), config_home.where)
-    old, new = (os.path.dirname(opened(kept, config_home.where)) for kept in (first, other))
-    Path(unpacked(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
+    old, new = (
+        os.path.dirname(unpacked_transcript(kept, config_home.where)) for kept in (first, other)
+    )
+    Path(unpacked_folder(config_home.where), SESSION, ".resume-hooks-999999999-ab.tmp").mkdir()
     monkeypatch.setattr(unpack, "MAX_UNPACKED", 1)
     os.utime(old, (OLD, OLD))
     third = archive_session(laid_out(config_home, session_id(3)), config_home.where)
-    opened(third, config_home.where)
+    unpacked_transcript(third, config_home.where)
     assert (os.path.exists(old), os.path.exists(new)) == (False, True)
-    assert not Path(unpacked(config_home.where), SESSION).exists()
+    assert not Path(unpacked_folder(config_home.where), SESSION).exists()
     assert kept_files(first, config_home)  # unpacked anew
 
 
@@ -86,7 +88,7 @@ def test_what_is_unpacked_is_private(config_home: ConfigHome) -> None:
     for path in (p for p in config_home.config.rglob("*") if p.is_file()):
         path.chmod(0o644)
     kept = archive_session(session, config_home.where)
-    folder = Path(opened(kept, config_home.where)).parent
+    folder = Path(unpacked_transcript(kept, config_home.where)).parent
     modes = {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()}
     backups = folder / "file-history"
     assert modes == {0o600, 0o644}
@@ -105,13 +107,13 @@ def test_rewriting(config_home: ConfigHome) -> None:
     (own / "tool-results" / "image").write_bytes(b"\0parser\0")
     kept = archive_session(session, config_home.where)
     before = client_files(config_home)
-    opened(kept, config_home.where)
+    unpacked_transcript(kept, config_home.where)
     changed = rewrite(
         kept,
         lambda line: line.replace(b"parser", b"[gone]").replace(b"large", b"[big]"),
         config_home.where,
     )
-    now = find(SESSION, config_home.where)
+    now = archived_of_id(SESSION, config_home.where)
     assert now is not None
     assert changed == 1 + 10
     assert client_files(config_home) == before
@@ -135,7 +137,7 @@ def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
     kept = archive_session(laid_out(config_home), config_home.where)
     none = rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw)
-    assert (none, find(SESSION, config_home.where)) == (0, kept)
+    assert (none, archived_of_id(SESSION, config_home.where)) == (0, kept)
     assert (
         rewrite(
             kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")
@@ -159,10 +161,10 @@ def test_forgetting(config_home: ConfigHome) -> None:
     """Nothing is left of it in the state folder; the client's files are not touched."""
     kept = archive_session(laid_out(config_home), config_home.where)
     before = client_files(config_home)
-    opened(kept, config_home.where)
+    unpacked_transcript(kept, config_home.where)
     forget_archived(kept, config_home.where)
     assert (all_archived(config_home.where), vault_files(config_home)) == ([], [])
-    assert not Path(unpacked(config_home.where), SESSION).exists()
+    assert not Path(unpacked_folder(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
     with pytest.raises(SessionNotFound):
         rewrite(kept, lambda line: line, config_home.where)
@@ -180,7 +182,7 @@ def test_memory_is_bounded(config_home: ConfigHome) -> None:
         os.utime(session.path, (OLD, OLD))
         tracemalloc.start()
         kept = archive_session(locate.session_file(session.path), config_home.where)
-        opened(kept, config_home.where)
+        unpacked_transcript(kept, config_home.where)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < peaks[0] + 2 * 1024 * 1024
@@ -194,7 +196,7 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
     "rewrite": lambda home: rewrite(
         all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
-    "open": lambda home: opened(all_archived(home.where)[0], home.where),
+    "open": lambda home: unpacked_transcript(all_archived(home.where)[0], home.where),
     "restore": lambda home: restore.restore_session(
         restore.plan_restore(all_archived(home.where)[0], home.where), home.where
     ),
@@ -236,7 +238,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
         return lambda: WORK[verb](config_home)
 
     for _ in crashes(prepare):
-        kept = find(SESSION, config_home.where)
+        kept = archived_of_id(SESSION, config_home.where)
         if verb == "keep" and kept is None:
             assert all("manifest.json" not in name for name in vault_files(config_home))
             continue
@@ -260,7 +262,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
                 for place, each in found.items()
             } == {place: stamps[place] for place in there}
     WORK[verb](config_home)
-    kept = find(SESSION, config_home.where)
+    kept = archived_of_id(SESSION, config_home.where)
     assert kept is not None
     assert verify(kept) == []
     assert kept_files(kept, config_home) == before | after

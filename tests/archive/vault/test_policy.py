@@ -21,7 +21,7 @@ from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.sessions.archived.manifest import all_archived, find
+from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
 from tests.archive.vault.laid_out import laid_out
@@ -274,4 +274,4 @@ def test_what_can_not_be_removed_stays(
 
     monkeypatch.setattr(policy, "forget_archived", refused)
     assert policy.apply(config_home.where) == []
-    assert find(one, config_home.where) is not None
+    assert archived_of_id(one, config_home.where) is not None

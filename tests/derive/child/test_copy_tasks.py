@@ -46,7 +46,7 @@ class Place:
     def child(self, kind: Kind = "handoff") -> Receipt:
         """Write one."""
         if kind == "fork":
-            return write(fork.plan(self.parent, self.home.where), self.home.where)
+            return write(fork.plan_fork(self.parent, self.home.where), self.home.where)
         return write(agents.fresh(self.parent, self.home.where, kind=kind), self.home.where)
 
     def files(self, session_id: str = SESSION) -> dict[str, bytes]:

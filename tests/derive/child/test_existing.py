@@ -7,7 +7,7 @@ import pytest
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.trim.plan import read
+from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.opening_layout import next_step_of
@@ -67,7 +67,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     """What a handoff says of its parent, made or there already: what came after the last count is in it."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
-    sent = read(parent).context.tokens
+    sent = scan_session(parent).context.tokens
     assert sent > 6_000
     made = write(agents.fresh(parent, config_home.where, kind="handoff"), config_home.where)
     found = existing_child(parent, "handoff", config_home.where)

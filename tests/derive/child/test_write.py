@@ -72,10 +72,12 @@ Plan = Callable[[SessionFile, ConfigHome], ChildPlan]
 
 PLANS: dict[str, Plan] = {
     "handoff": lambda parent, home: agents.fresh(parent, home.where, kind="handoff"),
-    "fork": lambda parent, home: fork.plan(parent, home.where),
-    "rehome": lambda parent, home: fork.plan(parent, home.where, home=str(home.root)),
-    "trim": lambda parent, home: trim.plan(trim.read(parent), home.where, Options(min_savings=0)),
-    "untrim": lambda parent, home: untrim.plan(read_trimmed(parent), home.where),
+    "fork": lambda parent, home: fork.plan_fork(parent, home.where),
+    "rehome": lambda parent, home: fork.plan_fork(parent, home.where, home=str(home.root)),
+    "trim": lambda parent, home: trim.plan_trim(
+        trim.scan_session(parent), home.where, Options(min_savings=0)
+    ),
+    "untrim": lambda parent, home: untrim.plan_untrim(read_trimmed(parent), home.where),
     "repair": lambda parent, home: repair.plan_repair(parent, home.where),
 }
 
@@ -201,7 +203,7 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
     ]
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
     plans = [
-        fork.plan(parent, config_home.where),
+        fork.plan_fork(parent, config_home.where),
         *(agents.fresh(parent, config_home.where) for _ in range(2)),
     ]
     shown = [write(plan, config_home.where).title for plan in plans]

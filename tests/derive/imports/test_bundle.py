@@ -18,7 +18,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out, write
 from resume_hooks.derive.imports import bring_in
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
-from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import CheckFailed, ImportFailed, NotATranscript
 from resume_hooks.paths import Where, project_key
 from resume_hooks.reading.bundle import BundleRedactor, Seal, export_bundle
@@ -82,7 +82,7 @@ def brought(
     folder = home.root / "work"
     folder.mkdir(exist_ok=True)
     assert is_bundle(str(path))
-    with unpacked(str(path), home.where) as packed:
+    with unpack_bundle(str(path), home.where) as packed:
         return import_sessions(
             packed,
             str(path),
@@ -166,7 +166,7 @@ def test_whole_in_another_home(config_home: ConfigHome, there: ConfigHome) -> No
 def test_a_lineage_stays_one(config_home: ConfigHome, there: ConfigHome) -> None:
     """Ids and links lead to each other there, too; a fork still names what it was forked from."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan_fork(root, config_home.where), config_home.where)
     child = locate.session_file(made.file)
     found = brought(bundled(config_home, root, child), there)
     rows = Family(there.where).lineage(found[1].receipt.file)
@@ -186,7 +186,7 @@ def test_an_id_that_is_taken(config_home: ConfigHome, there: ConfigHome) -> None
     The child's links and its parent's follow.
     """
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan_fork(root, config_home.where), config_home.where)
     taken = Path(kept(there, conversation(2, session_id=ONE), ONE).path)
     before = taken.read_bytes()
     first, second = brought(bundled(config_home, root, locate.session_file(made.file)), there)
@@ -215,7 +215,7 @@ def test_twice_is_once(config_home: ConfigHome, there: ConfigHome) -> None:
 def test_conversations_alone(config_home: ConfigHome, there: ConfigHome) -> None:
     """As any import: new ids, nothing but what was said; and the lineage by our own links."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     first, second = brought(path, there, whole=False)
     assert {first.session_id, second.session_id}.isdisjoint({ONE, made.session_id})
@@ -460,10 +460,10 @@ def test_whole_again_where_the_id_is_taken(config_home: ConfigHome, there: Confi
 def test_a_bundle_makes_no_answer_of_a_verb(config_home: ConfigHome, there: ConfigHome) -> None:
     """A child that it calls one of ``back`` would be shown where that is typed: it counts as imported."""
     root = kept(config_home, conversation(3, session_id=ONE), ONE)
-    made = write(fork.plan(root, config_home.where), config_home.where)
+    made = write(fork.plan_fork(root, config_home.where), config_home.where)
     path = bundled(config_home, root, locate.session_file(made.file))
     options = BundleOptions(str(there.root), whole=False, force=False, dry_run=False)
-    with unpacked(str(path), there.where) as packed:
+    with unpack_bundle(str(path), there.where) as packed:
         named = [each._replace(head=each.head._replace(kind="back")) for each in packed]
         _, child = import_sessions(named, str(path), options, there.where)
     (link,) = [row for row in read_links(there.where) if row.child_id == child.session_id]

@@ -78,7 +78,7 @@ def imported(
 ) -> Receipt:
     """Import it; the file that it came in is gone then."""
     came = source(home, records, name)
-    receipt = write(importing.plan(came, here, home.where), home.where)
+    receipt = write(importing.plan_import(came, here, home.where), home.where)
     os.unlink(came.path)
     return receipt
 
@@ -138,7 +138,7 @@ def test_it_is_found(config_home: ConfigHome, here: str) -> None:
         locate.resolve("Fix the parser · import", here, config_home.where).session_id
         == receipt.session_id
     )
-    assert locate.latest(here, config_home.where).session_id == receipt.session_id
+    assert locate.latest_session(here, config_home.where).session_id == receipt.session_id
     (listed,) = list_sessions(here)
     assert (listed.session_id, listed.custom_title, listed.tag, listed.cwd) == (
         receipt.session_id,
@@ -212,22 +212,26 @@ def test_instants_of_the_future(config_home: ConfigHome, here: str) -> None:
 def test_the_same_again(config_home: ConfigHome, here: str) -> None:
     """Known by its bytes, within the project; the receipt leads to the session that is there."""
     first = imported(config_home, here, conversation(2))
-    again = importing.plan(
+    again = importing.plan_import(
         source(config_home, conversation(2), "another name"), here, config_home.where
     )
     assert again.existing is not None
     assert again.existing.session_id == first.session_id
-    receipt = importing.known(again, again.existing)
+    receipt = importing.existing_import(again, again.existing)
     assert (receipt.session_id, receipt.file, receipt.written) == ("", "", False)
     assert (receipt.parent_session_id, receipt.parent_file) == (first.session_id, first.file)
     assert receipt.in_client == f"/resume {first.session_id}"
     assert (
-        importing.plan(source(config_home, conversation(3)), here, config_home.where).existing
+        importing.plan_import(
+            source(config_home, conversation(3)), here, config_home.where
+        ).existing
         is None
     )
     elsewhere = str(config_home.root)
     assert (
-        importing.plan(source(config_home, conversation(2)), elsewhere, config_home.where).existing
+        importing.plan_import(
+            source(config_home, conversation(2)), elsewhere, config_home.where
+        ).existing
         is None
     )
     assert write(again, config_home.where).title == "prompt 0 · import 2"
@@ -239,7 +243,7 @@ def test_damaged_lines_are_counted(config_home: ConfigHome, here: str) -> None:
     content = b"\xef\xbb\xbf" + b"\r\n".join(
         [*rows[:2], b"garbage", b"\xff\xfe", b"", *rows[2:], b'{"type":"us']
     )
-    plan = importing.plan(source(config_home, content), here, config_home.where)
+    plan = importing.plan_import(source(config_home, content), here, config_home.where)
     assert (plan.lines, plan.damaged, plan.records, plan.hidden) == (8, 3, 4, 0)
     write(plan, config_home.where)
 
@@ -320,7 +324,7 @@ def test_what_is_no_transcript(
 ) -> None:
     """One sentence that names it, and nothing is written."""
     with pytest.raises(NotATranscript, match=why) as failed:
-        importing.plan(source(config_home, content), here, config_home.where)
+        importing.plan_import(source(config_home, content), here, config_home.where)
     assert failed.value.message.startswith(NAME)
     assert os.listdir(config_home.config / "projects") == []
 
@@ -380,9 +384,9 @@ def test_the_check_looks_into_blocks(
         user([{"type": "text", "text": "x", "cache_control": {}}], uuid="u"),
         assistant("y", uuid="a", parent="u"),
     ]
-    decided = importing.plan(source(config_home, came), here, config_home.where)
+    decided = importing.plan_import(source(config_home, came), here, config_home.where)
     monkeypatch.setattr(
-        "resume_hooks.derive.imports.record_filter._said",
+        "resume_hooks.derive.imports.record_filter._spoken_record",
         lambda record: {"message": record["message"]},
     )
     with pytest.raises(CheckFailed, match="every block is one that the API takes"):

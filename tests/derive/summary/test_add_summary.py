@@ -50,8 +50,8 @@ def run(
 ) -> tuple[SummaryOutcome, Scripted]:
     """A rollover with a model that answers so."""
     model = Scripted(answers or [PLAIN])
-    begun = summaries.plan(locate.session_file(str(parent)), home.where, wish=wish)
-    written = summaries.write(begun, home.where)
+    begun = summaries.plan_rollover(locate.session_file(str(parent)), home.where, wish=wish)
+    written = summaries.write_rollover(begun, home.where)
     outcome = summaries.add_summary(
         begun, written, ModelCalls(model, 60, lambda _n, _c: None), home.where
     )
@@ -103,8 +103,8 @@ def test_the_summary_stands_in_the_child(config_home: ConfigHome, parent: Path) 
 
 def test_the_child_is_the_one_that_was_told_of(config_home: ConfigHome, parent: Path) -> None:
     """Its id, its title and its records' ids are the same with the digest alone and with the summary."""
-    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
-    written = summaries.write(begun, config_home.where)
+    begun = summaries.plan_rollover(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write_rollover(begun, config_home.where)
     before = records(written.file)
     assert before[0]["continue_metadata"]["summary_included"] is False
     calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
@@ -167,8 +167,8 @@ def test_killed_at_any_step_the_child_is_whole(config_home: ConfigHome, parent: 
 
     The copy that it is compared with is swept by the next try.
     """
-    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
-    written = summaries.write(begun, config_home.where)
+    begun = summaries.plan_rollover(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write_rollover(begun, config_home.where)
     child, outcomes = Path(written.file), []
     digest = child.read_bytes()
 
@@ -197,8 +197,8 @@ def test_a_child_that_is_gone_is_told_of(config_home: ConfigHome, parent: Path) 
 
 def test_a_parent_that_is_gone_leaves_the_digest(config_home: ConfigHome, parent: Path) -> None:
     """The material is read after the child was made."""
-    begun = summaries.plan(locate.session_file(str(parent)), config_home.where)
-    written = summaries.write(begun, config_home.where)
+    begun = summaries.plan_rollover(locate.session_file(str(parent)), config_home.where)
+    written = summaries.write_rollover(begun, config_home.where)
     parent.unlink()
     model = Scripted()
     outcome = summaries.add_summary(
@@ -321,7 +321,7 @@ def test_a_mark_shows_no_secret(config_home: ConfigHome, parent: Path) -> None:
 def test_too_many_instructions(config_home: ConfigHome, parent: Path) -> None:
     """Refused before anything is made."""
     with pytest.raises(UsageError, match="more than"):
-        summaries.plan(
+        summaries.plan_rollover(
             locate.session_file(str(parent)), config_home.where, wish="x" * (MAX_WISH + 1)
         )
 

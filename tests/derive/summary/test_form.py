@@ -12,7 +12,7 @@ from resume_hooks.derive.summary import (
     MAX_SUMMARY,
     Summary,
     notes_text,
-    rows_of,
+    summary_rows,
     summary_text,
 )
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
@@ -25,7 +25,7 @@ SHOWN = frozenset({3, 7, 12})
 def told(wish: str = "", **fields: Any) -> str:
     """The text of a summary with these fields."""
     summary = Summary.model_validate({"goal": "", "state": "", **fields})
-    return summary_text("\n".join(rows_of(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
+    return summary_text("\n".join(summary_rows(summary, SESSION, SHOWN)), "haiku-9", SESSION, wish)
 
 
 def points(*texts: str) -> list[dict[str, Any]]:

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from resume_hooks.derive.summary import HEADING, MAX_PARTS, PART, VOICE, SummaryMaterial, material
+from resume_hooks.derive.summary import (
+    HEADING,
+    MAX_PARTS,
+    PART,
+    VOICE,
+    SummaryMaterial,
+    summary_material,
+)
 from resume_hooks.sessions import locate
 from tests.builders import (
     SESSION,
@@ -25,7 +32,7 @@ from tests.needs import corpus_sessions, need
 
 def of(home: ConfigHome, records: list[Record]) -> SummaryMaterial:
     """The material of a session of these records."""
-    return material(
+    return summary_material(
         locate.session_file(write_session(home.project(), SESSION, records)), home.where
     )
 
@@ -147,7 +154,7 @@ def test_next_to_nothing(config_home: ConfigHome) -> None:
 @pytest.mark.parametrize("path", corpus_sessions()[::9], ids=lambda path: path.stem[:8])
 def test_real_sessions(config_home: ConfigHome, path: object) -> None:
     """Every part of real ones keeps its size, and names records of the file alone."""
-    found = material(locate.session_file(str(path)), config_home.where)
+    found = summary_material(locate.session_file(str(path)), config_home.where)
     with open(str(path), "rb") as stream:
         lines = sum(1 for _ in stream)
     assert all(len(part.text) <= PART for part in found.parts)

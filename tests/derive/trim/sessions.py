@@ -88,7 +88,7 @@ def written(
 
 def reading_of(path: Path) -> SessionScan:
     """A file as a trim reads it."""
-    return plan.read(session_file(str(path)))
+    return plan.scan_session(session_file(str(path)))
 
 
 def chain_of(decided: TrimPlan) -> ChainRewrite:
@@ -103,7 +103,7 @@ def planned(home: ConfigHome, path: Path, **options: Any) -> TrimPlan:
     Nothing is protected and any saving is enough unless said.
     """
     how = Options(**{"keep_recent": 0, "min_savings": 0, **options})
-    return plan.plan(reading_of(path), home.where, how)
+    return plan.plan_trim(reading_of(path), home.where, how)
 
 
 def trimmed(home: ConfigHome, path: Path, **options: Any) -> Path:

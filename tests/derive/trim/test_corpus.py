@@ -53,13 +53,13 @@ def thoughts_of(transcript: Transcript) -> Counter[tuple[object, ...]]:
 
 def assert_trimmed_well(home: ConfigHome, scanned: SessionScan, how: Options) -> None:
     """One trim: checked as read back, every call and result there, thinking whole or gone, and nothing left to do."""
-    decided = plan.plan(scanned, home.where, how, output_dir=str(home.project()))
+    decided = plan.plan_trim(scanned, home.where, how, output_dir=str(home.project()))
     write(decided, home.where)
     child = scan(decided.draft.path)
     stubs = Counter(("result", call) for call in chain_of(decided).linear.open_calls)
     assert calls_of(child) == calls_of(scanned.transcript) + stubs
     assert thoughts_of(child) <= thoughts_of(scanned.transcript)
-    again = plan.plan(plan.read(session_file(decided.draft.path)), home.where, how)
+    again = plan.plan_trim(plan.scan_session(session_file(decided.draft.path)), home.where, how)
     assert again.choices == ()
     assert not again.pays
 
@@ -75,9 +75,9 @@ def test_a_real_session_trimmed_at_three_settings(
     before = path.stat().st_size, path.stat().st_mtime_ns
     if not real_session.has_talk:
         with pytest.raises(ResumeHooksError):
-            plan.read(session_file(str(path)))
+            plan.scan_session(session_file(str(path)))
         return
-    scanned = plan.read(session_file(str(path)))
+    scanned = plan.scan_session(session_file(str(path)))
     for how in SETTINGS.values():
         assert_trimmed_well(config_home, scanned, how)
     assert (path.stat().st_size, path.stat().st_mtime_ns) == before

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from resume_hooks.cli.verb_table import command_of_verb
 from resume_hooks.derive import agents, untrim
 from resume_hooks.derive.child.write import receipt, write
-from resume_hooks.derive.originals import look_up
+from resume_hooks.derive.originals import look_up_original
 from resume_hooks.derive.trim import plan
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import LEGEND, decide
@@ -26,7 +26,7 @@ from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.link_log import read_links
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import next_step_of
-from resume_hooks.sessions.record_references import parse
+from resume_hooks.sessions.record_references import parse_reference
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import text
 from resume_hooks.transcripts.tokens import recent_context, stated_size
@@ -180,8 +180,10 @@ def test_a_mark_that_leads_nowhere_is_replaced(config_home: ConfigHome) -> None:
     row = by_uuid(again)["c2"]
     assert row["original_session_id"] == child.stem
     assert rows_of(child)[row["original_index"]]["message"]["content"][1]["content"] == SHORT
-    found = look_up(
-        parse(f"{again.stem}:{rows_of(again).index(row)}"), builders.CWD, config_home.where
+    found = look_up_original(
+        parse_reference(f"{again.stem}:{rows_of(again).index(row)}"),
+        builders.CWD,
+        config_home.where,
     )
     assert found.original.file == str(child)
 
@@ -288,8 +290,8 @@ def test_another_folder_gets_the_child_and_a_warning(
     """``--output-dir``: written there, and it says that the client won't find it."""
     folder = tmp_path / "out"
     folder.mkdir()
-    scanned = plan.read(session_file(str(session(config_home))))
-    decided = plan.plan(
+    scanned = plan.scan_session(session_file(str(session(config_home))))
+    decided = plan.plan_trim(
         scanned,
         config_home.where,
         planned(config_home, Path(scanned.session.path)).options,
@@ -412,13 +414,15 @@ def counted_session(home: ConfigHome) -> Path:
 def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
     """The card, a second trim, and the receipt tell one size; its ratio is that of its parent."""
     path = counted_session(config_home)
-    decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
+    decided = plan.plan_trim(
+        plan.scan_session(session_file(str(path))), config_home.where, Options()
+    )
     made = write(decided, config_home.where)
     told = stated_size(made.file)
     assert told is not None
     assert (told.tokens, told.original) == (made.tokens_after, made.tokens_before)
     assert recent_context(made.file).tokens == made.tokens_after
-    again = plan.read(session_file(made.file))
+    again = plan.scan_session(session_file(made.file))
     assert again.context.tokens == made.tokens_after
     assert round(again.scale.ratio, 1) == round(told.ratio, 1) == 4.0
 
@@ -426,10 +430,13 @@ def test_a_child_states_what_its_trim_came_to(config_home: ConfigHome) -> None:
 def test_an_undone_trim_is_as_large_as_before(config_home: ConfigHome) -> None:
     """Where everything comes back, the size does; the child says so itself."""
     path = counted_session(config_home)
-    decided = plan.plan(plan.read(session_file(str(path))), config_home.where, Options())
+    decided = plan.plan_trim(
+        plan.scan_session(session_file(str(path))), config_home.where, Options()
+    )
     child = write(decided, config_home.where)
     whole = write(
-        untrim.plan(read_trimmed(session_file(child.file)), config_home.where), config_home.where
+        untrim.plan_untrim(read_trimmed(session_file(child.file)), config_home.where),
+        config_home.where,
     )
     assert (whole.tokens_before, whole.tokens_after) == (child.tokens_after, child.tokens_before)
     assert recent_context(whole.file).tokens == child.tokens_before
@@ -442,11 +449,11 @@ def test_a_count_that_fell_is_believed(config_home: ConfigHome) -> None:
     rows.append(builders.assistant("yes", uuid="v", parent="u", ts=51, tokens=25_000))
     with path.open("ab") as stream:
         stream.write(builders.session_bytes(rows))
-    assert plan.read(session_file(str(path))).context.tokens == 25_000
+    assert plan.scan_session(session_file(str(path))).context.tokens == 25_000
 
 
 def test_a_tool_that_nobody_called_is_named(config_home: ConfigHome) -> None:
     """A misspelt filter is told from a session that has nothing to trim."""
-    scanned = plan.read(session_file(str(counted_session(config_home))))
+    scanned = plan.scan_session(session_file(str(counted_session(config_home))))
     decision = decide(scanned, Options(tools=("bsh", "bash")), config_home.where)
     assert decision.unknown_tools == ("bsh",)

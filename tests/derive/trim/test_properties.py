@@ -53,7 +53,7 @@ class Case:
 
     def planned(self, path: Path, how: Options) -> TrimPlan:
         """The plan of a trim of a file."""
-        return plan.plan(plan.read(session_file(str(path))), Where(self.where), how)
+        return plan.plan_trim(plan.scan_session(session_file(str(path))), Where(self.where), how)
 
 
 def staying(decided: TrimPlan) -> list[Node]:
@@ -123,7 +123,7 @@ def assert_lines_stay(case: Case, child: Transcript) -> None:
 
 def assert_contents_gone(case: Case, child: Transcript) -> None:
     """What was trimmed is not sent any more, and nothing that stands for it is longer."""
-    scanned = plan.read(session_file(str(case.parent)))
+    scanned = plan.scan_session(session_file(str(case.parent)))
     nodes = {node.number: node for node in scanned.transcript.chain}
     there = {node.uuid: child.read(node) for node in child.nodes}
     for choice in case.plan.choices:

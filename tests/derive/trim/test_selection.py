@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse
+from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse_options
 from resume_hooks.derive.trim.plan import TrimPlan, remarks
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
@@ -237,8 +237,8 @@ def test_the_same_choice_each_time(config_home: ConfigHome) -> None:
 
 def test_options_in_any_order(config_home: ConfigHome) -> None:
     """With dashes or without, with a value behind or after an equals sign; thresholds by tool."""
-    one = parse("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
-    two = parse("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
+    one = parse_options("--keep-recent 3 tools=Read,Bash --threshold 300 --threshold Bash=2000")
+    two = parse_options("threshold=Bash=2000 threshold=300 --tools=Read,Bash keep-recent=3")
     assert one == two
     assert (one.keep_recent, one.tools, one.limit("Read"), one.limit("Bash")) == (
         3,
@@ -269,7 +269,7 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
 def test_what_can_not_be_meant(config_home: ConfigHome, text: str, words: str) -> None:
     """A sentence that says what, and nothing is done; a rule's error lists those that there are."""
     with pytest.raises(UsageError, match=words) as caught:
-        parse(text)
+        parse_options(text)
     assert ("superseded" in caught.value.remedy) is ("no rule" in words)
 
 

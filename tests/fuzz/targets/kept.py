@@ -9,14 +9,14 @@ import orjson
 
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.packs import verify
-from resume_hooks.derive.imports.read_bundle import unpacked
+from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.reading.bundle import export_bundle
 from resume_hooks.redaction.json_lines import redact_line
 from resume_hooks.redaction.texts import find_secrets as secrets_in
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.archived.manifest import all_archived, find
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.transcripts.records import parse
 from tests.builders import SESSION, ConfigHome, conversation, write_session
@@ -62,13 +62,13 @@ def vault_notes(home: ConfigHome) -> Try:
             part[draws.below(len(part))] = draws.pick((draws.pick(places), draws.json(1)))
             made["parts"] = [part]
         file.write_bytes(note(draws, made))
-        for found in (find(SESSION, home.where), *all_archived(home.where)):
+        for found in (archived_of_id(SESSION, home.where), *all_archived(home.where)):
             if found is None:
                 continue
             assert found.session_id == SESSION
             assert isinstance(verify(found), list)
             try:
-                there = opened(found, home.where)
+                there = unpacked_transcript(found, home.where)
             except ResumeHooksError as error:
                 told(error)
             else:
@@ -95,10 +95,10 @@ def vault_packs(home: ConfigHome) -> Try:
             raw[start : start + 3] = draws.raw(8)
         os.chmod(file, 0o600)
         file.write_bytes(bytes(raw[: len(raw) if draws.below(4) else draws.below(len(raw) + 1)]))
-        found = find(SESSION, home.where)
+        found = archived_of_id(SESSION, home.where)
         assert found is not None
         try:
-            there = opened(found, home.where)
+            there = unpacked_transcript(found, home.where)
         except ResumeHooksError as error:
             told(error)
             assert verify(found)
@@ -166,7 +166,7 @@ def bundles(home: ConfigHome) -> Try:
             made[place] = draws.pick(changes)
         file.write_bytes(b"\n".join(made))
         try:
-            with unpacked(str(file), home.where) as found:
+            with unpack_bundle(str(file), home.where) as found:
                 assert all(os.path.dirname(each.path) == str(state) for each in found)
                 assert all(os.path.isfile(each.path) for each in found)
         except ResumeHooksError as error:

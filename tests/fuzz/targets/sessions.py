@@ -235,11 +235,13 @@ def _handoff(session: SessionFile, environ: Environ) -> Receipt:
 
 def _trim(session: SessionFile, environ: Environ) -> Receipt:
     options = Options(threshold=80, keep_recent=0, assistant=-1, min_savings=0)
-    return write(plan.plan(plan.read(session), Where(environ), options), Where(environ))
+    return write(
+        plan.plan_trim(plan.scan_session(session), Where(environ), options), Where(environ)
+    )
 
 
 def _fork(session: SessionFile, environ: Environ) -> Receipt:
-    return write(fork.plan(session, Where(environ)), Where(environ))
+    return write(fork.plan_fork(session, Where(environ)), Where(environ))
 
 
 def defects(home: ConfigHome) -> Try:

@@ -122,7 +122,7 @@ def _is_plain(value: Any) -> bool:
 def typed(_: ConfigHome) -> Try:
     """What is typed is understood or refused in a sentence: references, turns, cuts, queries, instants, triggers."""
     readers = (
-        record_references.parse,
+        record_references.parse_reference,
         turns.parse,
         cut_point.parse,
         cut_point.parse_record,

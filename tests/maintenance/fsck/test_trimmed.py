@@ -53,14 +53,14 @@ def problems(path: str, home: ConfigHome) -> dict[str, list[int | None]]:
 
 def child_of(path: str, home: ConfigHome, options: Options = EVERYTHING) -> str:
     """A trimmed child."""
-    decided = plan.plan(plan.read(session_file(path)), home.where, options)
+    decided = plan.plan_trim(plan.scan_session(session_file(path)), home.where, options)
     return write(decided, home.where).file
 
 
 def trimmed_in_place(path: str, home: ConfigHome, options: Options = EVERYTHING) -> list[str]:
     """The session with its own file trimmed; the backups that are there now."""
     os.utime(path, (LONG_AGO, LONG_AGO))
-    assert in_place.write(session_file(path), home.where, options).backup
+    assert in_place.write_in_place(session_file(path), home.where, options).backup
     folder = backup_folder(session_file(path).session_id, home.where)
     return sorted(str(file) for file in Path(folder).glob("*.jsonl"))
 
@@ -69,7 +69,7 @@ def family(path: str, home: ConfigHome) -> Iterator[str]:
     """Everything that trims make of a session: children, what comes of those, and the file itself at last."""
     for options in (DEFAULTS, EVERYTHING):
         yield (child := child_of(path, home, options))
-    decided = untrim.plan(read_trimmed(session_file(child)), home.where)
+    decided = untrim.plan_untrim(read_trimmed(session_file(child)), home.where)
     yield write(decided, home.where).file
     yield write(repair.plan_repair(session_file(child), home.where), home.where).file
     trimmed_in_place(path, home)

@@ -304,7 +304,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     path = rollouts.write(
         codex_of(where), [rollouts.meta(), *rollouts.work(3, BIG, asks=True), *rollouts.LATER]
     )
-    scanned = agents.scanned(thread(where), where)
+    scanned = agents.scan_for_trim(thread(where), where)
     offered = make_offer(scanned, smart_options(None, CERTAIN), where)
     assert [(one.target, one.turn) for one in offered.candidates] == [
         (f"make {n}", n + 1) for n in range(3)

@@ -76,7 +76,7 @@ def test_a_session_knows_whose_it_is(home: Path, config_home: ConfigHome) -> Non
         thread,
         found(config_home, rollout),
         found(config_home, thread.path),
-        registry.readable(thread.path, where),
+        registry.readable_session(thread.path, where),
     ]
     assert {(one.agent, one.path, one.original) for one in ways} == {
         ("codex", thread.path, rollout)
@@ -141,7 +141,7 @@ def test_another_home(config_home: ConfigHome, tmp_path: Path) -> None:
             "CODEX_THREAD_ID": THREAD,
         }
     )
-    assert registry.original(resolve(None, CWD, where, foreign=True).path, where) == str(path)
+    assert registry.original_path(resolve(None, CWD, where, foreign=True).path, where) == str(path)
     with pytest.raises(UsageError, match="is a session of Codex, which this verb does not work on"):
         resolve(None, CWD, where)
 
@@ -155,7 +155,7 @@ def test_locators(config_home: ConfigHome, home: Path) -> None:
     write_session(config_home.project(), SESSION, conversation(2))
     for words in (THREAD, THREAD[:8], "Fix the flaky test", "flaky", str(path)):
         session = found(config_home, words)
-        assert (session.session_id, registry.original(session.path, config_home.where)) == (
+        assert (session.session_id, registry.original_path(session.path, config_home.where)) == (
             THREAD,
             str(path),
         )

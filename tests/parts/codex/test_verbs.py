@@ -267,8 +267,8 @@ def test_a_session_of_no_folder_goes_on_in_codex(
 def test_a_summary_stands_in_a_child_of_codex(config_home: ConfigHome, home: Path) -> None:
     """A model's, asked through the same port; the digest alone stood there before."""
     parent = resolve(THREAD, "/", config_home.where, foreign=True)
-    begun = summary.plan(parent, config_home.where)
-    written = summary.write(begun, config_home.where)
+    begun = summary.plan_rollover(parent, config_home.where)
+    written = summary.write_rollover(begun, config_home.where)
     calls = ModelCalls(Scripted(), 60, lambda _n, _c: None)
     outcome = summary.add_summary(begun, written, calls, config_home.where)
     assert outcome.failure == ""

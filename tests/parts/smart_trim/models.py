@@ -84,7 +84,7 @@ def offered(
     path: object, home: ConfigHome, *, keep: int | None = 0, rules: Sequence[str] = CERTAIN
 ) -> Offer:
     """What there is to judge of a file; nothing is recent unless said."""
-    scanned = plan.read(session_file(str(path)))
+    scanned = plan.scan_session(session_file(str(path)))
     return make_offer(scanned, smart_options(keep, rules), home.where)
 
 

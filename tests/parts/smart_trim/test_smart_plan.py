@@ -158,7 +158,8 @@ def test_untrim_brings_everything_back(config_home: ConfigHome) -> None:
         config_home, path, Fake(lambda ns: [row(n, "See line 1 of /x.jsonl]\n[") for n in ns])
     )
     back = write(
-        untrim.plan(read_trimmed(session_file(receipt.file)), config_home.where), config_home.where
+        untrim.plan_untrim(read_trimmed(session_file(receipt.file)), config_home.where),
+        config_home.where,
     )
     whole, again = held(str(path)), held(back.file)
     assert {uuid: again[uuid] for uuid in whole} == whole
@@ -261,7 +262,9 @@ def holds(home: ConfigHome, path: Path, model: Fake, rules: Sequence[str] = CERT
     assert calls_of(child) == calls_of(parent) + stubs
     assert thoughts_of(child) <= thoughts_of(parent)
     if planned.rows and is_session_id(path.stem):
-        back = write(untrim.plan(read_trimmed(session_file(receipt.file)), home.where), home.where)
+        back = write(
+            untrim.plan_untrim(read_trimmed(session_file(receipt.file)), home.where), home.where
+        )
         whole, cut, restored = held(str(path)), held(receipt.file), held(back.file)
         assert {one: restored[one] for one in whole if one in cut} == {
             one: whole[one] for one in whole if one in cut

@@ -82,7 +82,7 @@ def test_a_fork_of_ours_is_one_hit_also_of_a_fork_of_the_sdk(config_home: Config
     again, made = (
         Path(
             write(
-                fork.plan(locate.session_file(str(path)), config_home.where), config_home.where
+                fork.plan_fork(locate.session_file(str(path)), config_home.where), config_home.where
             ).file
         )
         for path in (own, theirs)
@@ -124,7 +124,9 @@ def bulky(home: ConfigHome) -> Path:
 def trimmed(home: ConfigHome, path: Path) -> Path:
     """A trimmed child, made by the real verb."""
     options = Options(threshold=80, keep_recent=0, assistant=10_000, min_savings=0)
-    decided = trimming.plan(trimming.read(locate.session_file(str(path))), home.where, options)
+    decided = trimming.plan_trim(
+        trimming.scan_session(locate.session_file(str(path))), home.where, options
+    )
     return Path(write(decided, home.where).file)
 
 

@@ -93,9 +93,9 @@ def children(home: ConfigHome, parent: str, child: str) -> list[list[str]]:
     """What a fork and an untrim come to, and each is gone again."""
     made = []
     session = locate.resolve(parent, "/", home.where)
-    made.append(write(fork.plan(session, home.where), home.where))
+    made.append(write(fork.plan_fork(session, home.where), home.where))
     reading = read_trimmed(locate.resolve(child, "/", home.where))
-    made.append(write(untrim.plan(reading, home.where), home.where))
+    made.append(write(untrim.plan_untrim(reading, home.where), home.where))
     lines = []
     for receipt in made:
         assert os.path.dirname(receipt.file) == str(home.project())
@@ -121,7 +121,7 @@ def test_nothing_but_the_place_is_told_otherwise(config_home: ConfigHome, name: 
     path = copied(config_home, name)
     options = Options(keep_recent=0, min_savings=0, threshold=40)
     session = locate.session_file(path)
-    decided = plan.plan(plan.read(session), config_home.where, options)
+    decided = plan.plan_trim(plan.scan_session(session), config_home.where, options)
     child = write(decided, config_home.where)
     os.utime(child.file, (LAST + 60, LAST + 60))
     (config_home.config / "resume-hooks" / "links.jsonl").unlink()

@@ -19,8 +19,8 @@ from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope, project_at
 from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import unpacked
-from resume_hooks.sessions.archived.manifest import find as note_of
+from resume_hooks.sessions.archived.layout import unpacked_folder
+from resume_hooks.sessions.archived.manifest import archived_of_id as note_of
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, user, write_session
 from tests.search.index.probe import held
@@ -97,8 +97,8 @@ def test_a_cold_index_reads_the_vault(config_home: ConfigHome, tmp_path: Path) -
     for path in paths:
         away(path, config_home.environ)
     assert held(config_home).finds == whole
-    assert not os.path.isdir(unpacked(config_home.where)) or not os.listdir(
-        unpacked(config_home.where)
+    assert not os.path.isdir(unpacked_folder(config_home.where)) or not os.listdir(
+        unpacked_folder(config_home.where)
     )
     assert read_now(config_home) == 0
     assert [reference for reference, _ in hits(config_home, "word2")] == [f"{session_id(2)}:4"]
@@ -112,18 +112,18 @@ def test_packed_ones_are_unpacked_one_at_a_time(
         away(a_session(config_home, session_id(number), f"word{number}"), config_home.environ)
     kept = note_of(session_id(4), config_home.where)
     assert kept is not None
-    unpack.opened(kept, config_home.where)
+    unpack.unpacked_transcript(kept, config_home.where)
     seen = set()
     real = read_transcript.read_parts
 
     def noted(job: read_transcript.ReadJob) -> Iterator[read_transcript.Part | None]:
-        seen.add(tuple(sorted(os.listdir(unpacked(config_home.where)))))
+        seen.add(tuple(sorted(os.listdir(unpacked_folder(config_home.where)))))
         return real(job)
 
     monkeypatch.setattr("resume_hooks.search.index.read_transcript.read_parts", noted)
     held(config_home)
     assert seen == {tuple(sorted({session_id(number), session_id(4)})) for number in range(1, 5)}
-    assert os.listdir(unpacked(config_home.where)) == [session_id(4)]
+    assert os.listdir(unpacked_folder(config_home.where)) == [session_id(4)]
 
 
 def test_a_warm_check_reads_no_note(config_home: ConfigHome) -> None:

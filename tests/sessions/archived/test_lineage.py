@@ -16,7 +16,7 @@ from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.errors import WriteFailed
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import unpacked
+from resume_hooks.sessions.archived.layout import unpacked_folder
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import links_file
 from resume_hooks.transcripts.provenance import read_parent
@@ -57,7 +57,7 @@ def test_a_line_of_which_most_is_gone(config_home: ConfigHome) -> None:
         (_bare(each.row), each.parent_session_id) for each in after_first
     ]
     assert [each.row.status for each in again] == ["kept", "kept", "present"]
-    assert not os.path.exists(unpacked(config_home.where)), "no pack is opened to tell of it"
+    assert not os.path.exists(unpacked_folder(config_home.where)), "no pack is opened to tell of it"
 
 
 def _bare(row: object) -> dict[str, object]:
@@ -153,11 +153,11 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     with open(session.path, "ab") as stream:
         stream.write(line({**tracked, "snapshot": named}))
     os.utime(session.path, (1e9, 1e9))
-    cwd = fork.plan(locate.session_file(session.path), config_home.where).draft.setting.cwd
+    cwd = fork.plan_fork(locate.session_file(session.path), config_home.where).draft.setting.cwd
     away(session.path, config_home.environ)
     shutil.rmtree(config_home.project())
     kept = locate.resolve(SESSION, "/", config_home.where)
-    made = write(fork.plan(kept, config_home.where), config_home.where)
+    made = write(fork.plan_fork(kept, config_home.where), config_home.where)
     assert (os.path.dirname(made.file), made.parent_file, made.folder) == (
         os.path.dirname(session.path), session.path, cwd,
     )  # fmt: skip
@@ -184,7 +184,7 @@ def test_what_the_client_swept_of_a_session_that_is_there(config_home: ConfigHom
     (outputs / "toolu_2.txt").write_bytes(b"younger")
     archive_session(session, config_home.where)
     (outputs / "toolu_1.txt").unlink()
-    made = write(fork.plan(session, config_home.where), config_home.where)
+    made = write(fork.plan_fork(session, config_home.where), config_home.where)
     assert made.warnings == ()
     found = {
         path.name: path for path in (Path(made.file).with_suffix("") / "tool-results").iterdir()
@@ -205,7 +205,7 @@ def test_a_failed_child_leaves_no_folder(
     folder = config_home.project()
     shutil.rmtree(folder)
     kept = locate.resolve(SESSION, "/", config_home.where)
-    decided = fork.plan(kept, config_home.where)
+    decided = fork.plan_fork(kept, config_home.where)
     with monkeypatch.context() as patch:
         patch.setattr("resume_hooks.derive.child.write.create_session", _refused)
         with pytest.raises(WriteFailed):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.hooks.lineage import lineage_card
-from resume_hooks.sessions.archived.unpack import opened
+from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.lineage import Family
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import (
@@ -146,7 +146,9 @@ def test_the_card_of_a_lineage(config_home: ConfigHome) -> None:
     """``>lineage`` says which are copies, and how one comes back."""
     path = laid_out(config_home).path
     kept = away(path, config_home.environ)
-    card = lineage_card(Family(config_home.where).lineage(opened(kept, config_home.where)))
+    card = lineage_card(
+        Family(config_home.where).lineage(unpacked_transcript(kept, config_home.where))
+    )
     assert "1 · Fix the parser (archived copy)" in card
     assert f"resume-hooks restore {SESSION}" in card
 

@@ -18,7 +18,7 @@ from resume_hooks.archive.vault.archive_session import ClientFiles, archive_sess
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.errors import ResumeHooksError, SessionNotFound, SessionOpen
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.expiry import DatedSession
 from resume_hooks.sessions.session_files import SessionFile, session_file
@@ -67,7 +67,9 @@ def archive_sessions(
     wanted = {session.session_id for session in sessions}
     dropped = policy.apply(where, keeping=wanted)
     renewed = (
-        each._replace(archived=find(each.session.session_id, where) if each.archived else None)
+        each._replace(
+            archived=archived_of_id(each.session.session_id, where) if each.archived else None
+        )
         for each in outcomes
     )
     return ArchiveReport(tuple(renewed), tuple(dropped))
@@ -83,7 +85,7 @@ def preview_archive(sessions: Iterable[SessionFile], where: Where) -> list[Archi
 def _archive_one(
     session: SessionFile, where: Where, client_files: ClientFiles, *, dry_run: bool = False
 ) -> ArchiveOutcome:
-    before = find(session.session_id, where)
+    before = archived_of_id(session.session_id, where)
     gone = is_archived_copy(session.path, where)  # the client has it no more
     if before and (gone or (dry_run and is_current(before, session, client_files))):
         return ArchiveOutcome(session, before, "unchanged")
@@ -136,7 +138,7 @@ class BackgroundArchiver:
 
 def is_quick(session: DatedSession | SessionFile, where: Where) -> bool:
     """Whether a session can be archived while somebody waits: its files, and what is archived of it already."""
-    archived = find(session.session_id, where)
+    archived = archived_of_id(session.session_id, where)
     total = session.size + (sum(part.size for part in archived.all_parts) if archived else 0)
     own = session.path.removesuffix(".jsonl")
     backups = os.path.join(where.file_history, session.session_id)

@@ -26,9 +26,9 @@ from resume_hooks.sessions.archived.layout import (
     MAX_DEPTH,
     MAX_FILES,
     PROJECTS,
-    beside,
-    folder_of,
+    archive_folder,
     own_home,
+    place_beside,
     real,
 )
 from resume_hooks.sessions.archived.manifest import (
@@ -36,7 +36,7 @@ from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
     EarlierState,
-    find,
+    archived_of_id,
 )
 from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
@@ -173,13 +173,16 @@ def archive_session(
         )
     client_files = client_files or ClientFiles(where)
     try:
-        archived = find(session.session_id, where)
+        archived = archived_of_id(session.session_id, where)
         if archived and is_current(archived, session, client_files):
             commit.stamp(archived)
             return archived
         with commit.lock_archived(session.session_id, where, patience):
-            old, (sources, missed) = find(session.session_id, where), client_files.of(session)
-            folder = folder_of(session.session_id, where)
+            old, (sources, missed) = (
+                archived_of_id(session.session_id, where),
+                client_files.of(session),
+            )
+            folder = archive_folder(session.session_id, where)
             new = described(session, where)._replace(folder=folder, complete=not missed)
             files, earlier = _packed_files(old, *_compare(old, sources), folder)
             parts = {part.place: part for part in files}
@@ -217,13 +220,13 @@ def _compare(
 ) -> tuple[list[ClientFile], list[ArchivedFile]]:
     """What of the client's files is to be packed, and what of the archived ones stays: also what the client dropped."""
     if archived:
-        parts = {beside(part.place): part for part in archived.parts}
+        parts = {place_beside(part.place): part for part in archived.parts}
     else:
         parts = {}
     packs = set(os.listdir(archived.folder)) if archived else set()
     new = []
     for source in sources:
-        name = beside(source.place)
+        name = place_beside(source.place)
         part = parts.get(name)
         if archived and _is_earlier(archived, source):
             continue
@@ -237,9 +240,12 @@ def _compare(
 
 def _is_earlier(archived: ArchivedSession, source: ClientFile) -> bool:
     """Whether a client's file is archived as an earlier state: two copies of one id are archived in turn."""
-    name = beside(source.place)
+    name = place_beside(source.place)
     before = (
-        part for state in archived.earlier for part in state.parts if beside(part.place) == name
+        part
+        for state in archived.earlier
+        for part in state.parts
+        if place_beside(part.place) == name
     )
     return any(_is_unchanged(part, source) for part in before)
 
@@ -298,11 +304,13 @@ def _write_pack(
 ) -> tuple[list[ArchivedFile], tuple[EarlierState, ...]]:
     """Write a pack of what is new and, with ``copies``, of what is archived already."""
     if old:
-        before = {beside(part.place): part for part in old.parts}
+        before = {place_beside(part.place): part for part in old.parts}
     else:
         before = {}
     with PackWriter(folder, commit.next_name(folder, old)) as pack:
-        added = [(_append_file(pack, source, before.get(beside(source.place)))) for source in new]
+        added = [
+            (_append_file(pack, source, before.get(place_beside(source.place)))) for source in new
+        ]
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added if part)):
             states = (*states, EarlierState(old.archived_at, replaced))

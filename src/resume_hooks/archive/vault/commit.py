@@ -17,15 +17,15 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     TRASH,
-    beside,
-    folder_of,
+    archive_folder,
     is_link,
-    unpacked,
+    place_beside,
+    unpacked_folder,
     vault,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchivedSession,
-    read,
+    read_manifest,
     to_bytes,
     unreadable,
     why_unreadable,
@@ -60,7 +60,7 @@ def lock_archived(session_id: str, where: Where, patience: float = PATIENCE) -> 
         )
     if why := why_unreadable(session_id, where):
         raise WriteFailed(why, "Update this resume-hooks, or move that folder away.")
-    folder = folder_of(session_id, where)
+    folder = archive_folder(session_id, where)
     with locked_folder(folder, where, _BUSY, _FAILED, patience):
         sweep_packs(folder, session_id, where)
         try:
@@ -102,7 +102,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
         if archived.deleted_at
         else lock_archived(archived.session_id, where)
     ):
-        now = read(archived.folder, archived.session_id)
+        now = read_manifest(archived.folder, archived.session_id)
         if now is None:
             raise SessionNotFound(
                 f"{archived.session_id} is no longer in the vault", "Another command was faster."
@@ -178,7 +178,7 @@ def forget_archived(archived: ArchivedSession, where: Where) -> None:
                 ),
                 "Check its permissions, then run it again.",
             ) from error
-        removal.discard(os.path.join(unpacked(where), archived.session_id), where.state)
+        removal.discard(os.path.join(unpacked_folder(where), archived.session_id), where.state)
 
 
 def sweep_packs(folder: str, session_id: str, where: Where) -> None:
@@ -186,7 +186,7 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
 
     Under its lock. Nothing goes where there is a manifest that can't be read.
     """
-    archived = read(folder, session_id)
+    archived = read_manifest(folder, session_id)
     if archived is None and os.path.lexists(os.path.join(folder, MANIFEST)):
         return
     if archived:
@@ -195,7 +195,7 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
         packs = set()
     left = {name for name in _own_names(folder) if name not in packs}
     if archived and archived.deleted_at:
-        left |= {beside(part.place).split("/")[0] for part in archived.parts if part.where}
+        left |= {place_beside(part.place).split("/")[0] for part in archived.parts if part.where}
     for name in left:
         with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
             removal.remove_for_good(os.path.join(folder, name), where.state)

@@ -30,12 +30,17 @@ from resume_hooks.errors import (
 )
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, real, root_of
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read, stored_file
+from resume_hooks.sessions.archived.manifest import (
+    ArchivedFile,
+    ArchivedSession,
+    read_manifest,
+    stored_file,
+)
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.sessions.held_links import release
 from resume_hooks.sessions.lineage import Descendant, Family
-from resume_hooks.sessions.open_sessions import why_open
+from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, second_name
@@ -69,12 +74,12 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
     parts = _files_to_delete(session, where)
     entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
     derived = Family(where).descendants(session.session_id)
-    return Deletion(session, entry, why_open(session, where), tuple(derived))
+    return Deletion(session, entry, why_session_is_open(session, where), tuple(derived))
 
 
 def require_quiet(session: SessionFile, where: Where) -> None:
     """Raise SessionOpen where a session is open."""
-    if why := why_open(session, where):
+    if why := why_session_is_open(session, where):
         raise SessionOpen(
             f"The session may be open: {why}",
             (
@@ -143,7 +148,7 @@ class _Move:
         for root, _, _ in os.walk(folder):
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
-        if read(folder, self._entry.session_id) != self._entry:
+        if read_manifest(folder, self._entry.session_id) != self._entry:
             raise OSError(
                 errno.EIO, "The manifest was read back otherwise than it was written", folder
             )

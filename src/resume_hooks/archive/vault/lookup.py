@@ -6,9 +6,9 @@ import re
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import beside
+from resume_hooks.sessions.archived.layout import place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
-from resume_hooks.sessions.locate import candidate, named_by
+from resume_hooks.sessions.locate import archived_by_words, candidate
 
 LONGER = "Use more of the id, or the path of the file."
 ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
@@ -33,9 +33,9 @@ def find_archived(
     if not wanted:
         raise UsageError("An empty locator names no session", "Give an id or a title.")
     everything = all_archived(where) if deleted is None else deleted
-    found = named_by(wanted, everything, where, by_part=by_part)
+    found = archived_by_words(wanted, everything, where, by_part=by_part)
     if not found and (state := _STATE.fullmatch(wanted)):
-        named = named_by(state[1], everything, where, by_part=by_part)
+        named = archived_by_words(state[1], everything, where, by_part=by_part)
         at = state[2].replace(":", "-")
         found = [each for each in named if each.deleted_at and each.instant == at]
         kept = (each for each in named if not each.deleted_at)
@@ -61,11 +61,11 @@ def find_archived(
 
 def states(archived: ArchivedSession) -> list[EarlierState]:
     """The earlier states of a session that hold another transcript, the oldest first."""
-    own = beside(archived.place)
+    own = place_beside(archived.place)
     return [
         earlier
         for earlier in archived.earlier
-        if any(beside(part.place) == own for part in earlier.parts)
+        if any(place_beside(part.place) == own for part in earlier.parts)
     ]
 
 
@@ -77,12 +77,12 @@ def name_earlier_state(earlier: EarlierState) -> str:
 def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """A session with the files that an earlier state had, as far as that had others."""
     places = {
-        beside(part.place): part.place for part in archived.parts
+        place_beside(part.place): part.place for part in archived.parts
     }  # it may have been in another project
     before = {
         place: part._replace(place=place)
         for part in earlier.parts
-        if (place := places.get(beside(part.place)))
+        if (place := places.get(place_beside(part.place)))
     }
     parts = {part.place: part for part in archived.parts} | before
     return archived._replace(

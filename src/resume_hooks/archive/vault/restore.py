@@ -28,7 +28,7 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, find_session, open_regular, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, beside, real
+from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, place_beside, real
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
@@ -156,7 +156,7 @@ def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
                 warnings.append(LOST.format(place=piece.path))
                 pieces.remove(piece)
             elif piece.part.sha256 and digest(piece.source) != piece.part.sha256:
-                warnings.append(CHANGED.format(name=beside(piece.part.place)))
+                warnings.append(CHANGED.format(name=place_beside(piece.part.place)))
     except OSError as error:
         raise WriteFailed(
             f"{error.filename} can't be read: {error.strerror}", "Check its permissions."
@@ -348,7 +348,7 @@ def _pieces_to_put(
     for part in parts:
         own = part is archived.transcript
         path = _target(part, archived.session_id, session_id, folder, where)
-        piece = RestoredFile(part, os.path.join(source, *beside(part.place).split("/")), path)
+        piece = RestoredFile(part, os.path.join(source, *place_beside(part.place).split("/")), path)
         is_free = not os.path.lexists(path) or is_stub(path)
         if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)

@@ -11,7 +11,7 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.archive.vault.archive_session import about_of
 from resume_hooks.archive.vault.packs import PackWriter, lines_of
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import beside, unpacked
+from resume_hooks.sessions.archived.layout import place_beside, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import lay_out
 from resume_hooks.storage import removal
@@ -57,7 +57,7 @@ def rewrite(
         new = changed.manifest(_described(new, where) if changed.lines else new)
         if changed.lines:
             commit.commit_manifest(new, where)
-            removal.discard(os.path.join(unpacked(where), now.session_id), where.state)
+            removal.discard(os.path.join(unpacked_folder(where), now.session_id), where.state)
         return changed.lines
 
 
@@ -68,7 +68,7 @@ def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:
     )  # swept, as no manifest names it
     os.mkdir(folder, 0o700)
     lay_out(archived, [archived.transcript], folder, where)
-    ends = HeadTail(os.path.join(folder, beside(archived.place)))
+    ends = HeadTail(os.path.join(folder, place_beside(archived.place)))
     return archived._replace(
         title=encodable(plain_line(ends.title)),
         about=about_of(ends, archived.about.parent),

@@ -17,8 +17,8 @@ from resume_hooks.archive.vault import commit, former
 from resume_hooks.archive.vault.packs import PackWriter
 from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
-from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read
+from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked_folder
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
 from resume_hooks.sessions.archived.unpack import stored
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import digest, sizes_in
@@ -67,7 +67,7 @@ def drop_from_trash(folder: str, where: Where) -> None:
         os.rename(folder, gone)
         sync_folder(home)
     removal.remove_for_good(gone, where.state)
-    removal.discard(os.path.join(unpacked(where), os.path.basename(home)), where.state)
+    removal.discard(os.path.join(unpacked_folder(where), os.path.basename(home)), where.state)
     with contextlib.suppress(OSError):  # it holds another delete of the same session
         removal.remove_empty(home, where.state)
 
@@ -89,7 +89,7 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
     if folder.endswith(GONE) or not is_session_id(session_id):
         return None
     with contextlib.suppress(OSError):
-        entry = read(folder, session_id) or former.entry_in(folder, where)
+        entry = read_manifest(folder, session_id) or former.entry_in(folder, where)
         if entry and entry.deleted_at:
             return entry
         return None
@@ -136,7 +136,7 @@ def pack_deleted(where: Where, is_over: Callable[[], bool]) -> None:
 
 def take_over(entry: ArchivedSession, where: Where) -> None:
     """Give a deleted session of 0.2.0 the manifest of today. OSError, WriteFailed, SessionOpen."""
-    if entry.deleted_at and read(entry.folder, entry.session_id) is None:
+    if entry.deleted_at and read_manifest(entry.folder, entry.session_id) is None:
         with commit.only_one_in_trash(where):
             if found := former.entry_in(entry.folder, where):
                 if len(found.parts) > MAX_FILES or any(

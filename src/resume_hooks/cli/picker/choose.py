@@ -17,7 +17,7 @@ from resume_hooks.hooks.session_list.rows import age_text, context_percent_text,
 from resume_hooks.hooks.session_list.state import Choices, Listed, listed_sessions
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import agent_at, readable, require_whole
+from resume_hooks.sessions.agents.registry import agent_at, readable_session, require_whole
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.transcript import was_compacted
 
@@ -46,7 +46,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
     if row is None:
         raise click.Abort
-    session = readable(row.path, Where())
+    session = readable_session(row.path, Where())
     require_whole(session)
     return session
 

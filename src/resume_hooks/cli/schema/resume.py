@@ -18,7 +18,7 @@ from resume_hooks.derive.compare import (
     rates_of,
 )
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import original
+from resume_hooks.sessions.agents.registry import original_path
 from resume_hooks.transcripts.api_usage import Traffic
 from resume_hooks.transcripts.tokens import FirstRequest
 
@@ -92,7 +92,7 @@ class ResumeForm(Strict):
     """A session and the ways to go on. All but ``context`` is an estimate."""
 
     session_id: str
-    session_file: str = compared(lambda found: original(found.glance.path, Where()))
+    session_file: str = compared(lambda found: original_path(found.glance.path, Where()))
     title: str = compared(lambda found: found.glance.title)
     context: Context
     cache: Cache = compared(lambda found: found)

@@ -31,8 +31,8 @@ from resume_hooks.paths import (
     private_folder,
 )
 from resume_hooks.sessions.archived.layout import HISTORY, MAX_FILES, PROJECTS
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find
-from resume_hooks.sessions.archived.sessions import is_archived_copy, opened
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
+from resume_hooks.sessions.archived.sessions import archived_session_file, is_archived_copy
 from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
@@ -58,15 +58,15 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
     if not is_session_id(parent) or not os.path.lexists(source):
         return []
     try:
-        if found := _read(source):
-            _write(found, home, child)
+        if found := _read_task_files(source):
+            _write_task_list(found, home, child)
     except OSError as error:
         why = f"{error.filename or source}: {error.strerror}"
         return [f"The task list could not be copied ({why}); the parent's is as it was."]
     return []
 
 
-def _read(folder: str) -> dict[str, bytes]:
+def _read_task_files(folder: str) -> dict[str, bytes]:
     for path in (os.path.dirname(folder), folder):
         if os.path.islink(path):
             raise OSError(None, "it is a symbolic link", path)
@@ -92,7 +92,7 @@ def _read_file(path: str) -> bytes:
     return content
 
 
-def _write(files: dict[str, bytes], home: str, session_id: str) -> None:
+def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
     """Make a session's task list of these files, whole or not at all. OSError."""
     state_file.sweep_spare_names(home)
     temporary = state_file.temporary_in(home)
@@ -124,17 +124,17 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     made: list[str] = []
     parent = owner_of(draft.parent)
     history = where.file_history
-    targets = _beside(draft.path), os.path.join(history, draft.session_id)
+    targets = _tasks_folder(draft.path), os.path.join(history, draft.session_id)
     if is_archived_copy(parent.path, where):
         steps = _of_vault(parent.path, targets, None, backups)
     else:
-        own = _beside(parent.path), os.path.join(history, parent.session_id)
+        own = _tasks_folder(parent.path), os.path.join(history, parent.session_id)
         linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
         if linked:
             steps = []
         else:
-            steps = [_Step(own[0], targets[0], None, _link)]
-        steps.append(_Step(own[1], targets[1], backups, _copy))
+            steps = [_Step(own[0], targets[0], None, _link_file)]
+        steps.append(_Step(own[1], targets[1], backups, _copy_file))
         steps += _swept(parent, own, targets, backups, where, missed)
     done = False
     try:
@@ -167,10 +167,10 @@ _Both = tuple[str, str]  # a session's folder of outputs and its folder of backu
 def _of_vault(
     copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]
 ) -> list[_Step]:
-    sources = _beside(copy), os.path.join(os.path.dirname(copy), HISTORY)
+    sources = _tasks_folder(copy), os.path.join(os.path.dirname(copy), HISTORY)
     return [
-        _Step(sources[0], targets[0], outputs, _copy),
-        _Step(sources[1], targets[1], backups, _copy),
+        _Step(sources[0], targets[0], outputs, _copy_file),
+        _Step(sources[1], targets[1], backups, _copy_file),
     ]
 
 
@@ -184,7 +184,7 @@ def _swept(
 ) -> list[_Step]:
     """What the client has deleted of a session that it still has, as far as the vault has it."""
     if is_known(parent, where):
-        archived = find(parent.session_id, where)
+        archived = archived_of_id(parent.session_id, where)
     else:
         archived = None
     if archived is None:
@@ -196,7 +196,7 @@ def _swept(
     if not outputs and not lost:
         return []
     try:
-        return _of_vault(opened(archived, where).path, targets, outputs, lost)
+        return _of_vault(archived_session_file(archived, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
         missed.append(
             f"What the client has deleted of {archived.session_id} could not be put "
@@ -215,7 +215,7 @@ def _lost(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
     )
 
 
-def _beside(path: str) -> str:
+def _tasks_folder(path: str) -> str:
     return os.path.join(path.removesuffix(".jsonl"), TOOL_RESULTS)
 
 
@@ -245,14 +245,14 @@ def _put_files(step: _Step, made: list[str], where: Where) -> None:
         put(os.path.join(source, name), os.path.join(target, name))
 
 
-def _link(source: str, target: str) -> None:
+def _link_file(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
     except OSError:  # another file system, or one without links
-        _copy(source, target)
+        _copy_file(source, target)
 
 
-def _copy(source: str, target: str) -> None:
+def _copy_file(source: str, target: str) -> None:
     """Copy a file with its mode and times: a restored file gets both, and an older time counts as unchanged."""
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL

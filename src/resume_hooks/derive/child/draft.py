@@ -161,7 +161,7 @@ class Draft(NamedTuple):
         )
 
 
-def draft(  # noqa: PLR0913 - what a child may be asked for
+def make_draft(  # noqa: PLR0913 - what a child may be asked for
     parent: SessionFile,
     ends: HeadTail,
     kind: Kind,

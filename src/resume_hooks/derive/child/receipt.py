@@ -46,7 +46,7 @@ class Receipt(NamedTuple):
 
     @property
     def commands(self) -> ResumeCommands:
-        """How to go on in the child, or in the parent where there is none."""
+        """How to go on in the child, or without a child in the parent."""
         return agent_named(self.agent, Where()).commands(
             self.session_id or self.parent_session_id, self.folder
         )

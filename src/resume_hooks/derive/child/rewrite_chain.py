@@ -184,7 +184,7 @@ class ParentScan(NamedTuple):
     context: ContextUse
     ratio: float
 
-    def sent(self, chain: list[Node], where: Where) -> int:
+    def tokens_sent(self, chain: list[Node], where: Where) -> int:
         """Tokens that the client would send of ``chain``, a beginning of its own, with what every request begins with.
 
         What was never counted there are its records alone.

@@ -134,7 +134,7 @@ class _WholePlan(ChildPlan):
     uuids: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """That nothing was lost; it is no child of ours, so it may hold whatever its client wrote."""
+        """That nothing was lost; it is not a child of ours, so it may hold whatever its client wrote."""
         was = self.packed.head.session_id
         names = EveryRecord(
             "no record carries an id that the session has elsewhere",
@@ -189,7 +189,7 @@ class _WholePlan(ChildPlan):
 def whole_plan(
     packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool
 ) -> _WholePlan:
-    """Decide on a session of the folder ``home``, a real path. NotATranscript for what is none."""
+    """Decide on a session of the folder ``home``, a real path. NotATranscript."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
     move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
@@ -218,14 +218,16 @@ def whole_plan(
         and _is_free(wanted.removesuffix(".jsonl"), packed)
     ):
         return at(wanted, own_id)
-    if there is not None and not force and _holds(there, at(there, own_id).body):
+    if there is not None and not force and _file_holds(there, at(there, own_id).body):
         return at(there, own_id, session_file(there))
     new_id = str(uuid.uuid4())
     size = sum(map(len, at("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in(folder)
     ):  # it may have come before, under another id
-        if session.size == size and _holds(session.path, at(session.path, session.session_id).body):
+        if session.size == size and _file_holds(
+            session.path, at(session.path, session.session_id).body
+        ):
             return at(session.path, session.session_id, session)
     return at(os.path.join(folder, f"{new_id}.jsonl"), new_id)
 
@@ -245,7 +247,7 @@ def _is_free(own: str, packed: BundledSession) -> bool:
     return same and there == {place for place, _ in packed.files}
 
 
-def _holds(path: str, body: _MovedLines) -> bool:
+def _file_holds(path: str, body: _MovedLines) -> bool:
     try:
         with open(path, "rb") as stream:
             return all(line == stream.read(len(line)) for line in body.lines()) and not stream.read(
@@ -309,15 +311,16 @@ def import_sessions(
             if parent and not came.existing:
                 with contextlib.suppress(OSError):
                     record_link(
-                        Link(came.session_id, parent, _kind(came.head.kind), clock.now()), where
+                        Link(came.session_id, parent, _link_kind(came.head.kind), clock.now()),
+                        where,
                     )
     return imported
 
 
-def _kind(named: str) -> str:
+def _link_kind(named: str) -> str:
     """The kind of a link as a bundle has it.
 
-    Of one that answers for a verb of ours the bundle is no witness.
+    Of one that answers for a verb of ours the bundle is not a witness.
     """
     if named and named not in {"back", "mark"}:
         return named
@@ -340,10 +343,10 @@ def _bring(
         )
     else:
         source = ImportSource(packed.path, name, packed.sums.sha256, packed.size)
-        decided = plan.plan(source, options.home, where)
+        decided = plan.plan_import(source, options.home, where)
         hidden = decided.hidden
     if decided.existing is not None and not options.force:
-        known = plan.known(decided, decided.existing)
+        known = plan.existing_import(decided, decided.existing)
         return ImportedSession(packed.head, known, existing=True, files=files, hidden=hidden)
     made = carry_out(decided, where, dry_run=options.dry_run)
     return ImportedSession(packed.head, made, existing=False, files=files, hidden=hidden)

@@ -114,10 +114,10 @@ class _Sorting:
                 self.hidden.add(line.number)
 
 
-def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
-    """Decide on a session of the folder ``home``. NotATranscript for what is none."""
+def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
+    """Decide on a session of the folder ``home``. NotATranscript."""
     survey, read_back, sorting, ends = WriteScan(), ReadBack(), _Sorting(), HeadTail(source.path)
-    transcript = _read(source, survey, read_back, sorting)
+    transcript = _read_source(source, survey, read_back, sorting)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
     setting = ChildSetting(str(uuid.uuid4()), canonical(home), "", version, clock.now())
     folder = project_folder(setting.cwd, where)
@@ -155,7 +155,7 @@ def plan(source: ImportSource, home: str, where: Where) -> ImportPlan:
     )
 
 
-def known(plan: ChildPlan, existing: SessionFile) -> Receipt:
+def existing_import(plan: ChildPlan, existing: SessionFile) -> Receipt:
     """The receipt where ``existing`` holds the same already: there is no new session, and the way on is that one."""
     return receipt(plan)._replace(
         session_id="",
@@ -180,7 +180,7 @@ def first_line(source: ImportSource, at: str) -> bytes:
     return orjson.dumps({IMPORTED: facts})
 
 
-def _read(
+def _read_source(
     source: ImportSource, survey: WriteScan, read_back: ReadBack, sorting: _Sorting
 ) -> Transcript:
     if is_page(source.path):

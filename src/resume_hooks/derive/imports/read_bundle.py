@@ -87,7 +87,7 @@ def is_bundle(path: str) -> bool:
 
 
 @contextlib.contextmanager
-def unpacked(path: str, where: Where) -> Iterator[list[BundledSession]]:
+def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
     """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer.
 
     WriteFailed.
@@ -143,7 +143,7 @@ class _Reader:
     def _session(self, line: bytes) -> BundledSession:
         self._seal = Seal()
         self._seal.add_row(line)
-        head = _head(line)
+        head = _parse_head(line)
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
         row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
@@ -203,7 +203,7 @@ class _Reader:
         return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
-def _head(line: bytes) -> Head:
+def _parse_head(line: bytes) -> Head:
     row = _object(line + END).get("session")
     head = _checked(_forms()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (

@@ -63,8 +63,8 @@ def taken_over(content: object, role: str) -> str | list[Record]:
     if isinstance(content, str):
         return without_reminder_tags(content)
     if not isinstance(content, list):
-        return [_note("Content of an unknown form")]
-    return _taken(content, _ALLOWED[role])
+        return [_omission_note("Content of an unknown form")]
+    return _allowed_blocks(content, _ALLOWED[role])
 
 
 def without_reminder_tags(text: str) -> str:
@@ -84,14 +84,16 @@ def fitting_id(call: str) -> str:
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
 
 
-def _taken(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
-    return [_block(block, allowed) for block in blocks if isinstance(block, dict)]
+def _allowed_blocks(blocks: list[object], allowed: frozenset[str]) -> list[Record]:
+    return [_allowed_block(block, allowed) for block in blocks if isinstance(block, dict)]
 
 
-def _block(block: Record, allowed: frozenset[str]) -> Record:
+def _allowed_block(block: Record, allowed: frozenset[str]) -> Record:
     kind = string(block, "type")
     if kind not in allowed:
-        return _note(f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}")
+        return _omission_note(
+            f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}"
+        )
     return _ordered(_FORMS[kind](block), block)
 
 
@@ -100,7 +102,7 @@ def _ordered(row: Record, like: Record) -> Record:
     return {key: row[key] for key in like if key in row} | row
 
 
-def _text(block: Record) -> Record:
+def _text_block(block: Record) -> Record:
     return {"type": TEXT, "text": without_reminder_tags(string(block, "text"))}
 
 
@@ -113,7 +115,7 @@ def _thought(block: Record) -> Record:
     }
 
 
-def _call(block: Record) -> Record:
+def _call_block(block: Record) -> Record:
     name, given = string(block, "name"), block.get("input")
     if _FIT.fullmatch(name):
         fit = name
@@ -135,7 +137,7 @@ def _result(block: Record) -> Record:
     row: Record = {"type": RESULT, "tool_use_id": fitting_id(string(block, "tool_use_id"))}
     content, error = block.get("content"), block.get("is_error")
     if isinstance(content, list):
-        inner = _taken(content, _ALLOWED["result"])
+        inner = _allowed_blocks(content, _ALLOWED["result"])
         content = [
             part for part in inner if part["type"] != TEXT or part["text"].strip()
         ]  # blank text is refused
@@ -164,8 +166,11 @@ def _image(block: Record) -> Record:
             and size is not None
             and 0 < min(size) <= max(size) <= MAX_SIDE
         ):
-            return {"type": IMAGE, "source": _ordered(_within("base64", media_type, data), source)}
-    return _note(f"An image {_where(source)}")
+            return {
+                "type": IMAGE,
+                "source": _ordered(_media_within("base64", media_type, data), source),
+            }
+    return _omission_note(f"An image {_where(source)}")
 
 
 def _document(block: Record) -> Record:
@@ -177,11 +182,11 @@ def _document(block: Record) -> Record:
     written = form == ("text", "text/plain") and data.strip()
     printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
     if (written or printed) and len(data) <= MAX_DOCUMENT:
-        return {"type": DOCUMENT, "source": _ordered(_within(*form, data), source)}
-    return _note(f"A document {_where(source)}")
+        return {"type": DOCUMENT, "source": _ordered(_media_within(*form, data), source)}
+    return _omission_note(f"A document {_where(source)}")
 
 
-def _within(form: str, media_type: str, data: str) -> Record:
+def _media_within(form: str, media_type: str, data: str) -> Record:
     return {"type": form, "media_type": media_type, "data": data}
 
 
@@ -206,7 +211,7 @@ def _decoded(data: str) -> bytes:
         return b""
 
 
-def _note(what: str) -> Record:
+def _omission_note(what: str) -> Record:
     return {"type": TEXT, "text": without_reminder_tags(f"[{what} was left out]")}
 
 
@@ -230,10 +235,10 @@ _ALLOWED = MappingProxyType(
 
 _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
-        TEXT: _text,
+        TEXT: _text_block,
         THINKING: _thought,
         REDACTED_THINKING: _thought,
-        CALL: _call,
+        CALL: _call_block,
         RESULT: _result,
         IMAGE: _image,
         DOCUMENT: _document,
@@ -324,7 +329,7 @@ class ConversationOnly:
             "uuid": string(record, "uuid"),
             "timestamp": instant,
             **flags,
-            **_said(record),
+            **_spoken_record(record),
         }
 
 
@@ -339,7 +344,7 @@ def has_fitting_blocks(record: Record) -> bool:
     return True
 
 
-def _said(record: Record) -> Record:
+def _spoken_record(record: Record) -> Record:
     match kind(record):
         case "user":
             content = taken_over(message(record).get("content"), "user")
@@ -347,7 +352,7 @@ def _said(record: Record) -> Record:
             inner = {"role": "user", "content": _with_warning(content) if is_summary else content}
             return {"message": inner, **_origin(record)}
         case "assistant":
-            return {"message": _answer(message(record))}
+            return {"message": _answer_record(message(record))}
         case "attachment":
             inner = {"type": QUEUED, "prompt": _queued(record), "commandMode": PROMPT}
             return {"attachment": inner}
@@ -369,7 +374,7 @@ def _with_warning(content: str | list[Record]) -> str | list[Record]:
     return [_WARNING_BLOCK, *content]
 
 
-def _answer(answer: Record) -> Record:
+def _answer_record(answer: Record) -> Record:
     """An answer without its price, which was paid elsewhere, and without its model, which clients would go on with."""
     return {
         "model": SYNTHETIC_MODEL,

@@ -80,7 +80,9 @@ class ForkedModel(NamedTuple):
     def words(self) -> str:
         """What it took, as the client counts it; ``""`` for nothing."""
         usage = mapping(self.told, "usage")
-        cached, written, new, answered = counts = [port.count(usage.get(key)) for key in _COUNTED]
+        cached, written, new, answered = counts = [
+            port.token_count(usage.get(key)) for key in _COUNTED
+        ]
         told = (
             f"{cached:,} tokens read from the cache, {written:,} written to it, {new:,} new, "
             f"{answered:,} answered"
@@ -99,7 +101,7 @@ class ForkedModel(NamedTuple):
                 str(self.told[key]) for key in ("reason", "status", "error") if self.told.get(key)
             )
             why = REASONS.get(why, why)
-            raise HeadlessFailed(f"{self.name} gave no answer: {port.line(why)}")
+            raise HeadlessFailed(f"{self.name} gave no answer: {port.reason_line(why)}")
         said = string(
             self.told, "text"
         )  # a tool that it was denied may have words of its own before the answer

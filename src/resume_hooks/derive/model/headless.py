@@ -5,7 +5,7 @@ table of agents.
 
 Invariant: foreign text goes in on stdin alone, fenced as data, and nothing in it makes the client
 act: no tool, no slash command, no file that it mentions. The answer fits the form that was asked
-for, or there is none.
+for, else none is given.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ClaudeHeadless:
             )
         started = time.monotonic()
         prompt = port.fenced(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
-        command = [*client, *_options(self.name, json.dumps(form.model_json_schema()))]
+        command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:
             raise HeadlessFailed(
@@ -125,7 +125,7 @@ class ClaudeHeadless:
             ) from error
 
 
-def model(where: Where, name: str) -> ClaudeHeadless:
+def headless_model(where: Where, name: str) -> ClaudeHeadless:
     """The model of a name, "" for that of the settings."""
     return ClaudeHeadless(where, name or str(settings.load()["summary_model"].value))
 
@@ -139,7 +139,7 @@ def passed(where: Where) -> dict[str, str]:
     }
 
 
-def _options(name: str, schema: str) -> list[str]:
+def _client_options(name: str, schema: str) -> list[str]:
     """All known to clients 2.1.42 to 2.1.329.
 
     Of settings the user's are read: they may hold the way to sign in.
@@ -183,8 +183,8 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
     return Reply(
         data,
         cost,
-        sum(port.count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
-        port.count(counts.get("output_tokens")),
+        sum(port.token_count(counts.get(key)) for key in counts if key.endswith("input_tokens")),
+        port.token_count(counts.get("output_tokens")),
         round(seconds, 1),
         _answering(result) or name,
     )
@@ -208,7 +208,7 @@ def _result(ran: Captured, name: str) -> dict[str, Any]:
     )
     if account is not None:
         return account
-    reason = port.line(
+    reason = port.reason_line(
         next((line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), "")
     )
     if ran.status < 0:
@@ -224,7 +224,7 @@ def _reason(result: dict[str, Any]) -> str:
     errors = result.get("errors")
     first = errors[0] if isinstance(errors, list) and errors else None
     return (
-        port.line(first if isinstance(first, str) else string(result, "result"))
+        port.reason_line(first if isinstance(first, str) else string(result, "result"))
         or "no reason given"
     )
 
@@ -235,7 +235,7 @@ def _answering(result: dict[str, Any]) -> str:
         rows = {name: row for name, row in used.items() if isinstance(row, dict)}
     else:
         rows = {}
-    most = max(rows, key=lambda name: port.count(rows[name].get("outputTokens")), default="")
+    most = max(rows, key=lambda name: port.token_count(rows[name].get("outputTokens")), default="")
     return one_line(plain_line(most), 80)
 
 

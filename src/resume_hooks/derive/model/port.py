@@ -112,7 +112,7 @@ class ModelCalls:
     def ask_all(
         self, calls: Iterable[tuple[str, str]], count: int, form: type[Form]
     ) -> Iterator[Form]:
-        """The answers to ``count`` calls (instructions, text).
+        """The answers to ``token_count`` calls (instructions, text).
 
         HeadlessFailed if one fails or the time is over.
         """
@@ -211,17 +211,17 @@ def fitted(
         ) from error
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-        why = line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
+        why = reason_line(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
         raise HeadlessFailed(f"the answer of {name} does not fit: {why}", cost_usd=cost) from error
 
 
-def line(text: str) -> str:
+def reason_line(text: str) -> str:
     """A client's reason, on one short line."""
     return one_line(plain_line(text), MAX_REASON)
 
 
-def count(value: object) -> int:
-    """A count of tokens; 0 for what is none."""
+def token_count(value: object) -> int:
+    """A count of tokens; 0 for anything else."""
     if type(value) is int and value > 0:
         return value
     return 0

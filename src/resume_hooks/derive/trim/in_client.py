@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from resume_hooks.derive.trim.options import MIN_SAVINGS, WORTH, Options
 from resume_hooks.derive.trim.plan import Decision, SessionScan, decision_of
 from resume_hooks.derive.trim.rules import Pick
-from resume_hooks.derive.trim.selection import choice_of, choose, edits_of
+from resume_hooks.derive.trim.selection import choice_of, choose_pieces, edits_of_choices
 from resume_hooks.errors import PlanOutdated
 from resume_hooks.paths import Where
 from resume_hooks.transcripts import placeholders, records
@@ -68,7 +68,7 @@ class InClient(NamedTuple):
     decision: Decision
 
 
-def plan(
+def plan_in_client(
     scanned: SessionScan,
     shown: Sequence[ShownMessage],
     options: Options,
@@ -90,7 +90,7 @@ def plan(
             )
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _decision(scanned, options, where, numbers)
-    edits = edits_of(decision.choices, decision.origins)
+    edits = edits_of_choices(decision.choices, decision.origins)
     texts: dict[str, str] = {}
     results: dict[str, str] = {}
     inputs: dict[str, Any] = {}
@@ -135,7 +135,7 @@ def plan(
 
 
 def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
-    """What goes of all messages, as ``plan`` decides it for a client that holds what its file does.
+    """What goes of all messages, as ``plan_in_client`` decides it for a client that holds what its file does.
 
     UsageError.
     """
@@ -147,7 +147,7 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
     return _decision(scanned, options, where, rebuilt)
 
 
-def pays(decision: Decision, options: Options) -> bool:
+def pays_in_client(decision: Decision, options: Options) -> bool:
     """Whether a trim in place frees enough: the whole conversation leaves the cache for it.
 
     Less can be asked for.
@@ -167,7 +167,7 @@ def differ(copy: int, in_place: int) -> bool:
 def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:
     """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
-    chosen = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
+    chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     choices = [c for c in chosen if c.piece.number in numbers and c.piece.kind not in STAY_IN_PLACE]
     taken = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:

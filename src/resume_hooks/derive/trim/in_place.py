@@ -23,12 +23,12 @@ from resume_hooks.derive.child.write import receipt as child_receipt
 from resume_hooks.derive.trim import plan as trimming
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import SessionScan, TrimPlan
-from resume_hooks.derive.trim.selection import Origins, edits_of
+from resume_hooks.derive.trim.selection import Origins, edits_of_choices
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.held_links import release
-from resume_hooks.sessions.open_sessions import why_open
+from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
 from resume_hooks.storage.atomic import BUFFER, replace_session
@@ -65,20 +65,20 @@ class InPlaceTrim(NamedTuple):
     backup: str
 
 
-def plan(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
-    """What ``write`` would do; nothing is changed.
+def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
+    """What ``write_in_place`` would do; nothing is changed.
 
     UsageError, OnlyKept, WriteFailed for what can't be.
     """
     _require_own_file(session, where)
-    decided = trimming.plan(trimming.read(session), where, options)
-    notes = _notes(decided)
-    if why := why_open(session, where):
+    decided = trimming.plan_trim(trimming.scan_session(session), where, options)
+    notes = _notes_in_place(decided)
+    if why := why_session_is_open(session, where):
         notes.insert(0, IS_OPEN.format(why=why))
     return InPlaceTrim(decided, _receipt(decided, (), notes), "")
 
 
-def write(
+def write_in_place(
     session: SessionFile, where: Where, options: Options, *, force: bool = False
 ) -> InPlaceTrim:
     """Trim a session's own file; what others append meanwhile is carried over.
@@ -87,7 +87,7 @@ def write(
     CheckFailed change nothing. Nothing is written if trimming would not pay.
     """
     _require_own_file(session, where)
-    if not force and (why := why_open(session, where)):
+    if not force and (why := why_session_is_open(session, where)):
         raise SessionOpen(
             f"The session may be open: {why}",
             "Quit its client and wait a minute, or add --force: what it writes meanwhile is kept.",
@@ -96,24 +96,26 @@ def write(
         original,
         backup,
     ):
-        scanned = trimming.read(session._replace(path=backup), whole=True)
-        decided = trimming.plan(replace(scanned, session=session), where, options)
+        scanned = trimming.scan_session(session._replace(path=backup), whole=True)
+        decided = trimming.plan_trim(replace(scanned, session=session), where, options)
         if not decided.pays:
             return InPlaceTrim(decided, _receipt(decided, (), []), "")
         origins = scanned.origins(where)
-        edits = edits_of(decided.choices, origins)
+        edits = edits_of_choices(decided.choices, origins)
         passed: list[Check] = []
 
         def check(path: str) -> None:
-            passed.extend(_checks(scanned, edits, origins, path))
+            passed.extend(_checks_in_place(scanned, edits, origins, path))
             invariants.require(passed, session.path)
 
         release(session.path, where)
-        still_open = replace_session(session.path, original, backup, _lines(backup, edits), check)
+        still_open = replace_session(
+            session.path, original, backup, _edited_lines(backup, edits), check
+        )
         if still_open:
-            notes = [STILL_OPEN, *_notes(decided)]
+            notes = [STILL_OPEN, *_notes_in_place(decided)]
         else:
-            notes = _notes(decided)
+            notes = _notes_in_place(decided)
         return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), backup)
 
 
@@ -138,7 +140,7 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
             )
 
 
-def _lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
+def _edited_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
     with open(backup, "rb", buffering=BUFFER) as stream:
         for line in read_lines(stream):
             edit = edits.get(line.number)
@@ -154,7 +156,7 @@ def _edited(line: Line, edit: Edit) -> bytes:
     return before + encode(edited) + after
 
 
-def _checks(
+def _checks_in_place(
     scanned: SessionScan, edits: Mapping[int, Edit], origins: Origins, path: str
 ) -> list[Check]:
     pieces = Pieces()
@@ -162,7 +164,8 @@ def _checks(
     return [
         *shape_checks(old, new),
         Check(
-            "what was not trimmed is byte for byte as it was", _is_unchanged(old.path, path, edits)
+            "what was not trimmed is byte for byte as it was",
+            _is_otherwise_unchanged(old.path, path, edits),
         ),
         Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(scanned.pieces)),
         Check(
@@ -173,7 +176,7 @@ def _checks(
     ]
 
 
-def _is_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
+def _is_otherwise_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bool:
     with open(old, "rb", buffering=BUFFER) as before, open(new, "rb", buffering=BUFFER) as after:
         return all(
             line == other or number in edits
@@ -185,7 +188,7 @@ def _thoughts(pieces: Pieces) -> Counter[int]:
     return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
 
 
-def _notes(decided: TrimPlan) -> list[str]:
+def _notes_in_place(decided: TrimPlan) -> list[str]:
     if not decided.pays:
         return []
     parent = decided.draft.parent

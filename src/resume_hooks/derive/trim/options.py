@@ -128,7 +128,7 @@ def options_of(typed: TypedOptions = UNTYPED) -> Options:
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
             raise UsageError(
-                f"{count} is no number of turns, answers or tokens", f"At most {MAX_NUMBER:,}."
+                f"{count} is not a number of turns, answers or tokens", f"At most {MAX_NUMBER:,}."
             )
     options = Options(
         tools=_list("tools", typed.tools),
@@ -145,7 +145,7 @@ def options_of(typed: TypedOptions = UNTYPED) -> Options:
     return options
 
 
-def parse(text: str) -> Options:
+def parse_options(text: str) -> Options:
     """The options behind ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
     try:
         words = shlex.split(text)
@@ -158,7 +158,7 @@ def parse(text: str) -> Options:
         if name == "threshold":
             thresholds.append(value)
         else:
-            typed[name.replace("-", "_")] = _number(name, value) if name in NUMBERS else value
+            typed[name.replace("-", "_")] = _parse_number(name, value) if name in NUMBERS else value
     return options_of(TypedOptions(threshold=thresholds, **typed))  # type: ignore[arg-type]
 
 
@@ -175,7 +175,7 @@ def _option(words: list[str]) -> tuple[str, str]:
     return name, value
 
 
-def _number(name: str, value: str) -> int:
+def _parse_number(name: str, value: str) -> int:
     try:
         number = int(value)
     except ValueError as error:
@@ -188,7 +188,7 @@ def _number(name: str, value: str) -> int:
 def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
     general: int | None = None
     by_tool: dict[str, int] = {}
-    for word in (part for text in typed for part in _words(text)):
+    for word in (part for text in typed for part in _split_words(text)):
         tool, equals, count = word.rpartition("=")
         if not (count.isascii() and count.isdigit()) or len(count) > 9:
             raise UsageError(
@@ -206,11 +206,11 @@ def _list(name: str, typed: str | None) -> tuple[str, ...]:
 
     One that was typed empty is a mistake, and would mean everything.
     """
-    words = _words((typed or "").lower())
+    words = _split_words((typed or "").lower())
     if typed is not None and not words:
         raise UsageError(f"--{name} is empty", f"Name something, or leave --{name} out.")
     return words
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split_words(text: str) -> tuple[str, ...]:
     return tuple(text.replace(",", " ").split())

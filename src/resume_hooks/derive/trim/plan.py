@@ -11,19 +11,19 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple, Protocol
 
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.draft import Draft, draft
+from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.derive.originals import Originals
 from resume_hooks.derive.trim.options import KEEP_RECENT, RULE_WORDS, Options
-from resume_hooks.derive.trim.rules import TrimMaterial, material
+from resume_hooks.derive.trim.rules import TrimMaterial, trim_material
 from resume_hooks.derive.trim.selection import (
     Choice,
     Origins,
     Savings,
     SavingsRow,
-    choose,
-    edits_of,
+    choose_pieces,
+    edits_of_choices,
     savings_of,
     without_screens,
 )
@@ -158,7 +158,7 @@ class TrimPlan(ChildPlan):
 def decide(scanned: Trimmable, options: Options, where: Where) -> Decision:
     """Decide what goes, and count it. UsageError for options that can't be meant."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
-    choices = choose(trimmable, options, origins, scanned.scale, scanned.context.tokens)
+    choices = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     return decision_of(scanned, options, trimmable, choices, origins)
 
 
@@ -188,7 +188,7 @@ def decision_of(
     )
 
 
-def plan(
+def plan_trim(
     scanned: SessionScan,
     where: Where,
     options: Options,
@@ -201,7 +201,7 @@ def plan(
     UsageError for options that can't be meant, or what can't be a parent.
     """
     decision = decide(scanned, options, where)
-    child = draft(scanned.session, scanned.glance, "trim", where, output_dir)
+    child = make_draft(scanned.session, scanned.glance, "trim", where, output_dir)
     return plan_of(scanned, child, options, decision, method)
 
 
@@ -259,7 +259,7 @@ class SessionScan:
 
     def material(self, options: Options) -> TrimMaterial:
         """What can be trimmed of it."""
-        return material(self.transcript, self.pieces, options, self.glance.folders)
+        return trim_material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, where: Where) -> Origins:
         """Where the originals of its records are.
@@ -307,7 +307,7 @@ class SessionScan:
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
         """The same live chain."""
-        edits = edits_of(decision.choices, decision.origins)
+        edits = edits_of_choices(decision.choices, decision.origins)
         if options.screen:
             edits |= without_screens(edits, self.transcript.chain, decision.origins, options.screen)
         return chain_rewrite(
@@ -323,7 +323,7 @@ class SessionScan:
         )
 
 
-def read(session: SessionFile, *, whole: bool = False) -> SessionScan:
+def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
     """Scan a session for a trim: its live part, or the ``whole``.
 
     NothingToTrim if there is no conversation.
@@ -361,7 +361,7 @@ SLIM = Options(
 
 def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
     """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError if it can't be a parent."""
-    return plan(read(session), where, SLIM, method="slim")
+    return plan_trim(scan_session(session), where, SLIM, method="slim")
 
 
 NAMED = 5  # pieces that a person is shown one by one
@@ -370,7 +370,7 @@ COLUMNS = 72
 BRIEF = 42  # columns of what is named in a card
 
 
-def preview(decided: TrimPlan) -> str:
+def preview_trim(decided: TrimPlan) -> str:
     """What a trim would do, in lines of at most about eighty columns.
 
     Tokens first, bytes second.

@@ -86,7 +86,7 @@ class TrimMaterial:
         return by_call
 
 
-def material(
+def trim_material(
     transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
     """The trimmable pieces of the live chain.
@@ -245,7 +245,7 @@ def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noq
     """Outputs that the same tool gave again later, word for word; the last one stays."""
     results = [
         (piece, (material.tool(piece), piece.characters, piece.digest))
-        for piece in _of(RESULT, material)
+        for piece in _pieces_of_kind(RESULT, material)
     ]
     last = {content: piece for piece, content in results}
     for piece, content in results:
@@ -273,7 +273,7 @@ def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
     Answers that hold nothing but thinking are left alone: they are not sent, but empty ones would
     be.
     """
-    for piece in _of(THINKING, material):
+    for piece in _pieces_of_kind(THINKING, material):
         if (
             piece.number not in material.silent
             and material.places[piece.number] < material.last_turn
@@ -285,7 +285,7 @@ def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
     """Contents of a kind that are longer than the threshold of their tool, or than so many times that."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-        for piece in _of(kind, material):
+        for piece in _pieces_of_kind(kind, material):
             if piece.characters > times * options.limit(material.tool(piece)):
                 yield Pick(piece)
 
@@ -310,7 +310,7 @@ def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         yield from long[:end]
 
 
-def _of(kind: str, material: TrimMaterial) -> Iterator[Piece]:
+def _pieces_of_kind(kind: str, material: TrimMaterial) -> Iterator[Piece]:
     return (piece for piece in material.pieces if piece.kind == kind)
 
 
@@ -320,7 +320,7 @@ RULES: dict[str, Rule] = {
     "failures": _failures,
     "thinking": _thinking,
     "attachments": _longer_than_threshold(ATTACHMENT),
-    "media": lambda material, _: map(Pick, _of(MEDIA, material)),
+    "media": lambda material, _: map(Pick, _pieces_of_kind(MEDIA, material)),
     "results": _longer_than_threshold(RESULT),
     "inputs": _inputs,
     "pasted": _longer_than_threshold(PROMPT, PASTE_TIMES),

@@ -81,7 +81,7 @@ class Origins:
         return self._origins[number]
 
 
-def choose(
+def choose_pieces(
     material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int
 ) -> list[Choice]:
     """The choices, oldest first; with a target as many as bring ``tokens`` there.
@@ -168,7 +168,7 @@ def _placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     return make[piece.kind](piece.characters, original, why)
 
 
-def edits_of(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
+def edits_of_choices(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
     """One edit for each record that loses something, by line number."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
@@ -188,7 +188,7 @@ class TrimEdit:
     def __call__(self, record: Record) -> Record:
         """The trimmed record; ``record`` is the parsed line, which nobody else holds."""
         for choice in self._choices:
-            _replace(record, choice)
+            _replace_in_record(record, choice)
         if any(choice.piece.kind == THINKING for choice in self._choices):
             # Of an answer that says more, clients pass an empty record over; a text in its place
             # would be speech.
@@ -231,7 +231,7 @@ class _ScreenEdit:
         return {**kept, **self._origin.marks(0)}
 
 
-def _replace(record: Record, choice: Choice) -> None:
+def _replace_in_record(record: Record, choice: Choice) -> None:
     *path, last = choice.piece.address
     holder: Any = record
     for key in path:
@@ -289,8 +289,8 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
             for choice in choices
         ),
         ratio=round(scale.ratio, 2),
-        rules=_rows(choices, scale, lambda choice: choice.rule),
-        tools=_rows(
+        rules=_savings_rows(choices, scale, lambda choice: choice.rule),
+        tools=_savings_rows(
             [choice for choice in choices if choice.tool], scale, lambda choice: choice.tool
         ),
         largest=tuple(
@@ -306,7 +306,7 @@ def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: 
     )
 
 
-def _rows(
+def _savings_rows(
     choices: Sequence[Choice], scale: Scale, name_of: Callable[[Choice], str]
 ) -> tuple[SavingsRow, ...]:
     groups: dict[str, list[Choice]] = {}

@@ -35,7 +35,7 @@ def rollover(
     from resume_hooks.derive import summary  # 100 ms, for which no quick rollover waits
 
     with caller.time_limit():
-        begun = summary.plan(
+        begun = summary.plan_rollover(
             parent,
             caller.where,
             wish=wish,
@@ -45,7 +45,7 @@ def rollover(
     caller.check_draft(begun.plan.draft)
     if caller.dry_run:
         return Nothing(carry_out(begun.plan, caller.where, dry_run=True), begun.plan)
-    written = summary.write(begun, caller.where)
+    written = summary.write_rollover(begun, caller.where)
     made = ask_for_summary(begun, written)
     if isinstance(made, Waiting):
         return made

@@ -15,7 +15,12 @@ from resume_hooks.reading.passages import Passage, PassageFile, around, passage
 from resume_hooks.reading.render import render
 from resume_hooks.redaction.known_secrets import Redactor
 from resume_hooks.sessions.locate import resolve_transcript
-from resume_hooks.sessions.record_references import RecordLines, named_by, names_of, parse
+from resume_hooks.sessions.record_references import (
+    RecordLines,
+    line_of_reference,
+    names_of,
+    parse_reference,
+)
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain, plain_line
 
@@ -56,10 +61,10 @@ def hit_page(
 
     Raises ResumeHooksError.
     """
-    asked = parse(reference)
+    asked = parse_reference(reference)
     session = resolve_transcript(asked.session, "", where, foreign=True)
     names, entries = names_of(session, where), RecordLines(session.path, session.session_id)
-    entry = named_by(asked, entries)
+    entry = line_of_reference(asked, entries)
     record = entry.record() or {}
     reach = (abs(number) + 2) * max(1, room)
     earlier, later = around(entries, names, entry, reach, reach)

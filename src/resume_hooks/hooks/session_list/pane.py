@@ -351,7 +351,9 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
             "Nothing was found, so no session is marked", "Type other words, or none."
         )
     path = find_session(session_id, where)
-    session = locate.session_file(path) if path else registry.found(session_id, where)
+    session = (
+        locate.session_file(path) if path else registry.find_other_agents_session(session_id, where)
+    )
     row = SessionLister(os.path.dirname(session.path), where).at(session, None) if session else None
     if row is None:
         raise SessionNotFound("There is no such session any more", "Type on to list what is there.")

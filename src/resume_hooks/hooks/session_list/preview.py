@@ -16,7 +16,7 @@ from resume_hooks.hooks import resume_card
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import OutlineTurn, outline
 from resume_hooks.search.listing import ListedSession
-from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage import KEPT, MISSING, Ancestor, Family
 from resume_hooks.sessions.lineage_block import size_text
@@ -40,7 +40,7 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     """Its turns, newest first, each before the sub-agents that it started and what these were asked."""
     whole = row.size <= WHOLE
-    found = outline(readable(row.path, where), reach=0 if whole else END)
+    found = outline(readable_session(row.path, where), reach=0 if whole else END)
     agents: dict[int | None, list[str]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
@@ -82,13 +82,13 @@ def _generation_lines(number: int, row: Ancestor) -> list[str]:
     dates = f"{minute(row.created)} .. {minute(row.ended)}"
     kept = " (archived copy)" if row.status == KEPT else ""
     return [
-        f"{number}. {row.named}{kept}",
+        f"{number}. {row.title_and_origin}{kept}",
         f"   {row.session_id[:8]} · {dates} · {size_text(row.size)}",
     ]
 
 
 def _table_lines(row: ListedSession, where: Where) -> list[str]:
-    found = compare.compare(readable(row.path, where), where, clock.now())
+    found = compare.compare(readable_session(row.path, where), where, clock.now())
     return [resume_card.headline(found, str), "", *resume_card.table(found)]
 
 

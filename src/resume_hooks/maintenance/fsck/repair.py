@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from resume_hooks import questions
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of
-from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite, chain_rewrite
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.errors import ResumeHooksError, UsageError
@@ -238,7 +238,7 @@ def plan_repair(
     whole.chain, whole.lenient_lines = chain, set(transcript.lenient_lines)
     _survey_salvaged(whole, survey)
     ends = HeadTail(session.path)
-    child = draft(session, ends, KIND, where, output_dir)
+    child = make_draft(session, ends, KIND, where, output_dir)
     before, after = _tokens_of_both(session.path, transcript.chain, chain)
     stated = tokens.stated_size(session.path)
     body = chain_rewrite(

@@ -21,7 +21,7 @@ from resume_hooks.parts.codex.sessions.strategy import NAME
 from resume_hooks.parts.codex.transcripts.lines import EVENT, MAX_ORDINAL
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import OTHERS, readable
+from resume_hooks.sessions.agents.registry import OTHERS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive, string
 
 TYPED = "history.jsonl"  # in a CODEX_HOME: what was sent, a line each with its session and second
@@ -111,7 +111,9 @@ def _notice(event: reply.Event) -> Record:
     path = reply.field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}
-    line = context_notice.notice(reply.field(event, "session_id"), readable(path, Where()).path)
+    line = context_notice.notice(
+        reply.field(event, "session_id"), readable_session(path, Where()).path
+    )
     if line:
         return {"systemMessage": line.replace("/resume-hooks:", ">")}
     return {}

@@ -88,8 +88,8 @@ class CodexExec:
         return Reply(
             data,
             None,
-            port.count(counts.get("input_tokens")),
-            port.count(counts.get("output_tokens")),
+            port.token_count(counts.get("input_tokens")),
+            port.token_count(counts.get("output_tokens")),
             round(time.monotonic() - started, 1),
             self.name,
         )
@@ -213,6 +213,6 @@ def _parse_run(ran: Captured, name: str) -> tuple[str, Record]:
             (line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
         )
         raise HeadlessFailed(
-            f"{name} gave no answer: {port.line(said) or f'codex ended with status {ran.status}'}"
+            f"{name} gave no answer: {port.reason_line(said) or f'codex ended with status {ran.status}'}"
         )
     return answer, counts

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import orjson
 
 from resume_hooks.derive import cut_point
-from resume_hooks.derive.child.draft import ChildPlace, Draft, draft
+from resume_hooks.derive.child.draft import ChildPlace, Draft, make_draft
 from resume_hooks.derive.child.receipt import FRESH
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, Truncator
@@ -106,7 +106,7 @@ class CodexWriter:
         )
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
         place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
-        made = draft(session, ends, kind, self._where, output_dir, about=about, place=place)
+        made = make_draft(session, ends, kind, self._where, output_dir, about=about, place=place)
         count = 1 + sum(row.kind == kind for row in made.ancestors)
         return made._replace(
             own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title
@@ -135,7 +135,7 @@ class CodexWriter:
         """A copy of what is sent of a thread, whole or up to a place."""
         made = self._draft_of_own(session, "fork", output_dir)
         if cut is not None:
-            place = cut_point.cut(scan(self._readable(session)), cut)
+            place = cut_point.cut_at(scan(self._readable(session)), cut)
         else:
             place = None
         return _fork_plan(self._read(session), made, place)

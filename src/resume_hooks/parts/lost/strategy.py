@@ -140,7 +140,7 @@ class PromptsLeft(Claude):
         """
         ids, unseen = (
             set[str](),
-            {os.path.basename(one) for one in session_files.linked(self._where)},
+            {os.path.basename(one) for one in session_files.linked_projects(self._where)},
         )
         for kept in KEPT:
             with contextlib.suppress(OSError):

@@ -256,7 +256,7 @@ def plan_back(
         remarks = [*remarks, *remarks_on_parent(session, at, where)]
     told_of = Told(mark, report, left_out, lost, found)
     closing = Closing(model_text(child, told_of), opening_card(told_of))
-    after = parent.sent(list(kept), where) + round(
+    after = parent.tokens_sent(list(kept), where) + round(
         (len(closing.text) + len(closing.card)) / parent.ratio
     )
     sizes = Sizes(parent.context.tokens, after)
@@ -316,7 +316,7 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
     if session.agent != NAME:
         return None
     try:
-        parent, cut = forking.read(session, AtRecord(mark.uuid))
+        parent, cut = forking.scan_and_cut(session, AtRecord(mark.uuid))
     except UsageError:
         return None
     if cut is None or not any(node.spoken for node in cut.nodes):

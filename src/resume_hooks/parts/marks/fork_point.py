@@ -10,7 +10,7 @@ from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import agent_at, readable
+from resume_hooks.sessions.agents.registry import agent_at, readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.system.invocation import in_shell
@@ -49,7 +49,7 @@ def fork_point(session: SessionFile, where: Where) -> Mark | None:
 
     nodes = scan(session.path, observers=[watch]).nodes
     if not copied and (path := family.locate(parent, session.path)):
-        known = scan(readable(path, where).path).by_uuid
+        known = scan(readable_session(path, where).path).by_uuid
         copied = [node for node in nodes if node.uuid in known]
     last = next((node for node in reversed(copied) if node.spoken and not node.sidechain), None)
     if last is None:

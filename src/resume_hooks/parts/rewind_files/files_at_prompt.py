@@ -84,7 +84,7 @@ def parse_target(text: str) -> Target:
     if is_session_id(wanted.lower()):
         return Target(None, wanted, None)
     if ":" in wanted:
-        named = record_references.parse(wanted)
+        named = record_references.parse_reference(wanted)
         record = (
             named.record.uuid
             if isinstance(named.record, record_references.RecordOffset)

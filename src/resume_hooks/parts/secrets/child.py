@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
-from resume_hooks.derive.child.draft import draft
+from resume_hooks.derive.child.draft import make_draft
 from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weighed
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
@@ -106,7 +106,7 @@ def plan_scrubbed_child(
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
     parent = weighed(session, transcript, survey, said, pieces)
-    child = draft(session, parent.ends, FORGETTING, where, output_dir)
+    child = make_draft(session, parent.ends, FORGETTING, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)
     )

@@ -55,7 +55,7 @@ from resume_hooks.parts.secrets.locations import (
 from resume_hooks.paths import Where
 from resume_hooks.reading.session_secrets import PrintedOutputs
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import agent_of, original
+from resume_hooks.sessions.agents.registry import agent_of, original_path
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.open_sessions import Clients
@@ -269,7 +269,8 @@ def look_again(before: ScrubFindings, where: Where) -> ScrubFindings:
     rows = [row for place in everywhere if (row := _holding(place, found, where, clients))]
     # Another agent's session is looked at in a copy; people find it where the original is.
     rows = [
-        row._replace(place=row.place._replace(path=original(row.place.path, where))) for row in rows
+        row._replace(place=row.place._replace(path=original_path(row.place.path, where)))
+        for row in rows
     ]
     if not os.path.lexists(session.path):
         return replace(found, rows=tuple(rows), open="")

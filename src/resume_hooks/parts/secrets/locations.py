@@ -31,11 +31,11 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
-from resume_hooks.sessions.archived.layout import HISTORY, TRASH, UNPACKED, unpacked, vault
+from resume_hooks.sessions.archived.layout import HISTORY, TRASH, UNPACKED, unpacked_folder, vault
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
-from resume_hooks.sessions.session_files import SessionFile, linked
+from resume_hooks.sessions.session_files import SessionFile, linked_projects
 from resume_hooks.sessions.transcript_files import PREFIX, owning_session, subagent_name
 from resume_hooks.settings import FILE_NAME as SETTINGS
 from resume_hooks.storage import backups, locks
@@ -179,7 +179,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         (where.file_history, FILE_BACKUP),
         (files, FILE_BACKUP),
         (ours, BACKUP),
-        (unpacked(where), READABLE),
+        (unpacked_folder(where), READABLE),
     ):
         for path in _files_of_ours(home, {files} - {home}):
             copy = kind == BACKUP and not path.endswith(ENDING)
@@ -236,7 +236,7 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
             else:
                 kind = COPY
             yield Location(kind, path, session_id)
-    yield from (Location(COPY, folder) for folder in linked(where))
+    yield from (Location(COPY, folder) for folder in linked_projects(where))
     try:
         os.scandir(where.projects).close()
     except FileNotFoundError:
@@ -306,7 +306,7 @@ def archived_at(place: Location, where: Where) -> ArchivedSession | None:
     if place.kind == TRASHED:
         return trash.entry_in(place.path, where)
     if place.kind == KEPT:
-        return manifest.find(place.session_id, where)
+        return manifest.archived_of_id(place.session_id, where)
     return None
 
 

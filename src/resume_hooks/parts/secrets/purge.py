@@ -46,7 +46,7 @@ from resume_hooks.parts.secrets.locations import (
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.archived.layout import folder_of, unpacked
+from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder
 from resume_hooks.sessions.held_links import release
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
@@ -123,7 +123,7 @@ def _wait_for_archiving(found: ScrubFindings, where: Where) -> list[Holding]:
                 with commit.lock_archived(place.session_id, where):
                     pass
             except SessionOpen as error:
-                kept = place._replace(kind=KEPT, path=folder_of(place.session_id, where))
+                kept = place._replace(kind=KEPT, path=archive_folder(place.session_id, where))
                 busy.append(Holding(kept, {}, LEFT, f"{error.message}. {error.remedy}"))
             except ResumeHooksError:
                 continue  # the next look tells why
@@ -191,7 +191,7 @@ def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
             text=lambda text: cleaner.clean_text(text).raw,
         )
     elif place.kind == READABLE and place.session_id:
-        removal.discard(os.path.join(unpacked(where), place.session_id), where.state)
+        removal.discard(os.path.join(unpacked_folder(where), place.session_id), where.state)
     elif place.kind == TRASHED:
         raise WriteFailed(
             f"{place.path} can't be assigned to a deleted session: its manifest can't be read",

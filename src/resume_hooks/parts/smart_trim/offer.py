@@ -15,7 +15,7 @@ from typing import NamedTuple
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.trim.plan import Trimmable
 from resume_hooks.derive.trim.rules import RULES, TrimMaterial
-from resume_hooks.derive.trim.selection import Choice, Origins, choose, may_go
+from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
 from resume_hooks.system.text import plain, plural
@@ -98,7 +98,7 @@ def make_offer(
     SessionNotFound if the file changed since it was read.
     """
     material, origins = scanned.material(options), scanned.origins(where)
-    taken = choose(material, options, origins, scanned.scale, scanned.context.tokens)
+    taken = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
     free = list(_free_pieces(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
         wanted = {

@@ -112,7 +112,7 @@ def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
 
 def _make_one_part_offer(request: Request, instructions: str) -> Offer:
     """The rules' choices, and the largest contents that one part shows."""
-    scanned = agents.scanned(request.session, request.where)
+    scanned = agents.scan_for_trim(request.session, request.where)
     whole = make_offer(
         scanned, smart_options(None, acting_rules(instructions)), request.where, most=MAX_PIECES
     )

@@ -31,7 +31,7 @@ from resume_hooks.parts.smart_trim.offer import (
 )
 from resume_hooks.paths import Where
 from resume_hooks.redaction.texts import redact
-from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.system.text import one_line, plain_line
 
 KIND: Final = "smart-trim"
@@ -188,11 +188,11 @@ def write_smart_trim(decided: SmartPlan, where: Where) -> Receipt:
     PlanOutdated if one of its contents has changed; WriteFailed and CheckFailed as a trim.
     """
     session = decided.offer.scanned.session
-    now = readable(session.path, where)
+    now = readable_session(session.path, where)
     if (now.size, now.mtime) == (session.size, session.mtime):
         return child.write(decided.trim, where)
     verdicts = [verdict for verdict, _ in decided.rows]
-    scanned = agents.scanned(now, where)
+    scanned = agents.scan_for_trim(now, where)
     later = replan_smart_trim(scanned, decided.offer.options, verdicts, where, decided.output_dir)
     made = child.write(later.trim, where)
     return made._replace(warnings=(*made.warnings, WENT_ON))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from resume_hooks.derive.model.port import Spent
-from resume_hooks.derive.trim.plan import line_of, preview
+from resume_hooks.derive.trim.plan import line_of, preview_trim
 from resume_hooks.derive.trim.selection import Choice
 from resume_hooks.parts.smart_trim.ask import ModelVerdicts
 from resume_hooks.parts.smart_trim.offer import RULE
@@ -22,7 +22,7 @@ SHOWN = 3
 def preview_table(decided: SmartPlan) -> str:
     """The plan as text: totals, savings by rule, and each content that the model chose, with its reasons."""
     rows = [(verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
-    lines = [preview(decided.trim), "", f"chosen by the model ({len(rows):,})"]
+    lines = [preview_trim(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
         lines.append(

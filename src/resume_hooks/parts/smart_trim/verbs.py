@@ -73,7 +73,7 @@ def smart_trim(options: Any) -> Receipt:
     else:
         named = options.locator
     session = locate_session(named, options.where, foreign=True)
-    scanned = agents.scanned(session, options.where)
+    scanned = agents.scan_for_trim(session, options.where)
     # What can't be a parent is refused before a model is paid for.
     require_start(options, agents.draft_of(session, KIND, options.where, options.output_dir))
     if stored:

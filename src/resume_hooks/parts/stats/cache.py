@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.parts.stats.count import Counts, count_transcript, counts_from_row, counts_to_row
 from resume_hooks.paths import Where, project_key, read_regular
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.agents.registry import all_files, briefly, name_at, row_of
+from resume_hooks.sessions.agents.registry import all_files, name_at, readable_briefly, row_of
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
@@ -80,7 +80,7 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
         progress(done, total)
         done += file.size
         with contextlib.suppress(SessionNotFound):  # gone since it was listed
-            with briefly(file.path, where) as path:
+            with readable_briefly(file.path, where) as path:
                 counts = count_transcript(
                     path,
                     agent=bool(file.agent),

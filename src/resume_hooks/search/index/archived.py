@@ -14,15 +14,21 @@ from collections.abc import Collection, Iterable, Iterator
 
 from resume_hooks.errors import NotATranscript, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where
-from resume_hooks.sessions.agents.registry import is_foreign, readable
-from resume_hooks.sessions.archived.layout import MANIFEST, beside, folder_of, real, unpacked
+from resume_hooks.sessions.agents.registry import is_foreign, readable_session
+from resume_hooks.sessions.archived.layout import (
+    MANIFEST,
+    archive_folder,
+    place_beside,
+    real,
+    unpacked_folder,
+)
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
     archived_ids,
-    find,
+    archived_of_id,
 )
-from resume_hooks.sessions.archived.sessions import opened
+from resume_hooks.sessions.archived.sessions import archived_session_file
 from resume_hooks.sessions.transcript_files import FOLDER, TranscriptFile, subagent_name
 from resume_hooks.storage import removal
 from resume_hooks.system.text import encodable
@@ -45,13 +51,13 @@ class ArchivedSessions:
     def keep_to(self, folders: Collection[str]) -> None:
         """Leave out what is not of these project folders."""
         for session_id in tuple(self.states):
-            archived = find(session_id, self._where)
+            archived = archived_of_id(session_id, self._where)
             if archived is None or archived.project not in folders:
                 del self.states[session_id]
 
     def files(self, session_id: str) -> list[TranscriptFile]:
         """The transcripts of a vaulted session and of its sub-agents."""
-        archived = find(session_id, self._where)
+        archived = archived_of_id(session_id, self._where)
         state = self.states[session_id]
         if archived:
             rows = [
@@ -76,7 +82,7 @@ class TranscriptPaths:
         if os.path.lexists(path):
             return path
         if session_id not in self._folders:
-            archived = find(session_id, self._where)
+            archived = archived_of_id(session_id, self._where)
             self._folders[session_id] = _archive_folder(archived, self._where) if archived else None
         folder = self._folders[session_id]
         if folder:
@@ -86,7 +92,7 @@ class TranscriptPaths:
     def _copy(self, path: str) -> str:
         if path not in self._folders:
             with contextlib.suppress(SessionNotFound, NotATranscript, WriteFailed):
-                self._folders[path] = readable(path, self._where).path
+                self._folders[path] = readable_session(path, self._where).path
         return self._folders.get(path) or path
 
 
@@ -96,7 +102,7 @@ def briefly_opened(archived: ArchivedSession, where: Where) -> Iterator[str | No
 
     What had to be unpacked for it goes again after the block, so that one is there at a time.
     """
-    home = os.path.join(unpacked(where), archived.session_id)
+    home = os.path.join(unpacked_folder(where), archived.session_id)
     known = os.path.lexists(home)
     folder = _archive_folder(archived, where)
     opened_at = _opened_at(folder)
@@ -120,7 +126,7 @@ def _opened_at(folder: str | None) -> int:
 def _state(session_id: str, where: Where) -> int:
     """What tells a manifest from any other, below zero; 0 without one."""
     try:
-        status = os.lstat(os.path.join(folder_of(session_id, where), MANIFEST))
+        status = os.lstat(os.path.join(archive_folder(session_id, where), MANIFEST))
     except OSError:
         return 0
     stamp = f"{status.st_ino} {status.st_size} {status.st_mtime_ns}".encode()
@@ -133,7 +139,7 @@ def _transcript_of_part(
     """A kept file as the index lists it; None for anything but a transcript."""
     agent = subagent_name(part.place) or ""
     path = real(part.place, where)
-    below = beside(part.place)
+    below = place_beside(part.place)
     is_agent = bool(agent) and (
         os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/")
     )
@@ -148,7 +154,7 @@ def _transcript_of_part(
 
 def _archive_folder(archived: ArchivedSession, where: Where) -> str | None:
     try:
-        return os.path.dirname(opened(archived, where).path)
+        return os.path.dirname(archived_session_file(archived, where).path)
     except (SessionNotFound, WriteFailed):
         return None
 

@@ -25,8 +25,8 @@ from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
 from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition, readings
 from resume_hooks.sessions import transcript_files
-from resume_hooks.sessions.agents.registry import briefly, is_foreign
-from resume_hooks.sessions.archived.manifest import find
+from resume_hooks.sessions.agents.registry import is_foreign, readable_briefly
+from resume_hooks.sessions.archived.manifest import archived_of_id
 from resume_hooks.sessions.transcript_files import TranscriptFile
 
 COMMIT = 192 * 1024 * 1024
@@ -261,11 +261,12 @@ class _Update:
         for batch in _batches(foreign):
             with contextlib.ExitStack() as opened:
                 paths = [
-                    opened.enter_context(briefly(item.file.path, self._where)) for item in batch
+                    opened.enter_context(readable_briefly(item.file.path, self._where))
+                    for item in batch
                 ]
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
-            archived = find(session_id, self._where)
+            archived = archived_of_id(session_id, self._where)
             if archived is None:  # it went just now, which shows there
                 yield from self._read_files([(item, item.file.path) for item in items])
                 continue

@@ -141,9 +141,11 @@ class Claude(Agent):
 
     def why_open(self, session: SessionFile) -> str:
         """By the clients that run."""
-        from resume_hooks.sessions.open_sessions import why_open  # processes are looked at by few
+        from resume_hooks.sessions.open_sessions import (
+            why_session_is_open,  # processes are looked at by few
+        )
 
-        return why_open(session, self._where)
+        return why_session_is_open(session, self._where)
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """The client's own."""

@@ -79,7 +79,9 @@ class AgentRow(NamedTuple):
 
     def load(self, where: Where) -> Agent:
         """The agent with its sessions: by its home, our copies of them and ``where``."""
-        return _loaded(self.part, self.strategy, self.home_in(where), self._copies(where), where)
+        return _load_strategy(
+            self.part, self.strategy, self.home_in(where), self._copies(where), where
+        )
 
     def _copies(self, where: Where) -> str:
         return os.path.join(copies_in(where), self.name)
@@ -121,7 +123,7 @@ def _of_this_run() -> str:
 
 
 @functools.lru_cache(maxsize=8)
-def _loaded(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
+def _load_strategy(part: str, strategy: str, home: str, copies: str, where: Where) -> Agent:
     """One strategy a run, which need not look at everything again for each of many sessions."""
     make_agent = questions.agent_strategy.load(part, strategy)
     return make_agent(home, copies, where)
@@ -140,7 +142,7 @@ CLAUDE = AgentRow(
     writer="derive.claude_writer:ClaudeWriter",
     defects="",
     is_loss="",
-    model="derive.model.headless:model",
+    model="derive.model.headless:headless_model",
 )
 """This client. Its transcripts are our form of record, so fsck looks at them by itself."""
 
@@ -238,7 +240,7 @@ def ends_of(session: SessionFile, where: Where) -> HeadTail:
     return agent_of(session, where).ends(session.path)
 
 
-def readable(path: str, where: Where) -> SessionFile:
+def readable_session(path: str, where: Where) -> SessionFile:
     """The session at a path, whoever wrote it, in our form of record.
 
     SessionNotFound, NotATranscript, WriteFailed.
@@ -247,7 +249,7 @@ def readable(path: str, where: Where) -> SessionFile:
     return agent.readable(agent.session(path))
 
 
-def original(path: str, where: Where) -> str:
+def original_path(path: str, where: Where) -> str:
     """Where its agent has what lies at ``path``."""
     return agent_at(path, where).original(path)
 
@@ -258,7 +260,7 @@ def all_files(where: Where) -> list[TranscriptFile]:
 
 
 @contextlib.contextmanager
-def briefly(path: str, where: Where) -> Iterator[str]:
+def readable_briefly(path: str, where: Where) -> Iterator[str]:
     """A path at which a file of ``all_files`` can be read while the block lasts.
 
     Without a file if it can't be.
@@ -271,10 +273,10 @@ def briefly(path: str, where: Where) -> Iterator[str]:
         yield readable
 
 
-def found(session_id: str, where: Where) -> SessionFile | None:
+def find_other_agents_session(session_id: str, where: Where) -> SessionFile | None:
     """The session of an id of another agent, in readable form; None for an unknown id.
 
-    Errors as ``readable``.
+    Errors as ``readable_session``.
     """
     for agent in others(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):

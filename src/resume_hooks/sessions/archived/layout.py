@@ -36,23 +36,23 @@ def vault(where: Where) -> str:
     return os.path.join(where.state, FOLDER)
 
 
-def unpacked(where: Where) -> str:
+def unpacked_folder(where: Where) -> str:
     """The folder of what was unpacked; it may not exist."""
     return os.path.join(where.state, UNPACKED)
 
 
-def folder_of(session_id: str, where: Where) -> str:
+def archive_folder(session_id: str, where: Where) -> str:
     """Where a session is archived; it may not be."""
     return os.path.join(vault(where), session_id)
 
 
 def is_link(session_id: str, where: Where) -> str:
     """The vault, or a session's folder in it, where that is a symbolic link; ``""`` where neither is."""
-    both = (vault(where), folder_of(session_id, where))
+    both = (vault(where), archive_folder(session_id, where))
     return next((path for path in both if os.path.islink(path)), "")
 
 
-def beside(place: str) -> str:
+def place_beside(place: str) -> str:
     """Where a part lies within a folder of archived files: as the client has it beside the transcript.
 
     ``place`` is where it belongs, from the config home on.
@@ -120,7 +120,7 @@ def _steps_to(path: str, where: Where) -> list[str]:
     None for any other path.
     """
     full = os.path.abspath(path)
-    homes = (os.path.join(home, "") for home in (vault(where), unpacked(where)))
+    homes = (os.path.join(home, "") for home in (vault(where), unpacked_folder(where)))
     return next((full[len(home) :].split(os.sep) for home in homes if full.startswith(home)), [])
 
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, is_session_id, read_regular
-from resume_hooks.sessions.archived.layout import MANIFEST, folder_of, is_link, is_place, vault
+from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, is_link, is_place, vault
 from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import read_as
 
@@ -157,7 +157,9 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
     Only manifests are read.
     """
     found = (
-        find(session_id, where) for session_id in archived_ids(where) if session_id not in present
+        archived_of_id(session_id, where)
+        for session_id in archived_ids(where)
+        if session_id not in present
     )
     return sorted(filter(None, found), key=lambda each: (each.ended, each.session_id), reverse=True)
 
@@ -170,18 +172,18 @@ def archived_ids(where: Where) -> list[str]:
         return []
 
 
-def find(session_id: str, where: Where) -> ArchivedSession | None:
+def archived_of_id(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session; None where nothing is, or its manifest can't be read."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
-    return read(folder_of(session_id, where), session_id)
+    return read_manifest(archive_folder(session_id, where), session_id)
 
 
-def read(folder: str, session_id: str) -> ArchivedSession | None:
+def read_manifest(folder: str, session_id: str) -> ArchivedSession | None:
     """The session whose manifest lies in a folder; None where it can't be read."""
     row = row_of(folder)
     if row.get("version") == VERSION:
-        return _kept(row, session_id, folder)
+        return _session_of_row(row, session_id, folder)
     return None
 
 
@@ -199,11 +201,17 @@ def unreadable(where: Where) -> list[str]:
         if isinstance(error, FileNotFoundError):
             return []
         return [home]
-    wanting = (name for name in sorted(names) if is_session_id(name) and find(name, where) is None)
-    return [path for path in (os.path.join(home, name) for name in wanting) if _holds(path)]
+    wanting = (
+        name
+        for name in sorted(names)
+        if is_session_id(name) and archived_of_id(name, where) is None
+    )
+    return [
+        path for path in (os.path.join(home, name) for name in wanting) if _holds_anything(path)
+    ]
 
 
-def _holds(folder: str) -> bool:
+def _holds_anything(folder: str) -> bool:
     """Whether a session's folder holds anything, as far as can be told."""
     try:
         return os.path.islink(folder) or bool(set(os.listdir(folder)) - {locks.NAME})
@@ -215,19 +223,19 @@ def _holds(folder: str) -> bool:
 
 def why_unreadable(session_id: str, where: Where) -> str:
     """Why a folder of the vault can't be used, as a sentence; ``""`` where it can, or there is no manifest in it."""
-    path = os.path.join(folder_of(session_id, where), MANIFEST)
+    path = os.path.join(archive_folder(session_id, where), MANIFEST)
     if link := is_link(session_id, where):
         return f"{link} is a symbolic link, so it was left alone"
-    if not os.path.lexists(path) or find(session_id, where) is not None:
+    if not os.path.lexists(path) or archived_of_id(session_id, where) is not None:
         return ""
-    version = row_of(folder_of(session_id, where)).get("version")
+    version = row_of(archive_folder(session_id, where)).get("version")
     if isinstance(version, int) and version > VERSION:
         return f"{path} was written by a newer resume-hooks"
     return f"{path} can't be read as a manifest"
 
 
 def to_bytes(archived: ArchivedSession) -> bytes:
-    """The manifest of an archived session, as ``find`` reads it."""
+    """The manifest of an archived session, as ``archived_of_id`` reads it."""
     row = archived._asdict() | {
         "version": VERSION,
         "earlier": [each._asdict() for each in archived.earlier],
@@ -247,7 +255,9 @@ def row_of(folder: str) -> dict[str, object]:
     return {}
 
 
-def _kept(row: Mapping[str, object], session_id: str, folder: str) -> ArchivedSession | None:
+def _session_of_row(
+    row: Mapping[str, object], session_id: str, folder: str
+) -> ArchivedSession | None:
     home = row.get("home")
     home = home if isinstance(home, str) else ""
     archived = read_as(ArchivedSession, {**row, "folder": folder, "about": {}, "home": home})

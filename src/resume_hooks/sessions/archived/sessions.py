@@ -11,9 +11,9 @@ import os
 
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
-from resume_hooks.sessions.agents.registry import original
+from resume_hooks.sessions.agents.registry import original_path
 from resume_hooks.sessions.archived.layout import below, session_in
-from resume_hooks.sessions.archived.manifest import ArchivedSession, find
+from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
 from resume_hooks.sessions.session_files import SessionFile, session_file
 
 
@@ -38,24 +38,24 @@ def own_path(path: str, where: Where) -> str:
     archived = _archived_at(path, where)
     if archived:
         return os.path.join(where.projects, archived.project, below(path, where))
-    return original(path, where)
+    return original_path(path, where)
 
 
 def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session that lies in no project folder any more; None for any other."""
-    archived = find(session_id, where)
+    archived = archived_of_id(session_id, where)
     if archived is None or find_session(session_id, where):
         return None
     return archived
 
 
-def opened(archived: ArchivedSession, where: Where) -> SessionFile:
+def archived_session_file(archived: ArchivedSession, where: Where) -> SessionFile:
     """A archived session as a file that can be read.
 
     SessionNotFound, WriteFailed where that can't be done.
     """
     # What unpacks takes 10 ms to load, which only a session that is gone has to wait for.
-    from resume_hooks.sessions.archived.unpack import opened as path_of
+    from resume_hooks.sessions.archived.unpack import unpacked_transcript as path_of
 
     return session_file(path_of(archived, where))
 
@@ -90,5 +90,5 @@ def only_archived_left(session_id: str) -> OnlyKept:
 def _archived_at(path: str, where: Where) -> ArchivedSession | None:
     session_id = session_in(path, where)
     if session_id:
-        return find(session_id, where)
+        return archived_of_id(session_id, where)
     return None

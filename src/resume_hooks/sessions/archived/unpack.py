@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.paths import Where, is_session_id, open_regular, private_folder
-from resume_hooks.sessions.archived.layout import HISTORY, beside, is_link, unpacked
-from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, find
+from resume_hooks.sessions.archived.layout import HISTORY, is_link, place_beside, unpacked_folder
+from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_of_id
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import least_used, sizes_in
 from resume_hooks.storage.state_file import (
@@ -82,7 +82,7 @@ def pack_contents(
 
 def stored(folder: str, part: ArchivedFile) -> str:
     """Where a file of a deleted session lies in the folder of its delete, as long as it is not packed."""
-    return os.path.join(folder, beside(part.place))
+    return os.path.join(folder, place_beside(part.place))
 
 
 def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ class Stream:
             yield piece
 
 
-def opened(archived: ArchivedSession, where: Where) -> str:
+def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
     """The path of a readable, verified transcript, with the session's own folder beside it as the client lays it.
 
     SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it
@@ -133,14 +133,14 @@ def opened(archived: ArchivedSession, where: Where) -> str:
 
 
 def compared(archived: ArchivedSession, where: Where) -> str:
-    """As ``opened``, every byte compared with its hash.
+    """As ``unpacked_transcript``, every byte compared with its hash.
 
     What was unpacked, and has another one, is unpacked anew.
     """
-    path = opened(archived, where)
+    path = unpacked_transcript(archived, where)
     if not _is_same(archived, os.path.dirname(path)):
         removal.discard(os.path.dirname(path), where.state)
-        path = opened(archived, where)
+        path = unpacked_transcript(archived, where)
     return path
 
 
@@ -155,9 +155,9 @@ def _is_same(archived: ArchivedSession, folder: str) -> bool:
 def _there(archived: ArchivedSession, where: Where) -> str:
     """A folder that holds all files of a session, also where it was packed anew since its manifest was read."""
     try:
-        return _unpacked(archived, where)
+        return _unpack_all(archived, where)
     except SessionNotFound:
-        now = find(archived.session_id, where)
+        now = archived_of_id(archived.session_id, where)
         gone_on = (
             now
             and now.transcript.size >= archived.transcript.size
@@ -165,15 +165,15 @@ def _there(archived: ArchivedSession, where: Where) -> str:
         )
         if now is None or now == archived or not gone_on:
             raise
-        return _unpacked(now, where)
+        return _unpack_all(now, where)
 
 
-def _unpacked(archived: ArchivedSession, where: Where) -> str:
+def _unpack_all(archived: ArchivedSession, where: Where) -> str:
     if not archived.deleted_at and (link := is_link(archived.session_id, where)):
         raise SessionNotFound(
             f"{link} is a symbolic link, so nothing was read there", "Put a folder in its place."
         )
-    home = os.path.join(unpacked(where), archived.session_id)
+    home = os.path.join(unpacked_folder(where), archived.session_id)
     folder = os.path.join(home, _key(archived))
     if not _is_whole(folder, archived):
         with _refusing(archived):
@@ -198,7 +198,7 @@ def _is_whole(folder: str, archived: ArchivedSession) -> bool:
     if os.path.islink(folder):
         return False
     for part in archived.parts:
-        path = os.path.join(folder, beside(part.place))
+        path = os.path.join(folder, place_beside(part.place))
         with contextlib.suppress(OSError):
             status = os.lstat(path)
             if part.is_link and stat.S_ISLNK(status.st_mode):
@@ -232,7 +232,7 @@ def lay_out(
     OSError where one can't be read or written, or is not what was archived.
     """
     for part, pieces in pack_contents(archived.folder, parts):
-        _put(part, pieces, folder, where)
+        _put_part(part, pieces, folder, where)
 
 
 def pieces_of(path: str, size: int) -> Iterator[bytes]:
@@ -246,8 +246,8 @@ def pieces_of(path: str, size: int) -> Iterator[bytes]:
             yield piece
 
 
-def _put(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
-    path = os.path.join(folder, beside(part.place))
+def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: Where) -> None:
+    path = os.path.join(folder, place_beside(part.place))
     private_folder(os.path.dirname(path), where)
     if part.is_link:
         os.symlink(b"".join(pieces), os.fsencode(path))
@@ -292,7 +292,7 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
     And what was interrupted.
     """
     found = []
-    for folder in _unpacked_folders(unpacked(where)):
+    for folder in _unpacked_folders(unpacked_folder(where)):
         if folder != but:
             with contextlib.suppress(OSError):
                 found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))

@@ -16,7 +16,7 @@ from resume_hooks.derive.summary import Summary
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.codex.model import CodexExec
 from resume_hooks.paths import Where
-from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.agents.registry import readable_session
 from tests.parts.codex import rollouts
 from tests.parts.codex.e2e.client import PROVIDER, CodexHome
 from tests.parts.codex.e2e.responses import Item, item_text, message, spoken
@@ -100,7 +100,7 @@ def test_a_rollover_and_a_smart_trim_ask_codex(
     listing = [rollouts.call("c1", "ls -R"), rollouts.output("c1", "a file\n" * 4_000)]
     talk = [rollouts.said("user", "mend the parser", 1), *listing, *turns, *turns, *turns]
     path = rollouts.write(client.codex, [rollouts.meta(model_provider=PROVIDER), *talk])
-    assert isinstance(model_for(readable(str(path), Where()), Where()), CodexExec)
+    assert isinstance(model_for(readable_session(str(path), Where()), Where()), CodexExec)
     answers: list[list[Item]] = [calls(marks), [message(json.dumps(ANSWER))]]
 
     def script(_request: dict[str, Any]) -> list[Item]:

@@ -52,7 +52,7 @@ def child_of(
     environ = environ_of(home)
     where = str(home.cwd) if rehomed else None
     return write(
-        fork.plan(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
+        fork.plan_fork(locate.session_file(str(parent)), Where(environ), cut=cut, home=where),
         Where(environ),
     )
 

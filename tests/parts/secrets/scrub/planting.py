@@ -240,14 +240,18 @@ def _children(home: ConfigHome, path: Path) -> Iterator[Path]:
     """A trimmed child, its fork, one that was trimmed in place and so has a backup, and one in the trash."""
     environ = home.environ
     options = Options(threshold=100, keep_recent=0, min_savings=0)
-    reading = plan.read(session_file(str(path)))
-    trimmed = Path(write(plan.plan(reading, Where(environ), options), Where(environ)).file)
-    forked = Path(write(fork.plan(session_file(str(trimmed)), Where(environ)), Where(environ)).file)
-    rewritten = Path(write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
-    gone = Path(write(fork.plan(session_file(str(path)), Where(environ)), Where(environ)).file)
+    reading = plan.scan_session(session_file(str(path)))
+    trimmed = Path(write(plan.plan_trim(reading, Where(environ), options), Where(environ)).file)
+    forked = Path(
+        write(fork.plan_fork(session_file(str(trimmed)), Where(environ)), Where(environ)).file
+    )
+    rewritten = Path(
+        write(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file
+    )
+    gone = Path(write(fork.plan_fork(session_file(str(path)), Where(environ)), Where(environ)).file)
     for child in (trimmed, forked, rewritten, gone):
         os.utime(child, (LONG_AGO, LONG_AGO))
-    in_place.write(session_file(str(rewritten)), Where(environ), options)
+    in_place.write_in_place(session_file(str(rewritten)), Where(environ), options)
     delete.move_to_trash(
         delete.plan_delete(session_file(str(gone)), Where(environ)), Where(environ)
     )

@@ -12,7 +12,7 @@ import pytest
 
 from resume_hooks.derive.child.rewrite_chain import ChainRewrite
 from resume_hooks.derive.child.write import Sizes, write
-from resume_hooks.derive.trim.plan import read
+from resume_hooks.derive.trim.plan import scan_session
 from resume_hooks.errors import CheckFailed, NothingToFork
 from resume_hooks.parts.secrets import child, findings
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -73,7 +73,7 @@ def test_its_figure_is_that_of_a_trim(config_home: ConfigHome) -> None:
     """What came after the last count is in it."""
     rows = [*conversation(2), user("x" * 40_000, uuid="z", parent="r3", ts=9)]
     session = session_file(write_session(config_home.project(), SESSION, rows))
-    sent = read(session).context.tokens
+    sent = scan_session(session).context.tokens
     assert sent > 6_000
     assert child.plan_scrubbed_child(session, config_home.where, Cleaner()).sizes == Sizes(
         sent, sent

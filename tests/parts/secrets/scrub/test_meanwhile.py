@@ -67,7 +67,7 @@ def test_a_child_that_is_born_meanwhile(
     """It is scrubbed, too, and so is what the vault got of its parent when it was born."""
     environ = config_home.environ
     born: list[str] = []
-    decided = fork.plan(session_file(str(path)), Where(environ))
+    decided = fork.plan_fork(session_file(str(path)), Where(environ))
     beforehand(monkeypatch, lambda: born.append(write(decided, Where(environ)).file))
     rows = scrub(path, environ)
     assert places_with(config_home, [*SECRETS, PASSWORD]) == {}
@@ -94,7 +94,7 @@ def test_a_child_that_is_not_born_yet_is_refused(
 ) -> None:
     """Its parent was read before it was scrubbed, and the child comes after the last look."""
     environ = config_home.environ
-    decided = fork.plan(session_file(str(path)), Where(environ))
+    decided = fork.plan_fork(session_file(str(path)), Where(environ))
     read = list(decided.body.lines())
     scrub(path, environ)
     monkeypatch.setattr(ChainRewrite, "lines", lambda _: iter(read))

@@ -27,7 +27,7 @@ from resume_hooks.parts.secrets.literals import parse_named_secrets
 from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.archived.layout import folder_of, vault
+from resume_hooks.sessions.archived.layout import archive_folder, vault
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
@@ -182,7 +182,7 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     assert SECRETS[0] not in entry.title
     back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
     assert not [warning for warning in back.warnings if "changed" in warning]
-    plan = untrim.plan(read_trimmed(session_file(str(planted.children[0]))), home.where)
+    plan = untrim.plan_untrim(read_trimmed(session_file(str(planted.children[0]))), home.where)
     assert [missing.record for missing in plan.missing] == [3], (
         "the thinking that told a secret is gone for good"
     )
@@ -463,7 +463,7 @@ def scrubbed_alone(home: ConfigHome, path: Path) -> list[Holding]:
 
 def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
     """Somebody was killed between the link and the note: nobody can ever read it."""
-    os.unlink(os.path.join(folder_of(KEPT, config_home.where), "manifest.json"))
+    os.unlink(os.path.join(archive_folder(KEPT, config_home.where), "manifest.json"))
     assert scrubbed_alone(config_home, path) == []
     assert places_with(config_home) == {}
 
@@ -471,7 +471,7 @@ def test_what_has_no_note_is_swept(config_home: ConfigHome, path: Path) -> None:
 @pytest.mark.parametrize("note", NOTES)
 def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: bytes) -> None:
     """Damaged, or of a newer version: what is kept with it is left, and an audit tells it."""
-    folder = folder_of(KEPT, config_home.where)
+    folder = archive_folder(KEPT, config_home.where)
     Path(folder, "manifest.json").write_bytes(note)
     (left,) = scrubbed_alone(config_home, path)
     assert (left.place.kind, left.place.path, "could not be looked at" in left.why) == (

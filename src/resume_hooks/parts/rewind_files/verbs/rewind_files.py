@@ -17,7 +17,7 @@ from resume_hooks.parts.rewind_files.plan import Change, FilesPlan
 from resume_hooks.parts.rewind_files.verbs import RewindFilesOptions
 from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.sessions.open_sessions import why_open
+from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain, plain_line, plural
 
@@ -70,7 +70,10 @@ def _plan_of_options(options: RewindFilesOptions) -> _Asked:
     if options.to is None:
         session = locate_session(locator, where)
         return _Asked(
-            session, None, writing.plan_undo(session.session_id, where), why_open(session, where)
+            session,
+            None,
+            writing.plan_undo(session.session_id, where),
+            why_session_is_open(session, where),
         )
     wanted = files_at_prompt.parse_target(options.to)
     session = locate_session(locator if locator is not None else wanted.session, where)
@@ -83,7 +86,10 @@ def _plan_of_options(options: RewindFilesOptions) -> _Asked:
     read = history.read_file_history(session)
     aimed = files_at_prompt.aim_at_prompt(read, wanted)
     return _Asked(
-        session, aimed, files_at_prompt.plan_rewind(read, aimed, where), why_open(session, where)
+        session,
+        aimed,
+        files_at_prompt.plan_rewind(read, aimed, where),
+        why_session_is_open(session, where),
     )
 
 

@@ -23,7 +23,7 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.bundle import BundleRedactor
 from resume_hooks.reading.bundle import export_bundle as bundle
 from resume_hooks.reading.session_secrets import secrets_of_sessions
-from resume_hooks.sessions.agents.registry import readable
+from resume_hooks.sessions.agents.registry import readable_session
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.project_folder import home_folder
@@ -190,7 +190,7 @@ def sessions_of_lineage(session: SessionFile, where: Where) -> tuple[list[Sessio
     for row in family.lineage(session.path):
         path = session.path if row.session_id == session.session_id else family.path_of(row)
         try:
-            there += [readable(path, where)] if path else []
+            there += [readable_session(path, where)] if path else []
             gone += [] if path else [row.session_id]
         except SessionNotFound:  # deleted since it was found
             gone.append(row.session_id)

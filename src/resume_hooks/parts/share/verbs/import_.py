@@ -16,7 +16,7 @@ from resume_hooks.derive.child.write import carry_out
 from resume_hooks.derive.imports import plan
 from resume_hooks.derive.imports.bring_in import BundleOptions, ImportedSession, import_sessions
 from resume_hooks.derive.imports.plan import ImportPlan, ImportSource
-from resume_hooks.derive.imports.read_bundle import is_bundle, unpacked
+from resume_hooks.derive.imports.read_bundle import is_bundle, unpack_bundle
 from resume_hooks.errors import ImportFailed, UsageError
 from resume_hooks.parts.share.export.shared_page import unpack_carried
 from resume_hooks.parts.share.verbs import ImportOptions
@@ -78,9 +78,9 @@ def bring_in(source: str, home: str) -> tuple[Receipt, str]:
 
 def _bring_transcript(taken: ImportSource, wish: BundleOptions) -> tuple[ImportPlan, Receipt]:
     with only_maker(wish.home, Where()):
-        decided = plan.plan(taken, wish.home, Where())
+        decided = plan.plan_import(taken, wish.home, Where())
         if decided.existing is not None and not wish.force:
-            return decided, plan.known(decided, decided.existing)
+            return decided, plan.existing_import(decided, decided.existing)
         return decided, carry_out(decided, Where(), dry_run=wish.dry_run)
 
 
@@ -164,7 +164,7 @@ def _bring_bundle(
     taken: ImportSource, wish: BundleOptions
 ) -> tuple[list[ImportedSession], list[str]]:
     """Import the sessions of a bundle; the sessions, and remarks on the bundle."""
-    with unpacked(taken.path, Where()) as packed:
+    with unpack_bundle(taken.path, Where()) as packed:
         found = import_sessions(packed, taken.name, wish, Where())
         damaged = sum(each.sums.damaged for each in packed)
         lost = sum(each.sums.left_out + each.refused for each in packed)
