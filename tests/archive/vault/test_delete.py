@@ -173,7 +173,7 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
     """It is read back before the first file leaves its place."""
     session = laid_out(config_home)
     before = everything(config_home)
-    monkeypatch.setattr(deletion, "read", lambda *_: None)
+    monkeypatch.setattr(deletion, "read_manifest", lambda *_: None)
     with pytest.raises(WriteFailed, match="read back"):
         delete(session, config_home)
     assert everything(config_home) == before

@@ -111,13 +111,13 @@ def test_the_sections_of_the_document(config_home: ConfigHome) -> None:
         "Summary, by a model",
         "The opening of the fresh session, as the user edited it",
         "Now",
-        "Still to do (2 of 6)",
+        "Open",
         "Talk, oldest first",
         "Commands to run again",
         "How to go on",
     ]
     for part in (
-        "- write docs (pending, :4)\n- and tests (:7)\n",
+        "- to do: write docs (pending, :4)\n- to do: and tests (:7)\n- to do: (4 more)\n",
         "- git: on main, 2 changed\n",
         "\n\n**last request, USER :1**\n\n> fix the parser:\\\n> \\- all of it\n",
         "\n\n**last answer, ASSISTANT :2**\n\n> \\# Done\\\n> \\```\\\n> code\\\n> \\```\n",
