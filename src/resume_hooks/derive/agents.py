@@ -145,6 +145,7 @@ def fork(
     from resume_hooks.derive import fork as forking
 
     require_whole(session)
+    session = Session.of(session, where)  # read once for the draft and the sizes
     own, target = session.agent, to or session.agent
     if home is not None and not own == target == NAME:
         raise UsageError(
@@ -166,9 +167,8 @@ def fork(
         f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, "
         "without its thinking."
     )
-    loaded = Session.of(session, where)
-    before = loaded.context.tokens
-    after = min(base_of(loaded.ends, where).tokens, before)
+    before = session.context.tokens
+    after = min(base_of(session.ends, where).tokens, before)
     after += round((len(told) + sum(len(one.text) for one in said)) / tokens.CHARACTERS_PER_TOKEN)
     head = made.head(ChildSize(after, tokens.CHARACTERS_PER_TOKEN))
     body = writer.conversation(made, head, told, said)
