@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
-from resume_hooks.reading.digest.shell import SimpleCommand, git_words
+from resume_hooks.reading.digest.shell import SimpleCommand, git_words, operands_of
 from resume_hooks.redaction.lazy_patterns import late
 
 NOT_COMMITTED = "not committed"
@@ -203,8 +203,7 @@ class FileStates:
     def _take_add(self, call: GitCall, rest: Sequence[str]) -> None:
         if _ALL.intersection(rest):
             self._staged.update(self._paths_in(call.folder))
-        operands = [word for word in rest if not word.startswith("-")]
-        self._staged.update(self._files_named(operands, call.folder))
+        self._staged.update(self._files_named(operands_of(rest), call.folder))
 
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
@@ -276,7 +275,7 @@ class FileStates:
             call.is_alone
             and len(output) <= WHOLE_OUTPUT
             and "|" not in call.run.command
-            and not [word for word in rest if not word.startswith("-")]
+            and not operands_of(rest)
         )
         if any(words in output for words in _CLEAN):
             return _Status(frozenset(), frozenset(), is_whole and not _STATUS_PART.search(output))
@@ -309,7 +308,7 @@ class FileStates:
 
     def take_move(self, words: Sequence[str], folder: str) -> None:
         """Take in an ``mv`` of one path to another."""
-        operands = [word for word in words if not word.startswith("-")]
+        operands = operands_of(words)
         if len(operands) != 2:
             return
         before = self.shown_path(operands[0], folder)
@@ -323,7 +322,7 @@ class FileStates:
         self.moved_to[before] = after
 
     def _take_stash(self, call: GitCall, rest: Sequence[str]) -> None:
-        part = next((word for word in rest if not word.startswith("-")), "push")
+        part = next(iter(operands_of(rest)), "push")
         before, after = NOT_COMMITTED, STASHED
         if part in {"pop", "apply"}:
             before, after = STASHED, NOT_COMMITTED
@@ -345,8 +344,7 @@ class FileStates:
         elif verb == "checkout" and "--" in rest:
             named = self._files_named(rest[rest.index("--") + 1 :], call.folder)
         elif verb == "restore" or rest == (".",):
-            operands = [word for word in rest if not word.startswith("-")]
-            named = self._files_named(operands, call.folder)
+            named = self._files_named(operands_of(rest), call.folder)
         else:
             return
         for path in named:

@@ -106,7 +106,7 @@ _RECURSIVE = late(r"-[a-zA-Z]*[rR]|--recursive\Z")
 
 def _removed_by(words: tuple[str, ...]) -> list[str]:
     """The folders that a simple command removes, as written there."""
-    operands = [word for word in words[1:] if not word.startswith("-")]
+    operands = shell.operands_of(words[1:])
     if words[:1] == ("git",) and operands[-3:-1] == ["worktree", "remove"]:
         return operands[-1:]
     is_recursive = words[:1] == ("rm",) and any(_RECURSIVE.match(word) for word in words[1:])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
@@ -249,6 +249,11 @@ def program_of(parts: tuple[SimpleCommand, ...]) -> str:
     return ""
 
 
+def operands_of(words: Iterable[str]) -> list[str]:
+    """The words of a command that are not options."""
+    return [word for word in words if not word.startswith("-")]
+
+
 def git_words(words: tuple[str, ...]) -> Iterator[str]:
     """``git -C folder mv a b`` as ``mv``, ``a``, ``b``."""
     rest = list(words[1:])
@@ -375,7 +380,7 @@ def _named_paths(words: tuple[str, ...]) -> tuple[str, ...]:
         name, rest = ("", ())
     if (valued := _VALUED.get(name)) in rest:
         rest = _words_without_option(valued, rest)
-    operands = tuple(word for word in rest if not word.startswith("-"))
+    operands = tuple(operands_of(rest))
     if name in _ALL_OPERANDS:
         return operands
     if name in _LAST_OPERAND:

@@ -6,6 +6,7 @@ is told.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
@@ -44,16 +45,22 @@ class WrittenMarks:
             self._take_plan(call, path, written, removed, added)
             return
         if written:
-            for known in [key for key in self._comments if key[0] == path]:
-                if known[1] not in written:
-                    del self._comments[known]
+            gone = [words for words in self._words_in(path) if words not in written]
+            self._drop_comments(path, gone)
             if is_new:
                 self._add_comments(call, path, written, "")
             return
-        for known in [key for key in self._comments if key[0] == path]:
-            if known[1] in removed and known[1] not in added:
-                del self._comments[known]
+        cut = [words for words in self._words_in(path) if words in removed]
+        self._drop_comments(path, [words for words in cut if words not in added])
         self._add_comments(call, path, added, removed)
+
+    def _words_in(self, path: str) -> list[str]:
+        """The words of the comments that stand in a file."""
+        return [words for file, words in self._comments if file == path]
+
+    def _drop_comments(self, path: str, gone: Iterable[str]) -> None:
+        for words in gone:
+            del self._comments[path, words]
 
     def _add_comments(self, call: PendingCall, path: str, text: str, before: str) -> None:
         if not any(word in text for word in _WORDS):
