@@ -18,7 +18,7 @@ __all__ = [
     "digest",
     "is_damaged",
     "is_ready",
-    "wanted",
+    "wanted_locks",
 ]
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements.lock"
@@ -30,7 +30,7 @@ In a venv, the one that lends it packages.
 """
 
 
-def wanted(*, team: bool) -> list[Path]:
+def wanted_locks(*, team: bool) -> list[Path]:
     """The locks that the venv is to hold: the engine's and, where a team was joined or is about to be, the driver's."""
     sys.path.insert(0, str(ROOT / "src"))
     from resume_hooks import questions, seam  # of ours only what any Python >= 3.9 loads

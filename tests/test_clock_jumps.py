@@ -182,7 +182,7 @@ def test_an_install_is_tried_again(
     install_attempt, install_venv = map(
         importlib.import_module, ("install_attempt", "install_venv")
     )
-    now, locks = time.time(), install_venv.wanted(team=False)
+    now, locks = time.time(), install_venv.wanted_locks(team=False)
     state = {
         "lock": install_venv.digest(locks),
         "started": now,

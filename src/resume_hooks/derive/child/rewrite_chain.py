@@ -109,14 +109,14 @@ class _Dropping:
     def __call__(self, record: Record) -> Record | None:
         content = message(record).get("content")
         if isinstance(content, list):
-            kept = [block for block in content if not self._named(block)]
+            kept = [block for block in content if not self._is_of_dropped_call(block)]
         else:
             kept = []
         if kept:
             return with_content(record, kept)
         return None
 
-    def _named(self, block: object) -> bool:
+    def _is_of_dropped_call(self, block: object) -> bool:
         return (
             isinstance(block, dict)
             and block.get("type") in (CALL, RESULT)

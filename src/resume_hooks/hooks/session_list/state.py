@@ -195,7 +195,7 @@ class Choices:
             first = next(
                 (session_id for session_id in one.sessions if session_id in self._by_id), None
             )
-            if first is None or not self._wanted(self._by_id[first]):
+            if first is None or not self._has_no_refused_word(self._by_id[first]):
                 continue
             self._quotes.setdefault(first, one)
             if not self._holds(self._by_id[first].text):
@@ -212,7 +212,7 @@ class Choices:
     def _holds(self, text: str) -> bool:
         return all(word in text for word in self._words)
 
-    def _wanted(self, entry: _Entry) -> bool:
+    def _has_no_refused_word(self, entry: _Entry) -> bool:
         """Whether no ``-word`` stands in its title."""
         return not any(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
@@ -223,7 +223,7 @@ class Choices:
     ) -> tuple[list[ListedSession], list[ListedSession]]:
         """Those that hold all words: the ones whose title does, and the others."""
         titled, others = [], []
-        for entry in filter(self._wanted, entries):
+        for entry in filter(self._has_no_refused_word, entries):
             if self._holds(entry.title):
                 titled.append(entry.row)
             elif self._holds(entry.text):
