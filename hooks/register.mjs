@@ -10,9 +10,8 @@ import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
 import { open, openSoon, start, submit } from './opening.mjs'
 import { drawPane, holds, move, show } from './pane.mjs'
+import { WAITING_MS } from './shared_values.mjs'
 import { equip, look, part, serve } from './tool.mjs'
-
-const WAITING = 170000 // milliseconds for what the engine says is to be waited for; it ends within 150 seconds
 
 const answer = async ($, command, args) => {
   let reply = await settle($, command, args)
@@ -25,7 +24,7 @@ const answer = async ($, command, args) => {
           Object.assign(forked, await fork($, reply.fork))
           $.ui.status(usual) // where that gave no answer another one is asked
         }
-        reply = await ask($, { command, args: words, waiting: true, forked }, 'engine', WAITING)
+        reply = await ask($, { command, args: words, waiting: true, forked }, 'engine', WAITING_MS)
       }
     } catch (error) {
       $.clock.after(0, () => quietly($, async () => say($, await ask($, { command: 'left', args: command }))))

@@ -26,7 +26,12 @@ from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, NOT_ALONE, ROWS, 
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
-from resume_hooks.shared_values import LOOK_TOKENS, MODEL_SECONDS, SLASH
+from resume_hooks.shared_values import (
+    CLIENT_SECONDS,
+    LOOK_TOKENS,
+    MODEL_SECONDS,
+    SLASH,
+)
 from tools.manifests import ROOT, manifests
 
 DOCS = ROOT / "docs"
@@ -53,7 +58,7 @@ $ARGUMENTS
 RESUME_HOOKS_TEXT
 ```
 """
-LONG = "\nand a timeout of 180000 (it asks a model, which takes up to two and a half minutes)"
+LONG = f"\nand a timeout of {CLIENT_SECONDS * 1000} (it asks a model, which takes up to two and a half minutes)"
 
 
 def pages() -> dict[Path, str]:
@@ -66,6 +71,7 @@ def pages() -> dict[Path, str]:
         ROOT / "hooks" / "commands.mjs": commands_module(),
         ROOT / "hooks" / "shared_values.mjs": shared_values_module(),
         **{ROOT / "hooks" / name: with_look_tokens(ROOT / "hooks" / name) for name in LOOKING},
+        **{ROOT / "hooks" / name: with_client_seconds(ROOT / "hooks" / name) for name in DECLARED},
         **{
             ROOT / "commands" / f"{each.name}.md": slash_command(each)
             for each in ROWS.values()
@@ -302,11 +308,16 @@ def shared_values_module() -> str:
 
 export const LOOK_TOKENS = {LOOK_TOKENS} // of a context, from which on the engine is asked how full it is
 export const MODEL_MS = {MODEL_SECONDS * 1000} // milliseconds that a model has for all of an answer
+export const WAITING_MS = {(CLIENT_SECONDS - 10) * 1000} // milliseconds for an answer that a model has a part in
 """
 
 
 LOOKING = ("notice", "codex")
 """The scripts of hooks/ that look at how full a context is."""
+
+
+DECLARED = ("hooks.json", "codex.json")
+"""The declarations of hooks/ for the clients."""
 
 
 def with_look_tokens(script: Path) -> str:
@@ -315,6 +326,16 @@ def with_look_tokens(script: Path) -> str:
     renewed, count = re.subn(r"(?<= |\n)look=\d+", f"look={LOOK_TOKENS}", text)
     if count != 1:
         raise KeyError(f"look= stands {count} times in {script}")
+    return renewed
+
+
+def with_client_seconds(declarations: Path) -> str:
+    """The declarations of a client's hooks with the time that the hook at a prompt has."""
+    text = declarations.read_text(encoding="utf-8")
+    at_prompt = r'("UserPromptSubmit".*?"timeout": )\d+'
+    renewed, count = re.subn(at_prompt, rf"\g<1>{CLIENT_SECONDS}", text, count=1, flags=re.DOTALL)
+    if count != 1:
+        raise KeyError(f"no time of UserPromptSubmit in {declarations}")
     return renewed
 
 

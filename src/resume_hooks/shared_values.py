@@ -11,6 +11,12 @@ MODEL_SECONDS = 60 * MODEL_MINUTES
 MODEL_TIME = "two minutes"
 """The same in words; a test compares."""
 
+ANSWER_SECONDS = MODEL_SECONDS + 30
+"""The time that a rollover has from the prompt to its card."""
+
+CLIENT_SECONDS = ANSWER_SECONDS + 30
+"""The time after which a client ends our hook at a prompt: ``timeout`` in its declarations."""
+
 LOOK_TOKENS = 60_000
 """Tokens of a context from which on the engine is asked how full it is: 30 % of the smallest window."""
 

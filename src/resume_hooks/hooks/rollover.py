@@ -38,13 +38,11 @@ from resume_hooks.hooks.request import Request, refuse_option, time_limit
 from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.shared_values import MODEL_SECONDS, MODEL_TIME
+from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
-WHOLE = (
-    145.0  # seconds that a rollover may take before its card: the clipboard has its own two of 150
-)
+WHOLE = ANSWER_SECONDS - 5.0  # seconds before the card: the clipboard needs up to two of them
 REPLACING = 5.0  # seconds of them that are kept for putting the summary into the child
 PLANNING = 10.0  # seconds in which the child with the digest is decided on
 WIDEST = 300  # characters of a fact on the card
