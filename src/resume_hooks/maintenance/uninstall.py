@@ -35,8 +35,8 @@ files.
 
 NOTES = (
     "clear-", "trim-", "checkpoint-", "mark-", "handoff-", "notice-", "rollover-", "due-", "later-", "keep-", "folder-",
-    "new-", "vault.json", "indexed.json", "can-ask", "vault-asked", "vault-waiting",
-    "vault-shrinks",
+    "new-", "parts-", "cold-", "compacted-", "smart-trim-", "vault.json", "indexed.json", "can-ask", "vault-asked",
+    "vault-waiting", "vault-shrinks", "asked-compaction.json",
 )  # fmt: skip
 """The beginnings of names of notes in ``pending``."""
 
