@@ -19,6 +19,9 @@ from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.redaction.spans import GENERIC, SHAPE, Span
 
 _USERINFO = late(rb"://[^\s:/?#\"'`@\\<>\[\]]{0,100}:([^\s/\"'`@\\<>]{3,200})@[\w.\[$-]")
+_NAMES_A_SECRET = late(rb"[._-](?:key|pass|password|pwd|secret|token)\Z")
+"""The last word of a placeholder that says what stands there: ``application_key``."""
+
 _TOKEN_USER = late(rb"://([\w-]{20,200}):?@[\w.\[$-]")
 _PUBLIC_USER = late(rb"\b(?:enode|enrtree)\Z")
 """Schemes of addresses in which a public key stands for the user, as Ethereum's nodes have them."""
@@ -90,7 +93,9 @@ def userinfo_spans(raw: bytes, place: int) -> Generator[Span, None, None]:
 
 def _is_in_address(value: bytes) -> bool:
     """Whether what stands in a password's place in an address is one, even of letters alone."""
-    return is_password(value) or is_random_letters(value) or (is_phrase(value) and value.islower())
+    if is_password(value) or is_random_letters(value):
+        return True
+    return is_phrase(value) and value.islower() and not _NAMES_A_SECRET.search(value)
 
 
 def signature_spans(raw: bytes, place: int) -> Generator[Span, None, None]:

@@ -10,7 +10,7 @@ from resume_hooks.redaction.lazy_patterns import late
 _STANDS_FOR = late(
     rb"example|placeholder|your|my(?:secret|token|key|pass)|change(?:me|it|this|pw)|replace|redacted|removed|dummy"
     rb"|sample|"
-    rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
+    rb"xxxx|\*\*\*|\.\.\.|00000000|1234567|12341234|abcdefg|deadbeef|fake|insert|todo|lorem|suppressed|masked|hidden|"
     rb"truncated|notareal|%7b|eby8vdm02x"
 )
 """Words and runs that people and documentation put where a secret would stand, without ``-`` and ``_``.
@@ -30,7 +30,8 @@ _REFERENCE = late(
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
     rb"|^(?:[a-z]{2,12}\d{0,2}/){2,}[a-z]{2,12}\d{0,2}$|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
     rb"|\w\[\w*\].*\w\[\w|^(?=[^.]*\.[A-Za-z][^.]*\.[A-Za-z])[\w$.]+(?:\?|[:+*]|&&|\|\||={1,3})[A-Za-z_$!]|"
-    rb"(?i:(?:private|public|secret)key)"
+    rb"(?i:(?:private|public|secret)key)|^urn:|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
+    rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
 )
 """Text of a program or a shell that names where a secret comes from."""
 

@@ -132,8 +132,12 @@ COMMANDS = {
             + rb"{6,200})"
         ),
     ),
-    b"snmp": late(rb"snmp\w{2,10}[ \t][^\n|;&]{0,100}?-[cAX][ \t]{0,4}(?!\[secret)" + VALUE),
-    b"ssh-keygen": late(rb"ssh-keygen[ \t][^\n|;&]{0,100}?-[NP][ \t]{0,4}(?!\[secret)" + VALUE),
+    b"snmp": late(
+        rb"snmp\w{2,10}(?=[ \t])[^\n|;&]{0,100}?[ \t]-[cAX][ \t]{0,4}(?!\[secret)" + VALUE
+    ),
+    b"ssh-keygen": late(
+        rb"ssh-keygen(?=[ \t])[^\n|;&]{0,100}?[ \t]-[NP][ \t]{0,4}(?!\[secret)" + VALUE
+    ),
     b"openssl enc": late(rb"openssl enc[^\n|;&]{0,100}?[ \t]-k[ \t]{1,4}" + VALUE),
     b"user create": late(rb"user create[ \t]+[\w.@-]{1,60}[ \t]+(?!-)" + VALUE),
     b"--plaintext ": late(rb"--plaintext[ \t]+(?!-)" + VALUE),
@@ -317,6 +321,8 @@ def table_cell_spans(raw: bytes, start: int, end: int) -> Generator[Span, None, 
     sign = next((sign for sign in _COLUMN_SIGNS if sign in head), b";")
     if sign not in head or not _HEAD.fullmatch(head.strip(b"| \r") if sign == b"|" else head):
         return
+    if any(cell.strip().isdigit() for cell in head.split(sign)):
+        return  # a row of values
     column, number = raw.count(sign, line, start), head.count(sign)
     for _ in range(_MOST_ROWS):
         line, stop = (

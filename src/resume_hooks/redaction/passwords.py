@@ -22,6 +22,7 @@ from resume_hooks.redaction.false_positives import (
     stands_for,
 )
 from resume_hooks.redaction.lazy_patterns import late
+from resume_hooks.redaction.program_text import NAMED, is_kind_of_many, is_variable
 from resume_hooks.redaction.spans import GENERIC, Span
 from resume_hooks.redaction.ways import (
     ANY,
@@ -33,6 +34,7 @@ from resume_hooks.redaction.ways import (
     IN_BRACKETS,
     LIKELY,
     LINE,
+    NOT_A_GRAMMAR_WORD,
     PAIRS,
     PLAIN,
     QUOTED,
@@ -86,8 +88,8 @@ _STRONG = late(
 """Words before ``key`` with which it is one that a person may have chosen."""
 
 _OPEN = tuple(
-    b"pub public site s3 fips property pair bucket config setting field column item state route attr param meta flag "
-    b"data dict cert bind".split()
+    b"pub public recv site s3 fips property pair bucket config setting field column item state route attr param meta "
+    b"flag data dict cert bind".split()
 )
 """Words before ``key`` with which it is open, or only names something."""
 
@@ -150,12 +152,6 @@ _NAMES_ID = late(
 )
 """What sets a UUID that is a secret; most only name something."""
 
-_NAMED = late(
-    rb"[A-Za-z]+(?:\d{1,3}[a-z]{0,2})?(?:_(?:\d{0,2}[a-z]+\d{0,3}|[A-Z]+\d{0,3}|\d{1,4}))+|\w+://.*|[\w.-]+/[\w./-]*[-_.][\w./-]*"
-    rb"|[\w.-]+\.[a-z]\w{1,3}"
-)
-"""Names in programs, addresses and files."""
-
 _SETTING = late(
     LINE
     + rb"(?:[-\"'#;>] {0,3}|export |set |declare -x |ENV |ARG |-e |[\w.-]{1,40}: {0,3}\{ )?[\"']?"
@@ -194,6 +190,9 @@ _JOINED = late(rb"(?:[A-Za-z-]+:)+\Z")
 _WORDS_JOINED = late(rb"[A-Za-z-]*(?::[A-Za-z-]+)+")
 """Words with colons between, as names of commands and of types have them: ``user:login:list``."""
 
+_FIELDS_JOINED = late(rb"[a-z]+\d?(?::[a-z]+\d?)+")
+"""The further fields of a format: ``name:password:gid:member1``."""
+
 _CONDITION = late(
     rb"(?i) (?:when|if|unless) |\b(?:fail(?:ed|s|ure)?|errors?|denied|refused|rejected|aborted)\b"
 )
@@ -209,7 +208,17 @@ _ADDRESS = late(rb"[a-z][a-z0-9+.-]{1,20}://")
 _OTHER_SETTING = late(rb"[a-z_]{2,20}=[\w.:]+")
 """A name of its own with its value, as in the settings of a program and in its logs."""
 
+_GOES_ON = late(rb"[ \t]+(?!#|//)\S")
+"""More words behind a value on its line."""
+
+_BADGE = late(rb"\.(?:svg|png)\?\Z")
+"""The end of a picture's address; its token shows the picture to everybody."""
+
+_NUMBERED = late(rb"(?:CVE|GHSA|RFC|ISO|DSA|USN)-[\d-]+")
+"""The number of a report or of a standard."""
+
 _IN_BRACKETS = late(rb"[\"'`\\]{0,4}\]")
+_ONE_JOINT = bytes.maketrans(b"-.", b"__")
 _NAME_ALONE = late(rb"[\w-]+")
 _TELLING_WORD = 3
 """Letters of a word that tells by itself what a value is about."""
@@ -222,7 +231,9 @@ _HYPHENED = late(rb"[a-z]+(?:-[a-z]+)*")
 _ENDS = frozenset([b"", b"\n", b"\r", b";", b"&", b"<", b'"', b"'"])
 _USER = late(
     rb"(?i)(?:^|[\s\"',;{(_.?&-])(?:user(?:[ _-]?name|[ _-]?id)?|login|host(?:name)?|port|dbname|database|adapter)"
-    rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8})[\"']?[\w.@-]{1,80}"
+    rb"[\"']?(?:[ \t]{0,4}(?:=>|=|:)[ \t]{0,4}|[ \t]{1,8}"
+    + NOT_A_GRAMMAR_WORD
+    + rb")[\"']?[\w.@-]{1,80}"
 )
 """A user, a host or a database that is set."""
 
@@ -325,11 +336,10 @@ def assigned_spans(raw: bytes, start: int, end: int, what: int) -> Generator[Spa
                 if what == LOGIN and at == begin and way.joint not in PAIRS and not is_basic(value)
                 else what
             )
-            if (raw[start:end].lower() == b"pass" and _is_verb(way, found, value)) or _is_said(
-                raw, start, way, found
-            ):
+            if _is_about_something_else(raw, start, end, way, found, at):
                 continue
-            if b" " not in value and _is_secret_value(kind, value, least, raw[start:end]):
+            secret = b" " not in value and _is_secret_value(kind, value, least, raw[start:end])
+            if secret and not is_kind_of_many(raw, at, value):
                 yield Span(_KINDS[what], at, at + len(value), GENERIC)
                 yield from _new_value_spans(raw, found.end(), what, raw[start:end])
                 return looked
@@ -355,36 +365,60 @@ def _stands_before_name(way: Way, raw: bytes, before: int, line: int, start: int
 def _is_verb(way: Way, found: re.Match[bytes], value: bytes) -> bool:
     """Whether ``pass`` says what is done, or that a test did, not what something is called."""
     quote = found["quote"] if "quote" in found.re.groupindex else b""
-    told = way.least == TOLD and b":" not in found[0] and (quote is None or _NAMED.fullmatch(value))
+    told = way.least == TOLD and b":" not in found[0] and (quote is None or NAMED.fullmatch(value))
     return b"/" in value or quote == b"`" or b"`" in found[0] or bool(told)
 
 
-def _is_said(raw: bytes, start: int, way: Way, found: re.Match[bytes]) -> bool:
-    """Whether what stands behind a name is a type, the next word of a longer name, or about a condition."""
-    if way.joint is not SET:
-        if way.joint in _SENTENCES and _DIGIT.search(value_of_match(found)[1]) is None:
-            return True
-        return way.least == TOLD and _is_about_something_else(found)
-    value = found["bare"]
-    if not value:
-        return False
-    if found[0].lstrip()[:1] == b":" and (
-        value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None
-    ):
+def _is_about_something_else(
+    raw: bytes, start: int, end: int, way: Way, found: re.Match[bytes], at: int
+) -> bool:
+    """Whether what stands behind a name is about something else than the value of what is called so."""
+    place, value = value_of_match(found)
+    if raw[start:end].lower() == b"pass" and _is_verb(way, found, value[at - place :]):
         return True
+    if value.startswith(b"urn:"):
+        return True
+    if way.joint is SET:
+        return bool(found["bare"]) and _is_text_of_program(raw, start, found)
+    if way.joint in _SENTENCES and _DIGIT.search(value) is None:
+        return True
+    return way.least == TOLD and _is_said_of_something_else(found)
+
+
+def _is_text_of_program(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
+    """Whether what a name is set to without quotes is a type, a variable, or the next word of a longer name."""
+    value = found["bare"]
+    if is_variable(raw, found):
+        return True
+    if found[0].lstrip()[:1] == b":":
+        if value.endswith(b":") or _OTHER_SETTING.fullmatch(value) is not None:
+            return True
+        if raw[start - 1 : start] == b"/" and _GOES_ON.match(raw, found.end()):
+            return True
     if b"=" in found[0]:
         return False
     if _TYPE.fullmatch(value) and is_wordy(value) and _TYPE_ENDS.match(raw, found.end()):
         return True
+    return _is_word_of_longer_name(raw, start, found)
+
+
+def _is_word_of_longer_name(raw: bytes, start: int, found: re.Match[bytes]) -> bool:
+    """Whether a name and its value stand between colons, as in the names of commands and in formats of files."""
     before = _JOINED.search(raw, max(0, start - _LONGEST_NAME), start)
+    if before and found[0][:1] == b":" and _FIELDS_JOINED.fullmatch(found["bare"]):
+        return True
     joined = (before[0] if before else b"") + b"name" + found[0]
     return joined.count(b":") > 1 and _WORDS_JOINED.fullmatch(joined) is not None
 
 
-def _is_about_something_else(found: re.Match[bytes]) -> bool:
+def _is_said_of_something_else(found: re.Match[bytes]) -> bool:
     """Whether a sentence behind a name tells a condition, a failure, an id or another setting."""
     at, value = value_of_match(found)
     between = found[0][: at - found.start()]
+    if _NUMBERED.fullmatch(value):
+        return True
+    if between.isspace() and is_id(value) and _GOES_ON.match(found.string, found.end()):
+        return True
     if _CONDITION.search(between) or _OTHER_SETTING.fullmatch(value):
         return True
     return is_id(value) and _IDENTIFIER.search(between) is not None
@@ -393,6 +427,8 @@ def _is_about_something_else(found: re.Match[bytes]) -> bool:
 def _names_something_else(raw: bytes, line: int, start: int, end: int) -> bool:
     """Whether a name is a part of a type, the user of an address, or what a test's runner prints."""
     if raw[start - 3 : start] == b"://" or _OF_A_TYPE.search(raw, max(0, start - 8), start):
+        return True
+    if _BADGE.search(raw, max(0, start - 8), start):
         return True
     return _is_verdict(raw, line, start, end)
 
@@ -486,7 +522,7 @@ def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> 
         return False
     if is_id(value):
         return _NAMES_ID.search(name) is not None and not stands_for(value)
-    if what == KEY and _NAMED.fullmatch(value):
+    if what == KEY and NAMED.fullmatch(value):
         return False
     if is_key(value) or is_mixed(value) or (what == LOGIN and is_basic(value)):
         return what == PASSWORD or len(value) >= (16 if name.lower().endswith(b"key") else 8)
@@ -500,6 +536,8 @@ def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> 
 def _is_another_name(value: bytes, name: bytes) -> bool:
     """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
     value, name = value.lower(), name.lower()
+    if value.translate(_ONE_JOINT) == name.translate(_ONE_JOINT) or value.startswith(name + b":"):
+        return True
     return value in name or (
         name in value and len(_words_of_name(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
     )
@@ -544,7 +582,7 @@ def is_secret_field(name: bytes, value: bytes) -> bool:
 def is_said_password(value: bytes) -> bool:
     """Whether a value in a sentence is a password: with a digit, and neither a name nor a standard."""
     value = value.rstrip(b".:!?")
-    if _DIGIT.search(value) is None or _TECHNICAL.match(value) or _NAMED.fullmatch(value):
+    if _DIGIT.search(value) is None or _TECHNICAL.match(value) or NAMED.fullmatch(value):
         return False
     return not is_id(value) and not _ADDRESS.match(value)
 

@@ -156,7 +156,7 @@ def _ends_of_word(raw: bytes, word: bytes, begin: int, end: int) -> Iterator[int
 
 
 NAMED = [
-    late(rb"(?<=ldap)passwd[ \t][^\n|;&]{0,200}?-s[ \t]{0,4}" + VALUE),
+    late(rb"(?<=ldap)passwd(?=[ \t])[^\n|;&]{0,200}?[ \t]-s[ \t]{0,4}" + VALUE),
     late(rb"(?<=wpa_)passphrase[ \t]+(?:\"[^\"\n]{1,60}\"|\S{1,60})[ \t]+" + VALUE),
     late(rb"(?<=ht)passwd[ \t]+-[a-zA-Z]{0,6}n[a-zA-Z]{0,6}[ \t]+[^\s-]\S{0,60}[ \t]+" + VALUE),
     late(rb"(?<=ht)passwd(?:[ \t]+-\w{1,8}){1,4}[ \t]+[^\s-]\S{0,100}[ \t]+\S{1,60}[ \t]+" + VALUE),

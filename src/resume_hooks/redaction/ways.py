@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
 
+NOT_A_GRAMMAR_WORD = (
+    rb"(?!(?i:a|all|also|an|and|any|are|as|at|be|by|can|for|from|has|if|in|into|is|it|its|must|nor|not|of|on|or"
+    rb"|so|than|that|the|then|this|to|using|via|was|when|will|with|without|you|your)(?![\w.@-]))"
+)
+"""The words of a sentence that join others; a user or a host is never called so."""
+
 QUOTED = rb"(?P<quote>\\{0,3}[\"'`])(?P<quoted>[^\"'`\r\n\\]{6,200})(?P=quote)"
 LETTER = rb"[\xc3-\xdf][\x80-\xbf]|\xe1[\xb8-\xbb][\x80-\xbf]"
 """A letter beyond ASCII, or an accent, whole.
@@ -275,7 +281,13 @@ WAYS = [
     Way(
         b" \t\r\n",
         late(rb"\s{1,20}" + VALUE),
-        late(rb"\b(?:login|user|machine)\s{1,20}\S{1,100}" + GAP + rb"{1,20}\Z"),
+        late(
+            rb"\b(?:login|user|machine)\s{1,20}"
+            + NOT_A_GRAMMAR_WORD
+            + rb"\S{1,100}"
+            + GAP
+            + rb"{1,20}\Z"
+        ),
         LIKELY,
     ),
     Way(
