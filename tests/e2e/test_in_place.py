@@ -18,8 +18,9 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import outline
+from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.postings import RECORDS
-from resume_hooks.search.index.read_transcript import ReadJob, read_parts
+from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.roles import ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.transcript import scan

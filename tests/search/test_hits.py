@@ -13,10 +13,10 @@ from click.testing import CliRunner
 from resume_hooks.cli.main import cli
 from resume_hooks.paths import Where
 from resume_hooks.search import engine
+from resume_hooks.search.index.changes import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Terms
 from resume_hooks.search.scope import Entered, Scope, enter_scope

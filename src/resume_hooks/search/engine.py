@@ -10,15 +10,14 @@ import contextlib
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.clock import minute
 from resume_hooks.errors import IndexDamaged, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.search.hits import MOST_READ, Best, Hit, Hits, Sources, Wording
+from resume_hooks.search.index.changes import Sought, UnreadFile
 from resume_hooks.search.index.connect import OpenIndex, opened_index
-from resume_hooks.search.index.unread import Sought, UnreadFile
-from resume_hooks.search.index.update import Progress
 from resume_hooks.search.query import Query, Term, parse_query
 from resume_hooks.search.ranking import Ranking, Terms, fused
 from resume_hooks.search.roles import MOST_LIMIT
@@ -40,6 +39,9 @@ from resume_hooks.sessions.transcript_files import owning_session
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
+
+if TYPE_CHECKING:
+    from resume_hooks.search.index.update import Progress
 
 MOST_LATEST = 5_000  # records that are looked at where only their kind was asked for
 MOST_PROVISIONAL = 5  # sessions that are told of those that hold the words and are not indexed yet

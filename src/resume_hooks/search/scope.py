@@ -15,7 +15,6 @@ from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.roles import ALIASES, ROLES
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import name_at
-from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.transcript_files import TranscriptFile
@@ -70,6 +69,8 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """A session and its ancestors. Raises as ``locate.resolve``."""
+    from resume_hooks.sessions.lineage import Family  # 3 ms, which no other search needs
+
     rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
 

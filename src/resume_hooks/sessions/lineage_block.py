@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
 from resume_hooks.sessions.child_titles import word_of
-from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor
 from resume_hooks.system.text import QUOTE, one_line, plain, plain_line, replace_matches
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
+
+if TYPE_CHECKING:
+    from resume_hooks.sessions.lineage import Ancestor
 
 OPENING = "[SESSION LINEAGE]"
 CLOSING = "[/SESSION LINEAGE]"
@@ -91,6 +94,8 @@ def size_text(size: int) -> str:
 
 
 def _describe(ancestor: Ancestor) -> str:
+    from resume_hooks.sessions.lineage import LEFT, MISSING  # 3 ms, which a search does not need
+
     session_id = _escape(ancestor.session_id) or "(id unknown)"
     if ancestor.status == MISSING:
         return f"(file gone) · {session_id} · {word_of(ancestor.derivation_type)}"

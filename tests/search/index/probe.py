@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from tantivy import Query
 
 from resume_hooks.paths import Where
+from resume_hooks.search.index.changes import UpdateOutcome
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.index.database import index_file, words_folder
 from resume_hooks.search.index.postings import LABELS, SCHEMA, WINDOWS, WORDS, Posting, turn_key
-from resume_hooks.search.index.update import UpdateOutcome
 from resume_hooks.search.roles import ROLES
 from tests.builders import (
     CWD,

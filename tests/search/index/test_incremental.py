@@ -10,10 +10,10 @@ import pytest
 
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import postings, read_transcript
+from resume_hooks.search.index.changes import ReadJob, changes
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import WINDOWS
-from resume_hooks.search.index.read_transcript import ReadJob, read_parts
-from resume_hooks.search.index.update import changes
+from resume_hooks.search.index.read_transcript import read_parts
 from resume_hooks.search.scope import Scope
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.transcript_files import all_files

@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.search.index import connect, read_transcript
+from resume_hooks.search.index.changes import ReadJob
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.postings import RECORDS, WORDS, Postings
-from resume_hooks.search.index.read_transcript import ReadJob, read_parts, readings
+from resume_hooks.search.index.read_transcript import read_parts, readings
 from resume_hooks.sessions.transcript_files import all_files
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO

@@ -15,8 +15,8 @@ from resume_hooks.archive.vault.rewrite import rewrite
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
+from resume_hooks.search.index.changes import ReadJob, changes
 from resume_hooks.search.index.connect import opened_index, status_of
-from resume_hooks.search.index.update import changes
 from resume_hooks.search.scope import Scope, project_at
 from resume_hooks.sessions.archived import unpack
 from resume_hooks.sessions.archived.layout import unpacked_folder
@@ -116,7 +116,7 @@ def test_packed_ones_are_unpacked_one_at_a_time(
     seen = set()
     real = read_transcript.read_parts
 
-    def noted(job: read_transcript.ReadJob) -> Iterator[read_transcript.Part | None]:
+    def noted(job: ReadJob) -> Iterator[read_transcript.Part | None]:
         seen.add(tuple(sorted(os.listdir(unpacked_folder(config_home.where)))))
         return real(job)
 

@@ -15,11 +15,12 @@ import sqlite3
 import sys
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.errors import IndexDamaged, IndexUnusable, ResumeHooksError
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.archived import ArchivedSessions
+from resume_hooks.search.index.changes import FileWork, Sought, UnreadFile, UpdateOutcome, changes
 from resume_hooks.search.index.database import (
     VERSION,
     index_file,
@@ -31,15 +32,6 @@ from resume_hooks.search.index.database import (
     words_folder,
 )
 from resume_hooks.search.index.postings import LEVELS, Postings
-from resume_hooks.search.index.unread import FileWords, RawWords, Sought, UnreadFile, ranks
-from resume_hooks.search.index.update import (
-    FileWork,
-    IsOver,
-    Progress,
-    UpdateOutcome,
-    changes,
-    update,
-)
 from resume_hooks.sessions.agents.registry import all_files, is_foreign
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.storage import removal
@@ -47,6 +39,10 @@ from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import MODE
 from resume_hooks.system import programs
 from resume_hooks.system.text import plural
+
+if TYPE_CHECKING:
+    from resume_hooks.search.index.unread import FileWords
+    from resume_hooks.search.index.update import IsOver, Progress
 
 PATIENCE = 10.0  # seconds that another command which is writing is waited for
 
@@ -220,6 +216,11 @@ class _Task:
 
         One that is not ``ours`` stays as it is.
         """
+        from resume_hooks.search.index.unread import (
+            ranks,  # where nothing changed, nobody waits for
+        )
+        from resume_hooks.search.index.update import update  # these two
+
         work, gone = changes(index.db, self.files, self.shelf)
         if sum(item.size for item in work) > LARGE:
             held = self._words_held(work)
@@ -255,7 +256,10 @@ class _Task:
         """By path, what a file holds of the words that are sought, of those that can be looked through."""
         if self.sought is None:
             return {}
-        words, found = RawWords(self.sought.terms), dict[str, FileWords]()
+        from resume_hooks.search.index.unread import RawWords  # as above
+
+        words = RawWords(self.sought.terms)
+        found: dict[str, FileWords] = {}
         for item in work:
             if not item.same and item.file.inode > 0 and self.sought.is_meant(item.file):
                 held = words.words_of_file(item.file.path, item.job.place.offset)
@@ -267,6 +271,8 @@ class _Task:
         self, work: Sequence[FileWork], held: Mapping[str, FileWords]
     ) -> Iterator[UnreadFile]:
         """What was sought in and is not in the index, what is worth most first."""
+        from resume_hooks.search.index.unread import ranks  # as above
+
         held = {**held, **self._words_held(item for item in work if item.file.path not in held)}
         counts = ranks(held)
         for item in sorted(

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
+from resume_hooks.search.index.changes import ReadJob, ReadPosition
 from resume_hooks.search.index.extract import TextExtractor
 from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
@@ -55,21 +56,6 @@ _PRIME = 2**61 - 1
 """Ids are kept as what is left of them when divided by it: they fit a column, and differ if they differ anywhere."""
 
 
-class ReadPosition(NamedTuple):
-    """Where a part begins: bytes, lines, turns and parts before it, the last time told (seconds), calls left open.
-
-    ``copied`` are the two instants of ``transcripts.transcript.Copies``.
-    """
-
-    offset: int = 0
-    lines: int = 0
-    turns: int = 0
-    part: int = 0
-    time: int = 0
-    calls: tuple[tuple[str, str], ...] = ()
-    copied: tuple[str, str] = ("", "")
-
-
 class Part(NamedTuple):
     """A part of a file, from ``start`` to byte ``end``: ``turns`` began before it, ``check`` is of its last bytes.
 
@@ -95,20 +81,6 @@ class Part(NamedTuple):
     def number(self) -> int:
         """Which part of the file it is, from 0."""
         return self.start.part
-
-
-class ReadJob(NamedTuple):
-    """A file to be read on from a place, if its bytes before ``end`` still have the checksum ``check``.
-
-    ``file`` is its number in the index.
-    """
-
-    path: str
-    subagent: bool
-    file: int = 0
-    place: ReadPosition = ReadPosition()
-    end: int = 0
-    check: int = 0
 
 
 def read_parts(job: ReadJob) -> Iterator[Part | None]:

@@ -17,12 +17,12 @@ import math
 import operator
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks.paths import open_regular
+from resume_hooks.search.index.changes import Forms
 from resume_hooks.search.index.tokenize import folded, stem
-from resume_hooks.sessions.transcript_files import TranscriptFile
 
 CHUNK = 8 * 1024 * 1024  # bytes of a file that are looked through at a time
 OVERLAP = 256  # bytes of one that are looked through with the next, so that no word is cut
@@ -68,24 +68,6 @@ _LENGTH, _OTHERS, _BEST = 0.2, 0.1, 5
 
 What the lines behind the best one count, and how many lines do.
 """
-
-
-Forms = tuple[tuple[str, ...], ...]
-"""A term as the index has it: for each token in it the whole, then its parts."""
-
-
-class Sought(NamedTuple):
-    """The words of a search, and which files it is meant for."""
-
-    terms: tuple[Forms, ...]
-    is_meant: Callable[[TranscriptFile], bool]
-
-
-class UnreadFile(NamedTuple):
-    """A file that the index has not as it is; ``held`` are the numbers of the terms in it, None if nobody can tell."""
-
-    file: TranscriptFile
-    held: frozenset[int] | None
 
 
 class FileWords(NamedTuple):

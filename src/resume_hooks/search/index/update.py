@@ -16,14 +16,14 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from resume_hooks.errors import IndexDamaged
 from resume_hooks.paths import Where
-from resume_hooks.search.index.archived import ArchivedSessions, briefly_opened, path_within
+from resume_hooks.search.index.archived import briefly_opened, path_within
+from resume_hooks.search.index.changes import FileWork, UpdateOutcome
 from resume_hooks.search.index.extract import HELPERS
 from resume_hooks.search.index.postings import Postings
-from resume_hooks.search.index.read_transcript import Part, ReadJob, ReadPosition, readings
+from resume_hooks.search.index.read_transcript import Part, readings
 from resume_hooks.sessions import transcript_files
 from resume_hooks.sessions.agents.registry import is_foreign, readable_briefly
 from resume_hooks.sessions.archived.manifest import archived_of_id
@@ -41,105 +41,6 @@ IsOver = Callable[[], bool]  # tells whether the time for an update is over
 Progress = Callable[
     [int, int], None
 ]  # called with the bytes that were read and those that there are to read
-
-
-class UpdateOutcome(NamedTuple):
-    """What an update came to: files and bytes read, and files and bytes that it did not get to."""
-
-    files: int = 0
-    size: int = 0
-    behind: int = 0
-    size_behind: int = 0
-
-
-class FileWork(NamedTuple):
-    """A file to be read, and how; ``file_id`` is 0 for one that the index does not know yet.
-
-    ``same``: it is the one that was read, which only lies elsewhere now, so that nothing of it is
-    read. What is of most ``worth`` is read first.
-    """
-
-    file: TranscriptFile
-    job: ReadJob
-    file_id: int = 0
-    same: bool = False
-    worth: float = 0.0
-
-    @property
-    def size(self) -> int:
-        """Bytes that are to be read."""
-        return max(1, self.file.size - self.job.place.offset)
-
-
-class _Known(NamedTuple):
-    """What the index knows of a file.
-
-    Of one in doubt neither the inode nor the place of its last part.
-    """
-
-    file_id: int
-    inode: int
-    size: int
-    mtime: int
-    place: str
-    end: int
-    check: int
-
-
-def changes(
-    db: sqlite3.Connection, files: Iterable[TranscriptFile], shelf: ArchivedSessions | None = None
-) -> tuple[list[FileWork], list[int]]:
-    """The files to be read, those of the vaulted sessions on the ``shelf`` too, and the ids of files that are gone."""
-    rows = db.execute(
-        "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
-        "checked FROM files"
-    )
-    known = {path: _Known(*row) for path, *row in rows}
-    work: list[FileWork] = []
-    present = set()
-    for file in files:
-        present.add(file.path)
-        work += _work(file, known.pop(file.path, None))
-    if shelf and shelf.states:
-        work += (item for item in _shelved(db, known, shelf) if item.file.path not in present)
-    return work, [row.file_id for row in known.values()]
-
-
-def _shelved(
-    db: sqlite3.Connection, known: dict[str, _Known], shelf: ArchivedSessions
-) -> Iterator[FileWork]:
-    """The work on vaulted sessions; what is known of them is taken from ``known``."""
-    paths: dict[str, list[str]] = {}
-    for session_id, path in db.execute("SELECT session, path FROM files ORDER BY session"):
-        if session_id in shelf.states and path in known:
-            paths.setdefault(session_id, []).append(path)
-    for session_id, state in shelf.states.items():
-        own = paths.get(session_id, [])
-        if own and all(known[path].inode == state and known[path].mtime for path in own):
-            for path in own:
-                del known[path]
-            continue
-        for file in shelf.files(session_id):
-            yield from _work(file, known.pop(file.path, None))
-
-
-def _work(file: TranscriptFile, known: _Known | None) -> Iterator[FileWork]:
-    """What is to be done with a file: nothing where it is as it was.
-
-    One that was only put into the vault, renewed there or brought back has its size and time. Files
-    that are only appended to keep their inode and grow; rewrites in place keep the time, sometimes
-    the size and the last bytes too.
-    """
-    job = ReadJob(file.path, bool(file.agent))
-    if known is None:
-        yield FileWork(file, job)
-    elif known[1:4] != (file.inode, file.size, file.mtime):
-        kept = known.inode < 0 or file.inode < 0
-        same = bool(known.inode) and kept and (known.size, known.mtime) == (file.size, file.mtime)
-        moved = (known.inode < 0) != (file.inode < 0)  # into the vault or out of it
-        if known.place and (moved or known.inode == file.inode) and file.size > known.size:
-            job = job._replace(place=_read_position(known.place), end=known.end, check=known.check)
-        yield FileWork(file, job, known.file_id, same)
 
 
 def update(
@@ -387,15 +288,3 @@ def _batches(work: Iterable[FileWork]) -> Iterator[list[FileWork]]:
             batch = []
     if batch:
         yield batch
-
-
-def _read_position(text: str) -> ReadPosition:
-    """Where a file's last part begins, as it was noted."""
-    try:
-        *numbers, calls, copied = json.loads(text)
-        offset, lines, turns, part, seconds = map(int, numbers)
-        left_open = tuple((str(a), str(b)) for a, b in calls)
-        until, latest = map(str, copied)
-        return ReadPosition(max(0, offset), lines, turns, part, seconds, left_open, (until, latest))
-    except (TypeError, ValueError) as error:
-        raise IndexDamaged(f"The index holds what nobody wrote: {error}") from error
