@@ -113,12 +113,17 @@ def changes(
         "SELECT path, id, iif(doubt, 0, inode), size, mtime, iif(doubt, '', place), end, "
         "checked FROM files"
     )
-    known = {path: _Known(*row) for path, *row in rows}
+    unseen = {row[0]: row[1:] for row in rows}
     work: list[FileWork] = []
     present = set()
-    for file in files:
+    for file in files:  # thousands, at every search: one that is as it was costs no more than this
         present.add(file.path)
-        work += _work(file, known.pop(file.path, None))
+        row = unseen.pop(file.path, None)
+        if row is None:
+            work += _work(file, None)
+        elif row[1:4] != (file.inode, file.size, file.mtime):
+            work += _work(file, _Known(*row))
+    known = {path: _Known(*row) for path, row in unseen.items()}
     if shelf and shelf.states:
         work += (item for item in _shelved(db, known, shelf) if item.file.path not in present)
     return work, [row.file_id for row in known.values()]
