@@ -33,17 +33,13 @@ SHORTEST_STEM = (
 )
 SHORTEST_ALIKE = 4  # characters of a word that may be misspelled
 ALIKE = 0.75  # how like a word must be to one that is nowhere, 0 to 1
-GUESSED = 0.6  # what a word counts that only stands for the one that was typed
-TITLE_WEIGHT = 0.5
-"""What a title counts beside a record: it says what was talked about, not the answer."""
-
 IN_PARTS = 0.5  # what a part of an identifier counts beside the whole
 
 
 class Token(NamedTuple):
-    """A word of a term: the stems that stand for it, each with what it counts, and the parts of an identifier."""
+    """A word of a term: the stems that stand for it, and the parts of an identifier."""
 
-    stems: tuple[tuple[str, float], ...]
+    stems: tuple[str, ...]
     parts: tuple[str, ...] = ()
 
 
@@ -96,16 +92,12 @@ class Terms:
             )
         tokens = [token for forms in term.forms if (token := self._token(forms))]
         rows = max(
-            (
-                self._count_rows(name)
-                for token in tokens
-                for name in (*token.parts, token.stems[0][0])
-            ),
+            (self._count_rows(name) for token in tokens for name in (*token.parts, token.stems[0])),
             default=0,
         )
         if not rows:
             return lookup
-        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0][0],)))
+        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0],)))
         return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
 
     def strictly(self, term: Term) -> Lookup:
@@ -118,9 +110,7 @@ class Terms:
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
         parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
-        tokens = tuple(
-            Token(((whole, 1.0),), own) for whole, own in zip(wholes, parts, strict=True)
-        )
+        tokens = tuple(Token((whole,), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
     def in_others(self, lookup: Lookup) -> Lookup:
@@ -145,17 +135,16 @@ class Terms:
         whole, *parts = map(stem, forms)
         known = tuple(part for part in parts if self._count_rows(part))
         if known or self._count_rows(whole):
-            return Token(((whole, 1.0),), known)
+            return Token((whole,), known)
         return None
 
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""
         names = tuple(name for name, _ in words)
-        known = tuple(way for token in lookup.tokens for way in token.stems)
+        known = tuple(name for token in lookup.tokens for name in token.stems)
         rows = lookup.rows + sum(rows for _, rows in words)
-        stems = (*known, *((name, GUESSED) for name in names))
-        marks = (*(name for name, _ in known), *names)
-        return Lookup(lookup.term, how, (Token(stems),), marks, rows, self._weight(rows), names)
+        stems = (*known, *names)
+        return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
 
     def _weight(self, rows: int) -> float:
         """The usual inverse frequency; what is nowhere weighs as what is in one record."""
@@ -320,14 +309,7 @@ class Ranking:
         self, by_turn: Mapping[int, Sequence[Posting]], windows: Mapping[int, float]
     ) -> dict[int, float]:
         """What each turn comes to by the places of its best record and of its best window."""
-        worth = {}
-        for key, rows in by_turn.items():
-            best = rows[0]
-            if best.role == TITLE:
-                worth[key] = best.score * TITLE_WEIGHT
-            else:
-                worth[key] = best.score
-        records = _rank_shares(worth)
+        records = _rank_shares({key: rows[0].score for key, rows in by_turn.items()})
         windows = _rank_shares(windows)
         scores = {}
         for key, rows in by_turn.items():
@@ -396,23 +378,17 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
     """What scores documents by the terms that they have: the best of what stands for each, and identifiers' parts."""
     clauses: list[Query] = []
     for token in (token for lookup in lookups for token in lookup.tokens):
-        ways = [_boosted(_term(name), share) for name, share in token.stems]
+        ways = [_term(name) for name in token.stems]
         clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
-        clauses += [_boosted(_term(part), IN_PARTS) for part in token.parts]
+        clauses += [Query.boost_query(_term(part), IN_PARTS) for part in token.parts]
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
-
-
-def _boosted(query: Query, share: float) -> Query:
-    if share == 1.0:
-        return query
-    return Query.boost_query(query, share)
 
 
 def _all_of(lookup: Lookup) -> Query:
     """What holds for documents that have every word of a term, an identifier whole or by its parts."""
     words = []
     for token in lookup.tokens:
-        ways = [_term(name) for name, _ in token.stems]
+        ways = [_term(name) for name in token.stems]
         if token.parts:
             ways.append(Query.boolean_query([(Occur.Must, _term(part)) for part in token.parts]))
         words.append(
