@@ -38,8 +38,8 @@ from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import HOUR, Traffic
-from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.transcript import QUICK_LIMIT
 from tests.builders import (
     SESSION,
     ConfigHome,

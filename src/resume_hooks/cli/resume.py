@@ -25,7 +25,7 @@ from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.locator_forms import RESOLVERS, by_part_of_title, is_one_form
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.transcripts.calibration import QUICK_LIMIT
+from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
 BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
 EXACT = tuple(

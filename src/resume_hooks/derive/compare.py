@@ -11,18 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.derive import agents
 from resume_hooks.derive.dial import DialSize, dial_of, unmeasured_dial
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan
 from resume_hooks.derive.opening_size import ALL, tokens_of
-from resume_hooks.derive.trim import in_client, plan
 from resume_hooks.derive.trim.options import WORTH, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.project_folder import home_folder
@@ -32,7 +28,6 @@ from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
-from resume_hooks.transcripts.calibration import QUICK_LIMIT
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import (
@@ -41,7 +36,10 @@ from resume_hooks.transcripts.tokens import (
     ContextUse,
     FirstRequest,
 )
-from resume_hooks.transcripts.transcript import is_live_part_within
+from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.fresh_child import RolloverPlan
 
 READ = 0.1  # what a token read from the cache costs; any other costs 1
 WRITE = {
@@ -310,6 +308,8 @@ def freed_by_trim(path: str, where: Where) -> Freed:
     """What a trim would free; 0 where nothing, or there is too much to look at."""
     if not is_live_part_within(path, QUICK_LIMIT):
         return Freed(0, 0)
+    from resume_hooks.derive.trim import in_client, plan
+
     try:
         scanned = plan.scan_session(session_file(path))
     except NothingToTrim:
@@ -392,6 +392,8 @@ def _size_of(context: ContextUse) -> str:
 
 
 def _trim_estimate(session: SessionFile, where: Where) -> _Trimmed | None:
+    from resume_hooks.derive.trim import plan  # a long live part is not looked through
+
     try:
         scanned = plan.scan_session(session)
     except NothingToTrim:
@@ -415,6 +417,10 @@ def _lineage_tokens(session: Session) -> int:
 
 def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:
     """The plan of a handoff of the usual size without a next step; None where there can be none."""
+    from resume_hooks.derive import agents  # a long session is not read for it
+    from resume_hooks.derive.fresh_child import Contents
+    from resume_hooks.reading.digest.build import digest_of
+
     try:
         contents = Contents(digest_of(session, where), tokens=tokens_of("", where))
         return agents.fresh(session, where, kind="handoff", contents=contents)

@@ -7,13 +7,13 @@ only the most that each can hold is known.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from resume_hooks.derive.fresh_child import RolloverPlan
 from resume_hooks.derive.opening_size import name_of
-from resume_hooks.reading.digest.entries import Digest
-from resume_hooks.reading.digest.opening import CALLS, CHARACTERS, LEAST_CALLS, characters, opening
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
+
+if TYPE_CHECKING:
+    from resume_hooks.derive.fresh_child import RolloverPlan
 
 SIZES = (1_000, 4_000, 12_000, 24_000)
 """Tokens of the sizes that are always told of, beside the usual one."""
@@ -42,6 +42,10 @@ class DialSize(NamedTuple):
 
 def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
     """Every size, of the plan of a handoff of the usual one; ``conversation`` are the tokens that the session holds."""
+    # The sizes of a long session are told without a digest.
+    from resume_hooks.reading.digest.entries import Digest
+    from resume_hooks.reading.digest.opening import CHARACTERS, LEAST_CALLS, characters, opening
+
     contents, known = planned.contents, planned.sizes.after
     digest, usual = contents.digest or Digest(), contents.tokens
     said = {tokens: len(opening(digest, characters(tokens)).text) for tokens in _told_of(usual)}
@@ -80,6 +84,8 @@ def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
 
 def _calls_room(tokens: int, length: int) -> int:
     """Characters of an opening of a size that calls may fill behind ``length`` characters of it."""
+    from resume_hooks.reading.digest.opening import CALLS, characters  # as above
+
     room = characters(tokens)
     return min(room - length, round(room * CALLS))
 

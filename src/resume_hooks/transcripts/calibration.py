@@ -17,7 +17,7 @@ from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import is_live_part_within, scan_live
+from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within, scan_live
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
 PLAUSIBLE = (
@@ -28,9 +28,6 @@ MIN_THOUGHT_RATIO = (
     1.5  # characters a token of thinking at least; most of it is known by its encryption alone
 )
 MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
-QUICK_LIMIT = (
-    8 * 1024 * 1024
-)  # bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds
 
 
 class Scale:

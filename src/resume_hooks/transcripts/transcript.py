@@ -36,6 +36,9 @@ from resume_hooks.transcripts.lines import (
 from resume_hooks.transcripts.nodes import Checkpoint, Node, node_of
 from resume_hooks.transcripts.records import COMPACTION, PROGRESS, SYSTEM, Record, parse
 
+QUICK_LIMIT = 8 * 1024 * 1024
+"""Bytes of a live conversation that is looked through while a prompt waits: 0.1 seconds."""
+
 Observer = Callable[[Line, records.Record, "Node | None"], None]
 """Called with each readable line, its record, and the node of a linked one."""
 

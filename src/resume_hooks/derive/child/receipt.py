@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_named
-from resume_hooks.transcripts.invariants import Check
+
+if TYPE_CHECKING:  # who compares ways to go on checks no session
+    from resume_hooks.transcripts.invariants import Check
 
 FRESH = frozenset(
     {"handoff", "rollover"}
