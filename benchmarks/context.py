@@ -26,13 +26,12 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.search.listing import SessionLister
 from resume_hooks.sessions.locate import SessionFile, session_file
-from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.sessions.session import Session
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import node_of
 from resume_hooks.transcripts.records import MESSAGES, Record
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextSize
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
@@ -116,12 +115,10 @@ def near(one: int, other: int) -> bool:
 def figures_of(session: SessionFile, where: Where) -> Figures | None:
     """What each place says of a session; None where nobody talked in it."""
     try:
-        transcript = scan(session.path, observers=[pieces := Pieces()])
+        transcript = scan(session.path)
         if not any(node.said for node in transcript.chain):
             return None
-        info: ContextUse = session_facts_data(
-            session.session_id, HeadTail(session.path), transcript, pieces
-        )["context"]
+        info: ContextSize = session_facts_data(Session.of(session, where), transcript)["context"]
         full = compare(session, where, clock.now()).context
         row = SessionLister("/", where).at(session, None)
     except ResumeHooksError:
@@ -132,8 +129,8 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
     estimates = {place for place, use in (("info", info), ("/full", full)) if use.is_estimate}
     if row is not None and row.tokens is not None:
         tokens["sessions"] = row.tokens
-        windows["sessions"] = row.window if row.window_known else None
-        estimates |= set() if row.measured else {"sessions"}
+        windows["sessions"] = window(row.context)
+        estimates |= {"sessions"} if row.context.is_estimate else set()
     for place, plan in (("trim", trimmed), ("handoff", handed_off)):
         before = plan(session, where)
         if before:
@@ -143,7 +140,7 @@ def figures_of(session: SessionFile, where: Where) -> Figures | None:
     return Figures(tokens, windows, frozenset(estimates), characters(said))
 
 
-def window(use: ContextUse) -> int | None:
+def window(use: ContextSize) -> int | None:
     """The window that a share is of; None for unknown."""
     return use.window if use.window_known else None
 

@@ -105,7 +105,8 @@ def sent(path: Path, before: Left | None, parent: Path) -> Left:
     )
     marks = (record.get("original_index") for record in parsed if record.get("truncated"))
     named = frozenset(mark for mark in marks if isinstance(mark, int))
-    count = tokens.context_of(transcript.chain).tokens
+    counted, spoken = tokens.tokens_of_chain(transcript.chain)
+    count = counted or spoken
     if before is not None:
         old = scan(str(parent)).chain
         gone = sum(node.characters for node in old) - sum(

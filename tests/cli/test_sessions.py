@@ -168,6 +168,8 @@ def test_the_document(config_home: ConfigHome, document: Document) -> None:
         "tokens": 1_300,
         "window": 200_000,
         "window_known": True,
+        "kind": "measured",
+        "reason": "",
         "measured": True,
         "percent": 1,
     }

@@ -38,7 +38,7 @@ from resume_hooks.reading.digest.opening import DEFAULT_TOKENS
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.api_usage import HOUR, Traffic
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, ContextSize
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 from tests.builders import (
     SESSION,
@@ -227,9 +227,9 @@ def test_a_large_live_part_has_no_trim_estimate(config_home: ConfigHome) -> None
     assert TRIM in by_name(compared(config_home, bulky(), 200, limit=10_000_000))
 
 
-def context(tokens: int, window: int = 200_000) -> ContextUse:
+def context(tokens: int, window: int = 200_000) -> ContextSize:
     """A context that was counted."""
-    return ContextUse(tokens, window, measured=True)
+    return ContextSize(tokens, window)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,7 @@ def context(tokens: int, window: int = 200_000) -> ContextUse:
         (context(20_000, 50_000), context(10_000, 50_000), TRIM),
     ],
 )
-def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str | None) -> None:
+def test_what_fits_best(used: ContextSize, trimmed: ContextSize | None, way: str | None) -> None:
     """From 80 per cent on: mostly outputs of tools, a trim; mixed, a smart trim.
 
     Else a fresh start.
@@ -267,10 +267,10 @@ def test_what_fits_best(used: ContextUse, trimmed: ContextUse | None, way: str |
         (context(87_000), 2_000, 2, None),
         (context(87_000), 0, 0, None),
         # Nothing counted what is sent since the compaction, nor what a prompt adds to that.
-        (context(45_756)._replace(measured=False), 60, 12, None),
+        (context(45_756)._replace(kind=ESTIMATED), 60, 12, None),
     ],
 )
-def test_prompts_left(used: ContextUse, growth: int, turns: int, left: int | None) -> None:
+def test_prompts_left(used: ContextSize, growth: int, turns: int, left: int | None) -> None:
     """Typical turns up to where the client compacts, rounded down.
 
     Unknown where fewer than three were counted.

@@ -17,10 +17,9 @@ from resume_hooks.hooks import context_notice
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import SessionLister
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
-from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -213,10 +212,8 @@ def test_all_count_in_the_window_that_the_client_told_last(
         card = " ".join(answer_module("full", {**event, "window": window})["card"]["lines"])
         line = ask(full(shown))
         (row,) = SessionLister("/", Where()).along([session_file(path)], None)
-        pieces = Pieces()
-        info = session_facts_data(SESSION, HeadTail(path), scan(path, observers=[pieces]), pieces)[
-            "context"
-        ]
+        session = Session.of(session_file(path), Where())
+        info = session_facts_data(session, scan(path))["context"]
         found = [re.findall(r"(\d+) %", text)[:1] for text in (card, line)]
         return [*found, row.percent, info.percent, info.window]
 

@@ -24,7 +24,7 @@ from resume_hooks.hooks.triggers import Trigger
 from resume_hooks.system.copy_result import Copied
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextUse, FirstRequest
+from resume_hooks.transcripts.tokens import ESTIMATED, ContextSize, FirstRequest
 from tests.builders import SESSION, ConfigHome, conversation, custom_title, write_session
 from tests.hooks.test_child_cards import LAST_LINE, WAYS, shown
 
@@ -56,7 +56,7 @@ def comparison(home: ConfigHome, **fields: Any) -> Comparison:
     own: dict[str, Any] = {
         "session_id": SESSION, "glance": HeadTail(path), "folder": "/home/user/proj", "age": 40, "estimates": FIGURES,
         "dial": DIAL,
-        "context": ContextUse(150_000, 200_000, measured=True), "traffic": Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100),
+        "context": ContextSize(150_000, 200_000), "traffic": Traffic(1, FIVE_MINUTES, 149_000, 3, 4_100),
         "base": FirstRequest(30_000, 18_000), "trim_estimated": True, "planned": True, "prompts_left": None,
         "advice": None, **fields,
     }  # fmt: skip
@@ -72,7 +72,7 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 
     Every way on where they were asked for.
     """
-    full = ContextUse(190_000, 200_000, measured=True)
+    full = ContextSize(190_000, 200_000)
     text = shown(resume_card(comparison(config_home, context=full), copied, ASKED, whole=whole))
     for part in (copied.sentence(SESSION), "context 190,000 tokens · Fix the parser"):
         assert part in text
@@ -85,7 +85,7 @@ def test_a_few_lines_of_what_a_client_shows_in_eighty_columns(
 
 def test_a_handoff_that_leaves_more_is_not_named(config_home: ConfigHome) -> None:
     """As in a session that was just compacted."""
-    context = ContextUse(30_000, 50_000, measured=False)
+    context = ContextSize(30_000, 50_000, kind=ESTIMATED)
     assert "/handoff leaves" not in headline(
         comparison(config_home, context=context), lambda verb: f"/{verb}"
     )
@@ -180,9 +180,9 @@ def test_what_would_leave_more_than_there_is_has_no_row(config_home: ConfigHome)
     assert [line for line in lines if line.startswith(("handoff 1k", "rollover"))] == []
 
 
-def context_of(tokens: int) -> ContextUse:
+def context_of(tokens: int) -> ContextSize:
     """A context that was counted."""
-    return ContextUse(tokens, 200_000, measured=True)
+    return ContextSize(tokens, 200_000)
 
 
 def test_a_session_without_a_handoff_has_no_dial(config_home: ConfigHome) -> None:
@@ -224,7 +224,7 @@ def test_the_first_line(
 
     A trim that frees next to nothing is not spoken of.
     """
-    context = ContextUse(tokens, 200_000, measured=True)
+    context = ContextSize(tokens, 200_000)
     found = comparison(config_home, context=context, prompts_left=left, advice=advice)
     assert resume_card(found, WAYS[0], ASKED).split("\n")[0] == line
     assert headline(found, "resume-hooks {}".format) == line.replace(">", "resume-hooks ")
@@ -232,7 +232,7 @@ def test_the_first_line(
 
 def test_a_session_with_room_names_the_ways_to_continue(config_home: ConfigHome) -> None:
     """A line each, of those that can be done; a fuller one has them in its first line."""
-    with_room = ContextUse(14_400, 180_000, measured=True)
+    with_room = ContextSize(14_400, 180_000)
     handoff = "  >handoff: continue in a new session, with what was said here"
     for estimates, lines in (
         (FIGURES, [handoff, "  >trim: continue without old tool output"]),
@@ -257,7 +257,7 @@ def test_nothing_to_hand_off(config_home: ConfigHome) -> None:
 
 def test_an_estimated_context_says_so(config_home: ConfigHome) -> None:
     """Where no answer was counted."""
-    found = comparison(config_home, context=ContextUse(10, 200_000, measured=False))
+    found = comparison(config_home, context=ContextSize(10, 200_000, kind=ESTIMATED))
     assert "context about 10 tokens" in resume_card(found, WAYS[0], ASKED)
 
 

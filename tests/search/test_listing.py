@@ -24,6 +24,7 @@ from resume_hooks.sessions.link_log import Link, record_link, record_superseded
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, sessions_of
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.transcripts.head_tail import REACH
+from resume_hooks.transcripts.tokens import ESTIMATED
 from tests.builders import (
     CWD,
     ConfigHome,
@@ -119,7 +120,7 @@ def test_what_a_row_tells(config_home: ConfigHome) -> None:
         path,
         os.path.getsize(path),
     )
-    assert (row.turns, row.turns_at_least, row.tokens, row.window, row.percent) == (
+    assert (row.turns, row.turns_at_least, row.tokens, row.context.window, row.percent) == (
         2,
         2,
         1_300,
@@ -127,7 +128,7 @@ def test_what_a_row_tells(config_home: ConfigHome) -> None:
         1,
     )
     assert (row.kind, row.derivation_type, row.parent_id) == ("original", "original", None)
-    assert (row.measured, row.open, row.expires_days) == (True, False, 25)
+    assert (not row.context.is_estimate, row.open, row.expires_days) == (True, False, 25)
 
 
 def test_what_is_left_out(config_home: ConfigHome) -> None:
@@ -185,13 +186,14 @@ def test_how_it_was_derived(config_home: ConfigHome) -> None:
         ("fork", session_id(98)),
         ("clear", session_id(97)),
     ]
-    assert (told[1].tokens, told[1].measured) == (1_234, False)
+    assert (told[1].tokens, told[1].context.measured) == (1_234, False)
     later = [
         boundary(uuid="b", before="s", ts=9e5),
         summary("so far", uuid="t", parent="b", ts=9e5),
     ]
     put(config_home, 1, [MARK, summary("lineage", uuid="s", parent=None, ts=100), *later])
-    assert next(row.tokens for row in rows(config_home) if row.session_id == session_id(1)) is None
+    (compacted,) = [row for row in rows(config_home) if row.session_id == session_id(1)]
+    assert (compacted.tokens, compacted.context.kind) == (30_002, ESTIMATED)
 
 
 def test_a_long_file_is_told_of_by_its_ends(config_home: ConfigHome) -> None:
@@ -233,10 +235,10 @@ def test_a_trim_in_place_tells_what_is_left_of_a_long_file(
     ]
     put(config_home, 1, [*head, *trimmed])
     (row,) = rows(config_home)
-    assert (row.tokens, row.measured) == (55_101, False)
+    assert (row.tokens, row.context.is_estimate) == (55_101, True)
     put(config_home, 1, [*head, *trimmed, *conversation(1, prefix="z", start=130)])
     (row,) = rows(config_home)
-    assert (row.tokens, row.measured) == (1_100, True)
+    assert (row.tokens, row.context.is_estimate) == (1_100, False)
 
 
 def test_a_remark_that_a_child_took_over_is_not_its_size(config_home: ConfigHome) -> None:
@@ -273,7 +275,7 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
     ("more", "tokens"),
     [
         ([], 1_300),
-        ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], None),
+        ([boundary(uuid="b", before="r3", ts=9), summary("s", uuid="s", parent="b", ts=9)], 1_088),
         ([assistant("side", uuid="x", parent="r3", ts=9, tokens=9_000, isSidechain=True)], 1_300),
         ([assistant("error", uuid="x", parent="r3", ts=9, model="<synthetic>")], 1_301),
         ([user("y" * 80, uuid="x", parent="r3", ts=9)], 1_320),
@@ -291,14 +293,16 @@ def test_the_middle_is_never_read(config_home: ConfigHome) -> None:
 def test_tokens_of_the_end(config_home: ConfigHome, more: list[Record], tokens: int | None) -> None:
     """What was counted last, and what was said since.
 
-    Not known after a compaction, nor by what a sub-agent used.
+    After a compaction it is an estimate; what a sub-agent used does not count.
     """
     put(config_home, 1, [*conversation(2), *more])
     (row,) = rows(config_home)
     assert row.tokens == tokens
-    assert row.measured is (tokens not in {None, 3_300})
-    assert row.percent == (None if tokens is None else round(100 * tokens / (row.window - 20_000)))
-    assert row.window == (1_000_000 if tokens == 300_000 else 200_000)
+    assert row.context.is_estimate is (tokens in {None, 1_088, 3_300})
+    assert row.percent == (
+        None if tokens is None else round(100 * tokens / (row.context.window - 20_000))
+    )
+    assert row.context.window == (1_000_000 if tokens == 300_000 else 200_000)
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.transcripts.calibration import quick_context
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import OneOpen, open_transcript
+from resume_hooks.transcripts.transcript import scan
 from tests.builders import SESSION, ConfigHome, conversation, write_session
 
 
@@ -28,7 +29,8 @@ def test_it_says_what_its_file_says(session: Session) -> None:
     assert session == session_file(session.path)
     assert session.title == HeadTail(session.path).title
     assert list(session.lineage) == Family(session.where).lineage(session.path)
-    assert session.context == quick_context(session.path)
+    context, _ = size_of_chain(session.path, scan(session.path).chain)
+    assert session.context == context._replace(window_known=True)
 
 
 def test_a_loaded_session_stays_itself(session: Session) -> None:

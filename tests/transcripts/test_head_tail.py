@@ -12,8 +12,8 @@ import pytest
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.system.text import one_line
-from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
+from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import REACH, WIDE_REACH, HeadTail
 from resume_hooks.transcripts.parted_text import parts_of
 from tests.builders import (
@@ -245,7 +245,7 @@ def test_an_answer_behind_which_much_was_attached(tmp_path: Path, before: int) -
     path.write_bytes(session_bytes(rows))
     ends = HeadTail(str(path))
     assert (ends.model, ends.prompts) == ("claude-opus-4-5", 1)
-    assert (context := tokens.end_context(ends.last_records)) is not None
+    assert (context := size_at_end(ends.last_records)) is not None
     assert context.tokens == 30_000
 
 

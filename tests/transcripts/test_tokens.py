@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.context_size import MADE, size_of_chain, size_of_tail
 from resume_hooks.transcripts.records import MAX_TOKENS
 from resume_hooks.transcripts.tokens import (
+    ESTIMATED,
     USUAL_BASE,
-    ContextUse,
+    ContextSize,
     characters_per_token,
-    context_of,
-    recent_context,
-    session_context,
     window_for,
 )
 from resume_hooks.transcripts.transcript import scan
@@ -61,10 +60,11 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "TAIL_REACHES", (1_500, 6_000))
 
 
-def both(path: str) -> ContextUse:
+def both(path: str) -> ContextSize:
     """The context in use, after both ways of finding it agreed."""
-    recent = recent_context(path)
-    assert recent == session_context(path, scan(path).chain)
+    recent, sure = size_of_tail(path), size_of_chain(path, scan(path).chain)[0]
+    assert recent.tokens - recent.added == sure.tokens - sure.added
+    assert recent.window == sure.window
     return recent
 
 
@@ -72,10 +72,10 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     """On each file of the corpus the end tells what the whole tells, whatever the reaches."""
     files = [file for file in corpus().rglob("*.jsonl") if file.stat().st_size]
     for file in files:
-        whole = session_context(str(file), scan(str(file)).chain)
+        whole = size_of_chain(str(file), scan(str(file)).chain)[0]
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
             monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
-            assert recent_context(str(file)) == whole, file
+            assert size_of_tail(str(file))[:2] == whole[:2], file
 
 
 @pytest.mark.parametrize(
@@ -258,7 +258,7 @@ def test_big_files_skip_what_was_compacted(tmp_path: Path) -> None:
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """A deleted file is an expected failure."""
     with pytest.raises(SessionNotFound):
-        recent_context(str(tmp_path / "gone.jsonl"))
+        size_of_tail(str(tmp_path / "gone.jsonl"))
 
 
 @pytest.mark.parametrize(
@@ -272,8 +272,8 @@ def test_window(count: int, expected: int) -> None:
 def test_a_set_window_wins(tmp_path: Path) -> None:
     """The caller's window is taken over what the session tells."""
     path = write_session(tmp_path, SESSION, conversation(1))
-    assert recent_context(path, 400_000) == ContextUse(1_100, 400_000, measured=True)
-    assert context_of(scan(path).chain, 400_000).window == 400_000
+    assert size_of_tail(path, 400_000) == ContextSize(1_100, 400_000)
+    assert size_of_chain(path, scan(path).chain, window=400_000)[0].window == 400_000
 
 
 @pytest.mark.parametrize(
@@ -287,19 +287,19 @@ def test_a_trim_has_the_window_of_its_parent(tmp_path: Path, original: object, w
     turns = conversation(2)
     path = write_session(tmp_path, SESSION, [first, turns[0]])
     known = window == 1_000_000
-    assert recent_context(path) == ContextUse(168_879, window, measured=False, window_known=known)
+    assert size_of_tail(path) == ContextSize(168_879, window, ESTIMATED, MADE, window_known=known)
     turns[-1]["message"]["usage"] = {"input_tokens": 170_000}
     path = write_session(tmp_path, SESSION, [first, *turns])
-    found = ContextUse(170_000, window, measured=True, window_known=known)
-    assert recent_context(path) == session_context(path, scan(path).chain) == found
-    assert recent_context(path, 200_000).window == 200_000
+    found = ContextSize(170_000, window, window_known=known)
+    assert size_of_tail(path) == size_of_chain(path, scan(path).chain)[0] == found
+    assert size_of_tail(path, 200_000).window == 200_000
 
 
 def test_percent_and_room() -> None:
     """The share is rounded; the client compacts at once where context and reserve pass the window."""
-    assert ContextUse(90_000, 200_000, measured=True).percent == 50
-    assert not ContextUse(167_000, 200_000, measured=True).compacts_at_once
-    assert ContextUse(167_001, 200_000, measured=True).compacts_at_once
+    assert ContextSize(90_000, 200_000).percent == 50
+    assert not ContextSize(167_000, 200_000).compacts_at_once
+    assert ContextSize(167_001, 200_000).compacts_at_once
 
 
 def test_ratio_of_a_session(tmp_path: Path) -> None:

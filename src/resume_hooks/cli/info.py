@@ -14,41 +14,38 @@ from resume_hooks.sessions import rename
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_named, name_at, original_path, row_of
 from resume_hooks.sessions.archived.sessions import archive_facts
-from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import RecordLines
+from resume_hooks.sessions.session import Session
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.calibration import weigh
-from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import Transcript, scan
-from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
 def info(options: InfoOptions) -> None:
     """Scan the session and print what it holds."""
     session = options.locate_session(foreign=True)
     with scan_progress(session.path, quiet=options.as_json) as watching:
-        transcript = scan(session.path, observers=[*watching, pieces := Pieces()])
-    data = session_facts_data(session.session_id, HeadTail(session.path), transcript, pieces)
+        transcript = scan(session.path, observers=[*watching])
+    data = session_facts_data(Session.of(session, options.where), transcript)
     data["longest_line"] = longest_line(data["session_file"])
     left = row_of(session.agent).left
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
-def session_facts_data(
-    session_id: str, glance: HeadTail, transcript: Transcript, pieces: Pieces
-) -> dict[str, Any]:
+def session_facts_data(session: Session, transcript: Transcript) -> dict[str, Any]:
     """What a session holds, in its documented JSON form."""
-    own, window = original_path(glance.path, Where()), window_of(session_id, Where())
-    context, _ = weigh(glance.path, transcript.chain, pieces, window)
-    agent = name_at(glance.path, Where())
-    context = as_client_acts(context, glance, agent, window, Where())
+    glance = session.head_tail
+    own, agent = original_path(glance.path, session.where), name_at(glance.path, session.where)
+    if own == glance.path:
+        lines = transcript.line_count
+    else:
+        lines = len(RecordLines(own, session.session_id))
     return {
-        "session_id": session_id,
+        "session_id": session.session_id,
         "agent": agent,
         "session_file": own,
         "title": glance.title,
@@ -59,8 +56,8 @@ def session_facts_data(
         "created": glance.created,
         "ended": glance.ended,
         "size": glance.size if own == glance.path else os.path.getsize(own),
-        **archive_facts(glance.path, Where()),
-        "lines": transcript.line_count if own == glance.path else len(RecordLines(own, session_id)),
+        **archive_facts(glance.path, session.where),
+        "lines": lines,
         "bad_lines": transcript.bad_lines,
         "torn": transcript.torn,
         "records": len(transcript.nodes),
@@ -72,16 +69,18 @@ def session_facts_data(
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
         "models": transcript.models,
-        "context": context,
+        "context": session.context,
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
 
 
 def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
-    context: tokens.ContextUse = data["context"]
+    context: tokens.ContextSize = data["context"]
     giant = data["agent"] == NAME and (data["size"] >= GIANT or data["longest_line"] >= GIANT_LINE)
     measured = "about " if context.is_estimate else ""
-    if context.added > 0:
+    if context.is_estimate:
+        since = f", {context.reason}"
+    elif context.added > 0:
         since = f", {context.added:,} of them since the last answer"
     else:
         since = ""
@@ -129,7 +128,7 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
             if data["kept"]
             else []
         ),
-        ("context", f"{measured}{context.tokens:,} tokens{since}, {context.share}"),
+        ("context", f"{measured}{context.tokens:,} tokens, {context.share}{since}"),
         (
             "turns",
             (

@@ -109,7 +109,7 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
     if row.percent is None:
         percent = UNKNOWN
     else:
-        percent = f"{'' if row.measured else '~'}{row.percent}%"
+        percent = f"{'~' if row.context.is_estimate else ''}{row.percent}%"
     turns = UNKNOWN if row.turns is None else f"{row.turns:,}"
     if row.expires_days is None:
         left = UNKNOWN

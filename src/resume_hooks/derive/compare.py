@@ -20,20 +20,18 @@ from resume_hooks.derive.trim.options import WORTH, options_of
 from resume_hooks.errors import NothingToHandOff, NothingToTrim, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions import lineage_block
-from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.shared_values import COLD_TOKENS
 from resume_hooks.transcripts import api_usage as traffic
-from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.nodes import Node
 from resume_hooks.transcripts.tokens import (
     CHARACTERS_PER_TOKEN,
     RESERVED_OUTPUT,
-    ContextUse,
+    ContextSize,
     FirstRequest,
 )
 from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
@@ -179,7 +177,7 @@ class Comparison:
     session_id: str
     glance: HeadTail
     folder: str
-    context: ContextUse
+    context: ContextSize
     traffic: Traffic
     base: FirstRequest
     age: int | None
@@ -210,7 +208,7 @@ class _Measured(NamedTuple):
     up.
     """
 
-    context: ContextUse
+    context: ContextSize
     seen: Traffic
     base: FirstRequest
     trimmed: _Trimmed | None
@@ -221,8 +219,8 @@ class _Measured(NamedTuple):
 class _Trimmed(NamedTuple):
     """What a resume sends of the conversation ``chain``, and what a trim would leave, None where it would not pay."""
 
-    before: ContextUse
-    after: ContextUse | None
+    before: ContextSize
+    after: ContextSize | None
     chain: list[Node]
 
 
@@ -235,15 +233,8 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     session = Session.of(session, where)
     glance = session.head_tail
     trim_estimated = is_live_part_within(session.file, limit)
-    trimmed, window = (
-        _trim_estimate(session, where) if trim_estimated else None,
-        window_of(session.session_id, where),
-    )
-    if trimmed:
-        context = trimmed.before
-    else:
-        context = tokens.recent_context(session.file, window)
-    context = as_client_acts(context, glance, session.agent, window, where)
+    trimmed = _trim_estimate(session, where) if trim_estimated else None
+    context = trimmed.before if trimmed else session.context
     seen, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)
     base = FirstRequest(min(base.tokens, context.tokens), min(base.shared, context.tokens))
     warm = seen.is_warm(now_ms)
@@ -327,7 +318,7 @@ def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
     return None
 
 
-def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
+def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
     """About how many typical turns fit before the client compacts.
 
     None where too few turns tell what one adds.
@@ -348,7 +339,7 @@ def prompts_left(context: ContextUse, seen: Traffic) -> int | None:
 
 
 def advice(
-    context: ContextUse, trimmed: ContextUse | None, left: int | None = None
+    context: ContextSize, trimmed: ContextSize | None, left: int | None = None
 ) -> Advice | None:
     """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts.
 
@@ -363,7 +354,7 @@ def advice(
     return _best(trimmed)
 
 
-def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Advice | None:
+def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
     """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
     if context.tokens < COLD_TOKENS:
         return None
@@ -379,13 +370,13 @@ def _advice_when_cold(context: ContextUse, estimates: Sequence[Estimate]) -> Adv
     return None
 
 
-def _best(trimmed: ContextUse | None) -> Advice:
+def _best(trimmed: ContextSize | None) -> Advice:
     if trimmed is not None and trimmed.most_percent <= ROOMY:
         return Advice(TRIM, f"mostly tool output: {_size_of(trimmed)} left")
     return Advice(HANDOFF, "it leaves the most room")
 
 
-def _size_of(context: ContextUse) -> str:
+def _size_of(context: ContextSize) -> str:
     if context.percent is None:
         return f"{context.tokens:,} tokens"
     return f"{context.percent} %"

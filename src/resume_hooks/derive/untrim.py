@@ -33,12 +33,12 @@ from resume_hooks.derive.originals import (
 from resume_hooks.derive.trim.plan import LEGEND
 from resume_hooks.errors import NothingToTrim, SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.client_window import as_client_acts, window_of
 from resume_hooks.sessions.record_references import SHORT, RecordLine
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.backups import instant_of
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE, Scale, weigh
+from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE, Scale
 from resume_hooks.transcripts.chain import chain_to
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
@@ -48,7 +48,7 @@ from resume_hooks.transcripts.placeholders import is_placeholder, stands_for_ans
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import ASSISTANT, Record, message, string, with_content
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
@@ -161,7 +161,7 @@ class TrimmedSession:
     transcript: Transcript
     pieces: Pieces
     survey: WriteScan
-    context: ContextUse
+    context: ContextSize
     scale: Scale
     trimmed: tuple[Node, ...]
     undone: int = 0
@@ -185,9 +185,8 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
     """Scan a session for what is trimmed in it."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.file, observers=(pieces, survey, marked))
-    live, window = transcript.chain, window_of(session.session_id, Where())
-    context, scale = weigh(session.file, live, pieces, window)
-    context = as_client_acts(context, HeadTail(session.file), session.agent, window, Where())
+    loaded, live = Session.of(session, Where()), transcript.chain
+    context, scale = loaded.weigh(live, pieces)
     before, since, undone = _untrimmed(transcript)
     chain = [*before, *since]
     trimmed = tuple(node for node in chain if node.number in marked.numbers)
@@ -198,7 +197,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
             session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier
         )
     # Counts that the client wrote since are of what the trim left.
-    counted, scale = weigh(session.file, before, pieces, window)
+    counted, scale = loaded.weigh(before, pieces)
     added = sum(node.characters for node in since)
     return TrimmedSession(
         session, transcript.ending(chain), pieces, survey, context, scale, trimmed, undone,
@@ -272,7 +271,7 @@ class UntrimPlan(ChildPlan):
     restored: Sequence[object]
     missing: tuple[MissingOriginal, ...]
     trimmed: int
-    after: ContextUse
+    after: ContextSize
     characters: int
     undone: int = 0
     digests: Mapping[str, bytes] = field(default_factory=dict)
@@ -465,7 +464,7 @@ def _digest(record: Record) -> bytes:
 
 def _sizes(
     reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool
-) -> tuple[ContextUse, ContextUse]:
+) -> tuple[ContextSize, ContextSize]:
     """What the client would send before and after; ``whole``: nothing stays trimmed."""
     back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
@@ -479,7 +478,7 @@ def _sizes(
     return now, now._replace(tokens=now.tokens + back)
 
 
-def _ratio(reading: TrimmedSession, after: ContextUse) -> float:
+def _ratio(reading: TrimmedSession, after: ContextSize) -> float:
     """Characters a token of the child: of all that a trim took out, as that counted it: another one saves as much."""
     stated = tokens.stated_size(reading.session.file)
     if stated is None or reading.undone or after.tokens != stated.original:

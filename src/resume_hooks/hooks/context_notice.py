@@ -22,13 +22,14 @@ from resume_hooks.sessions.client_window import (
     NOTES,
     acted_on,
     window_of,
-    window_of_model,
     window_set,
 )
+from resume_hooks.sessions.session import Session
+from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
 
 NEVER = 10**9  # tokens that no context has; longer numbers the shell does not compare
 KEPT = (
@@ -80,28 +81,29 @@ def notice(session_id: str, path: str) -> str:
     hook_state.sweep_notes(NOTES, KEPT)
     # First of all: a turn's end never waits again for a session that takes too long to read.
     hook_state.write_note(name, note | {"look": NEVER, "told": told})
-    percent, ends = settings.number("notice_percent"), HeadTail(path)
+    percent, session = settings.number("notice_percent"), Session.of(session_file(path), Where())
     if not percent:
         return ""
     known = window_of(session_id, Where())
-    window = known or (tokens.LARGE_WINDOW if window_of_model(ends) == tokens.LARGE_WINDOW else 0)
-    context, most = tokens.recent_context(path, window), window_set(ends, known, Where())
+    context = session.context
     due = (
         context.measured
         and context.window > told
-        and context.tokens >= _notice_limit(_room(context.window, most), percent)
+        and context.tokens >= _notice_limit(context.limit, percent)
     )
     if due:
         told = context.window
-    larger = 0 if window or most else tokens.LARGE_WINDOW
-    ahead = [
-        _notice_limit(_room(size, most), percent)
-        for size in (context.window, larger)
-        if size > told
-    ]
-    hook_state.write_note(name, note | {"look": ahead[0] if ahead else NEVER, "told": told})
+    look = NEVER
+    if context.window > told:
+        look = _notice_limit(context.limit, percent)
+    elif context.window < tokens.LARGE_WINDOW and not (
+        known or window_set(session.head_tail, known, Where())
+    ):
+        # Its window may prove larger than it was taken for.
+        look = _notice_limit(_room(tokens.LARGE_WINDOW, 0), percent)
+    hook_state.write_note(name, note | {"look": look, "told": told})
     if due:
-        return _notice_line(path, acted_on(context, most))
+        return _notice_line(path, context)
     return ""
 
 
@@ -149,7 +151,7 @@ def _ways(path: str | None) -> str:
     return f" · /trim frees about {round(copy, -3):,}{here}"
 
 
-def _notice_line(path: str, context: ContextUse) -> str:
+def _notice_line(path: str, context: ContextSize) -> str:
     """What is said. The advice reads the live part; it is worth that only once."""
     from resume_hooks.derive.compare import advise
     from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
@@ -161,7 +163,7 @@ def _notice_line(path: str, context: ContextUse) -> str:
 
 def _room(window: int, most: int) -> int:
     """What the client's own per cent are of in a window of at most ``most`` tokens, 0 for any."""
-    return acted_on(ContextUse(0, window, measured=True), most).limit
+    return acted_on(ContextSize(0, window), most).limit
 
 
 def _notice_limit(room: int, percent: int) -> int:

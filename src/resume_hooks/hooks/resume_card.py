@@ -38,7 +38,7 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.copy_result import Copied
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextUse, stated_size
+from resume_hooks.transcripts.tokens import ContextSize, stated_size
 
 TABLE = "--table"  # typed to see the table of all ways to go on
 MOST_TURNS = 200  # turns after which something may be said to pay off; no session has as many
@@ -152,7 +152,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     return f"{filled}. {said}{best}."
 
 
-def _pressure(context: ContextUse, left: int | None, many: str) -> str:
+def _pressure(context: ContextSize, left: int | None, many: str) -> str:
     """Why a session has to be made smaller soon; ``many`` are the prompts left, in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
@@ -177,7 +177,7 @@ def round_tokens(tokens: int) -> str:
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
-def used(context: ContextUse) -> str:
+def used(context: ContextSize) -> str:
     """The context in use: ``163,400 tokens``."""
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 

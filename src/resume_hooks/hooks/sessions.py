@@ -70,7 +70,7 @@ def _facts_of_row(row: ListedSession, here: str) -> Sequence[str]:
     if row.percent is None:
         used = ""
     else:
-        used = f"{'' if row.measured else 'about '}{row.percent} % full"
+        used = f"{'about ' if row.context.is_estimate else ''}{row.percent} % full"
     if row.kind == ORIGINAL:
         kind = ""
     else:

@@ -26,12 +26,14 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.record_references import ShortIds
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import LocalStore, SessionFile, SessionStore, known_ids
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.context_size import size_at_end, was_cleared, was_compacted
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import UNKNOWN, ContextSize
 
 ORIGINAL = "original"
 
@@ -41,13 +43,11 @@ class ListedSession(NamedTuple):
 
     ``folder`` is where the client must be started to find it; ``created`` and ``ended`` are
     instants, ``mtime`` seconds since the epoch, ``size`` bytes. ``turns`` is None where the ends
-    don't tell; there are ``turns_at_least`` then. ``tokens`` is the context in use, None where the
-    end doesn't tell; ``measured`` is false where no answer counted it. ``window_known`` is false
-    where nothing tells the window; ``window`` is the smallest that it can be then. ``kind`` is how
-    it was derived, ``original`` if it wasn't. ``expires_days`` are whole days until the client may
-    delete it, 0 if it may today, ``expires_at`` is the instant; both None if it never does.
-    ``kept``: it is in the vault, too. ``agent`` is the one whose session it is, ``commands`` how to
-    go on in it.
+    don't tell; there are ``turns_at_least`` then. ``context`` is how full it is, of kind
+    ``UNKNOWN`` where the end doesn't tell. ``kind`` is how it was derived, ``original`` if it
+    wasn't. ``expires_days`` are whole days until the client may delete it, 0 if it may today,
+    ``expires_at`` is the instant; both None if it never does. ``kept``: it is in the vault, too.
+    ``agent`` is the one whose session it is, ``commands`` how to go on in it.
     """
 
     agent: str
@@ -64,10 +64,7 @@ class ListedSession(NamedTuple):
     size: int
     turns: int | None
     turns_at_least: int
-    tokens: int | None
-    measured: bool
-    window: int
-    window_known: bool
+    context: ContextSize
     kind: str
     derivation_type: str
     parent_id: str | None
@@ -78,14 +75,21 @@ class ListedSession(NamedTuple):
     commands: ResumeCommands
 
     @property
+    def tokens(self) -> int | None:
+        """Tokens of context in use, None where nothing tells them."""
+        if self.context.kind == UNKNOWN:
+            return None
+        return self.context.tokens
+
+    @property
     def percent(self) -> int | None:
         """Used share of the client's limit, 0 to 100 and more.
 
         None where the tokens are not known.
         """
-        if self.tokens is None:
+        if self.context.kind == UNKNOWN:
             return None
-        return ContextUse(self.tokens, self.window, self.measured, self.window_known).percent
+        return self.context.percent
 
 
 def list_project(
@@ -250,18 +254,8 @@ class SessionLister:
 
     def _listed_row(self, session: SessionFile, ends: HeadTail, agent: Agent) -> ListedSession:
         parent = self._family.parent_of(session.path)
-        stated = tokens.stated_size_in(ends.first_records[0]) if ends.first_records else None
-        known = self._window or measured(session.session_id, self.where)
-        window = known or tokens.window_of_parent(stated)
-        context = tokens.end_context(ends.last_records, window)
-        count = context.tokens if context else tokens.stated_count(ends, stated) or None
         own, folder = agent.name == NAME, home_folder(ends, self.where)
-        use = tokens.use_of(count or 0, window, measured=context is not None)
-        if own:  # the window that the client acts on; its settings are read once for each folder and model
-            key = ends.cwd, ends.model, known
-            if key not in self._windows_set:
-                self._windows_set[key] = window_set(ends, known, self.where)
-            use = in_window(use, ends, self._windows_set[key])
+        context = self._context(session, ends)
         expires = (
             ends.mtime + self._kept_days * DAY if own and self._kept_days is not None else None
         )
@@ -280,10 +274,7 @@ class SessionLister:
             size=ends.size,
             turns=self._turns(session.path, ends),
             turns_at_least=ends.prompts,
-            tokens=count,
-            measured=context is not None and not context.is_estimate,
-            window=use.window,
-            window_known=use.window_known,
+            context=context,
             kind=parent.kind if parent else ORIGINAL,
             derivation_type=parent.derivation_type if parent else ORIGINAL,
             parent_id=(parent.session_id or None) if parent else None,
@@ -293,6 +284,28 @@ class SessionLister:
             open=self._clients.has_open(session) if own else bool(agent.why_open(session)),
             commands=agent.commands(session.session_id, folder),
         )
+
+    def _context(self, session: SessionFile, ends: HeadTail) -> ContextSize:
+        """How full a session is: by its ends, or as ``Session.context`` where these can't tell it."""
+        if ends.first_records:
+            stated = tokens.stated_size_in(ends.first_records[0])
+        else:
+            stated = None
+        known = self._window or measured(session.session_id, self.where)
+        window = known or tokens.window_of_parent(stated)
+        context = size_at_end(ends.last_records, window)
+        if session.agent != NAME:
+            return context or ContextSize.of(0, window, UNKNOWN)
+        is_changed = stated is not None or was_compacted(ends) or not ends.small
+        if (context is None and is_changed) or ends.begins_within or was_cleared(ends):
+            return Session.of(session, self.where).context
+        if context is None:
+            context = ContextSize.of(0, window, UNKNOWN)
+        # The settings that name a window are read once for each folder and model.
+        key = ends.cwd, ends.model, known
+        if key not in self._windows_set:
+            self._windows_set[key] = window_set(ends, known, self.where)
+        return in_window(context, ends, self._windows_set[key])
 
     def goes_soon(self, session: SessionFile) -> bool:
         """Whether the client may delete a session within seven days."""

@@ -7,11 +7,10 @@ import re
 
 from resume_hooks import settings
 from resume_hooks.paths import Where, read_object
-from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.system.claude_settings import compaction_window
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
-from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextUse
+from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
 
 NOTES = "notice-"
 """What the notes of hooks begin with that know the window of a session's model, each by the session's id."""
@@ -68,19 +67,7 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
 
-def as_client_acts(
-    context: ContextUse, ends: HeadTail, agent: str, window: int, where: Where
-) -> ContextUse:
-    """The context of an agent's session in the window that its client acts on.
-
-    Other agents' settings name none.
-    """
-    if agent == NAME:
-        return in_window(context, ends, window_set(ends, window, where))
-    return context
-
-
-def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
+def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
     """A context whose window was not told, in that of its model, and of at most ``most`` tokens, 0 for any.
 
     What does not fit into the window of its model shows that it has a larger one.
@@ -98,7 +85,7 @@ def in_window(context: ContextUse, ends: HeadTail, most: int) -> ContextUse:
     return found
 
 
-def acted_on(context: ContextUse, most: int) -> ContextUse:
+def acted_on(context: ContextSize, most: int) -> ContextSize:
     """A context in a window of at most ``most`` tokens, 0 for any."""
     if not most:
         return context

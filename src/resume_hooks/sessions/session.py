@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -16,7 +16,12 @@ from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import OneOpen
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
+
+if TYPE_CHECKING:
+    from resume_hooks.transcripts.calibration import Scale
+    from resume_hooks.transcripts.nodes import Node
+    from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
 class Session(SessionFile):
@@ -85,11 +90,42 @@ class Session(SessionFile):
         return Family(self.where, {os.path.abspath(self.path): self.ends})
 
     @cached_property
-    def context(self) -> ContextUse:
-        """How full it is: what a resume would send, as far as a prompt can wait for it."""
-        from resume_hooks.transcripts.calibration import quick_context  # not every verb asks
+    def context(self) -> ContextSize:
+        """How full it is: what a resume would send, in the window that its client acts on.
 
-        return quick_context(self.file)
+        Its live part is read for it; of one that is too long for a prompt to wait, its end.
+        """
+        # Not every verb asks.
+        from resume_hooks.sessions.client_window import window_of
+        from resume_hooks.transcripts.context_size import size_of_tail
+        from resume_hooks.transcripts.transcript import (
+            QUICK_LIMIT,
+            is_live_part_within,
+            scan_live,
+        )
+        from resume_hooks.transcripts.trimmable_pieces import Pieces
+
+        if is_live_part_within(self.file, QUICK_LIMIT):
+            transcript, (pieces,) = scan_live(self.file, lambda: (Pieces(),))
+            return self.weigh(transcript.chain, pieces)[0]
+        window = window_of(self.session_id, self.where)
+        return self._in_its_window(size_of_tail(self.file, window), window)
+
+    def weigh(self, chain: list[Node], pieces: Pieces) -> tuple[ContextSize, Scale]:
+        """The same of its live chain, for who has read that, or of another one, and the scale of its pieces."""
+        from resume_hooks.sessions.client_window import window_of
+        from resume_hooks.transcripts.context_size import size_of_chain
+
+        window = window_of(self.session_id, self.where)
+        context, scale = size_of_chain(self.file, chain, pieces, window)
+        return self._in_its_window(context, window), scale
+
+    def _in_its_window(self, context: ContextSize, window: int) -> ContextSize:
+        from resume_hooks.sessions.client_window import in_window, window_set
+
+        if self.agent != NAME:  # other agents' settings name none
+            return context
+        return in_window(context, self.head_tail, window_set(self.head_tail, window, self.where))
 
     @property
     def is_unchanged(self) -> bool:

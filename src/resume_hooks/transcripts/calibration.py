@@ -14,10 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.nodes import Node
-from resume_hooks.transcripts.tokens import ContextUse
-from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within, scan_live
 from resume_hooks.transcripts.trimmable_pieces import MEDIA, THINKING, Piece, Pieces
 
 PLAUSIBLE = (
@@ -31,13 +28,22 @@ MIN_GROWTH = 1_000  # tokens from which on a session tells its own ratio
 
 
 class Scale:
-    """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses."""
+    """Tokens of pieces; ``ratio`` stands in for records without one, ``again`` are what the last count misses.
+
+    ``dropped`` are tokens of thinking that were counted once, and which the last count lacks.
+    """
 
     def __init__(
-        self, ratio: float, texts: dict[int, float], thoughts: dict[int, float], again: int = 0
+        self,
+        ratio: float,
+        texts: dict[int, float],
+        thoughts: dict[int, float],
+        again: int = 0,
+        dropped: int = 0,
     ) -> None:
         self.ratio = ratio
         self.again = again
+        self.dropped = dropped
         self._texts = texts
         self._thoughts = thoughts
 
@@ -60,35 +66,6 @@ class _Gap(NamedTuple):
     text: int
     thought: int
     media: int
-
-
-def weigh(
-    file: str | OneOpen, chain: list[Node], pieces: Pieces, window: int = 0
-) -> tuple[ContextUse, Scale]:
-    """What the client would send of a session, and the scale of its pieces."""
-    stated = tokens.stated_size(file)
-    scale = calibrate(chain, pieces, stated.ratio if stated else tokens.CHARACTERS_PER_TOKEN)
-    window = window or tokens.window_of_parent(stated)
-    context = tokens.session_context(file, chain, window)
-    if context.measured:
-        count = tokens.sent_context(chain, scale.ratio).tokens + scale.again
-        larger = window or max(context.window, tokens.window_for(count))
-        known = context.window_known or count > tokens.DEFAULT_WINDOW
-        context = context._replace(
-            tokens=count, window=larger, window_known=known, added=count - context.tokens
-        )
-    return context, scale
-
-
-def quick_context(file: str | OneOpen) -> ContextUse:
-    """What ``weigh`` says of a session.
-
-    Where its live part is over the limit, what was counted last.
-    """
-    if not is_live_part_within(file, QUICK_LIMIT):
-        return tokens.recent_context(file)
-    transcript, (pieces,) = scan_live(file, lambda: (Pieces(),))
-    return weigh(file, transcript.chain, pieces)[0]
 
 
 def calibrate(
@@ -124,7 +101,8 @@ def calibrate(
         for node in gap.nodes
     }
     cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
-    return Scale(ratio, texts, thoughts, round(max(0.0, missing - thinking)) if cleared else 0)
+    again = round(max(0.0, missing - thinking)) if cleared else 0
+    return Scale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))
 
 
 class _Share(NamedTuple):

@@ -91,6 +91,15 @@ class HeadTail:
             return iter(self.first_records)
         return _records_of_region(self.head, keep_last=self.small)
 
+    @property
+    def begins_within(self) -> bool:
+        """Whether its first record follows one that the file lacks."""
+        for record in self.first_records:
+            if isinstance(record.get("uuid"), str):
+                follows = record.get("parentUuid") or record.get("logicalParentUuid")
+                return bool(follows) and not record.get("isSidechain")
+        return False
+
     @cached_property
     def last_records(self) -> list[records.Record]:
         """The whole records of the tail, in file order."""

@@ -16,7 +16,6 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from resume_hooks import clock
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import Line, OneOpen, open_transcript
@@ -24,18 +23,10 @@ from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import (
     DOCUMENT,
     Record,
-    counted_tokens,
     mapping,
     parse,
     positive,
     string,
-)
-from resume_hooks.transcripts.transcript import (
-    certain_chain,
-    chooses_alike,
-    is_complete,
-    scan,
-    stays_after_boundary,
 )
 
 MAX_SIDE = 1_568
@@ -161,20 +152,34 @@ def _decoded(data: str) -> bytes:
         return b""
 
 
-class ContextUse(NamedTuple):
-    """Tokens in use and the window they are used of: the one figure for how full a session is.
+MEASURED, ADDED, ESTIMATED, UNKNOWN = "measured", "added", "estimated", "unknown"
+"""The kinds of a context's size: an answer counted it; much came after that answer, which is estimated; it is
+estimated as a whole, or in a part of which nothing is certain; nothing tells it."""
 
-    ``measured`` is false where no answer told the count, which then is an estimate; ``added`` are
-    tokens of a measured one that are estimated, since they came after that answer. Where
-    ``window_known`` is false nothing tells the window: ``window`` is the smallest that it can be,
-    to decide by, and no share can be shown.
+
+class ContextSize(NamedTuple):
+    """How full a session is: tokens in use, and the window that they are used of.
+
+    ``kind`` is one of the kinds above, ``reason`` says why it is not measured. ``added`` are tokens
+    that are estimated beside what the last answer counted. Where ``window_known`` is false nothing
+    tells the window: ``window`` is the smallest that it can be, to decide by, and no share can be
+    shown.
     """
 
     tokens: int
     window: int
-    measured: bool
+    kind: str = MEASURED
+    reason: str = ""
     window_known: bool = True
     added: int = 0
+
+    @classmethod
+    def of(
+        cls, tokens: int, window: int = 0, kind: str = MEASURED, reason: str = "", added: int = 0
+    ) -> ContextSize:
+        """So many tokens in a ``window``; of 0 only a count above the usual one tells that it is a large one."""
+        known = window > 0 or tokens > DEFAULT_WINDOW
+        return cls(tokens, window or window_for(tokens), kind, reason, known, added)
 
     @property
     def limit(self) -> int:
@@ -189,9 +194,14 @@ class ContextUse(NamedTuple):
         return None
 
     @property
+    def measured(self) -> bool:
+        """Whether an answer counted it, but for what came after."""
+        return self.kind in {MEASURED, ADDED}
+
+    @property
     def is_estimate(self) -> bool:
-        """Whether no answer told the count, or much came after the one that did."""
-        return not self.measured or self.added > MUCH * self.tokens
+        """Whether it may be off by more than two per cent: a figure shown of it says "about"."""
+        return self.kind != MEASURED
 
     @property
     def most_percent(self) -> int:
@@ -211,26 +221,7 @@ class ContextUse(NamedTuple):
         return self.tokens + RESERVED_OUTPUT > self.window
 
 
-def context_of(chain: list[Node], window: int = 0) -> ContextUse:
-    """The context in use at the end of a live chain; ``window`` 0 means: told by the session."""
-    node = _last_measured(chain)
-    if node is not None:
-        return use_of(node.context_tokens, window, measured=True)
-    estimate = round(sum(node.characters for node in chain) / CHARACTERS_PER_TOKEN)
-    return use_of(estimate, window, measured=False)
-
-
-def use_of(count: int, window: int, *, measured: bool) -> ContextUse:
-    """So many tokens in a ``window``.
-
-    Of 0 only a count above the usual one tells that it is a large one.
-    """
-    return ContextUse(
-        count, window or window_for(count), measured, bool(window) or count > DEFAULT_WINDOW
-    )
-
-
-def _last_measured(chain: list[Node]) -> Node | None:
+def last_counted(chain: Sequence[Node]) -> Node | None:
     """The last answer that was counted since the compaction.
 
     Kept messages carry the counts from before it.
@@ -247,15 +238,13 @@ def _last_measured(chain: list[Node]) -> Node | None:
     )
 
 
-def sent_context(chain: list[Node], ratio: float, window: int = 0) -> ContextUse:
-    """The context that the client would send on resume: what was counted last, and what came after at ``ratio``."""
-    context = context_of(chain, window)
-    last = _last_measured(chain)
+def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> tuple[int, int]:
+    """Tokens that the last answer counted, 0 for none, and by ``ratio`` those that came after it, or all."""
+    last = last_counted(chain)
     if last is None:
-        return context
+        return 0, round(sum(node.characters for node in chain) / ratio)
     after = sum(node.characters for node in chain[chain.index(last) + 1 :])
-    tokens = context.tokens + round(after / ratio)
-    return use_of(tokens, window, measured=True)
+    return last.context_tokens, round(after / ratio)
 
 
 def characters_per_token(chain: list[Node]) -> float:
@@ -286,12 +275,7 @@ def first_request(ends: HeadTail) -> FirstRequest | None:
     So do instructions that stand before the first prompt as messages. A file that begins within a
     session tells nothing of that.
     """
-    opening = next(
-        (record for record in ends.first_records if isinstance(record.get("uuid"), str)), {}
-    )
-    if (opening.get("parentUuid") or opening.get("logicalParentUuid")) and not opening.get(
-        "isSidechain"
-    ):
+    if ends.begins_within:
         return None
     near = _first_counted(ends.first_records)
     if near or ends.small:
@@ -329,44 +313,6 @@ def _first_counted(early: Iterable[Record]) -> tuple[FirstRequest, int] | None:
     return None
 
 
-def session_context(file: str | OneOpen, chain: list[Node], window: int = 0) -> ContextUse:
-    """A session's context in use, by its ``chain``, or what a child that was neither prompted nor compacted came to.
-
-    Between a compaction and the next answer it is what our trim in place said; else nothing has
-    counted what every request begins with, so that is added.
-    """
-    stated = stated_size(file)
-    window = window or window_of_parent(stated)
-    context = context_of(chain, window)
-    if context.measured:
-        return context
-    count = stated.tokens if stated else 0
-    if chain and chain[0].boundary:
-        ends = HeadTail(file)
-        if not count or (chain[0].time_ms or 0) > (clock.milliseconds(ends.derived_at) or 0):
-            first = first_request(ends)
-            count = _trimmed_to(ends) or context.tokens + (first.tokens if first else USUAL_BASE)
-    if count:
-        return use_of(count, window, measured=False)
-    return context
-
-
-def _trimmed_to(ends: HeadTail) -> int:
-    """What our last trim in place said is left; 0 where none was since, or only in the session that it is a child of.
-
-    The compaction itself may be out of reach: a client writes all that is left between that and the
-    remark.
-    """
-    for record in reversed(ends.last_records):
-        if string(record, "subtype") == records.COMPACTION:
-            break
-        if left := left_by_trim(record):
-            if clock.normal(record.get("timestamp")) > ends.derived_at:
-                return left
-            return 0
-    return 0
-
-
 def left_by_trim(record: Record) -> int:
     """The tokens that our remark on a trim in place says are left; 0 for any other record."""
     if string(record, "subtype") == "informational":
@@ -397,63 +343,6 @@ def window_shown(file: str | OneOpen, count: int) -> int:
     window = window_of_parent(stated_size(file)) or window_for(count)
     if window > DEFAULT_WINDOW:
         return window
-    return 0
-
-
-def recent_context(file: str | OneOpen, window: int = 0) -> ContextUse:
-    """The context in use at the end of a session's live chain, from as little of the file's end as tells it.
-
-    The end tells where the branch that the client would choose ends there and was measured there,
-    or was compacted there; what is unusual (a branch chosen farther up) is left to a whole scan.
-    """
-    for reach in TAIL_REACHES:
-        tail = scan(file, reach)
-        if tail.whole:
-            return session_context(file, tail.chain, window)
-        if chooses_alike(tail):
-            chain = certain_chain(tail)
-            if is_complete(chain, tail) or (
-                _last_measured(chain) and stays_after_boundary(chain, tail)
-            ):
-                return session_context(file, chain, window)
-    return session_context(file, scan(file).chain, window)
-
-
-def end_context(found: Sequence[Record], window: int = 0) -> ContextUse | None:
-    """The context counted last in a file's end, on whatever branch.
-
-    None for none since the last compaction.
-
-    What was said after that answer is added by the usual ratio. After a client cleared outputs from
-    its memory the count is an estimate: it sends them again on resume.
-    """
-    later, is_cleared = 0, False
-    for record in reversed(found):
-        is_cleared = is_cleared or string(record, "subtype") == records.CLEARED
-        if record.get("isSidechain"):
-            continue
-        if string(record, "subtype") == records.COMPACTION:
-            return None
-        if count := counted_tokens(record)[1]:
-            added = round(later / CHARACTERS_PER_TOKEN)
-            use = use_of(count + added, window, measured=True)
-            return use._replace(added=added, measured=not is_cleared)
-        if records.kind(record) in records.MESSAGES:
-            later += node_of(record, Line(0, 0, b"")).characters
-    return None
-
-
-def stated_count(ends: HeadTail, stated: StatedSize | None) -> int:
-    """What is said of a session whose context no answer counted since its last compaction, 0 for nothing."""
-    if left := _trimmed_to(ends):
-        return left
-    said = (
-        clock.normal(r.get("timestamp"))
-        for r in ends.last_records
-        if string(r, "subtype") == records.COMPACTION
-    )
-    if stated and max(said, default="") <= ends.derived_at:
-        return stated.tokens
     return 0
 
 

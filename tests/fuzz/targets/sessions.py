@@ -25,11 +25,12 @@ from resume_hooks.sessions import lineage_block
 from resume_hooks.sessions.lineage import MAX_DEPTH, Family
 from resume_hooks.sessions.locate import SessionFile, resolve, session_file
 from resume_hooks.sessions.record_references import names_of
-from resume_hooks.transcripts import tokens
+from resume_hooks.transcripts.context_size import size_of_chain, size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.linearize import linearize
 from resume_hooks.transcripts.provenance import read_parent
+from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import scan, scan_live
 from tests.builders import CWD, SESSION, ConfigHome
 from tests.fuzz.draws import Draws
@@ -56,13 +57,13 @@ def chain(home: ConfigHome) -> Try:
         assert [node.number for node in scan_live(path, lambda: ())[0].chain] == numbers
         assert sum(len(turn.nodes) for turn in whole.turns) <= len(numbers)
         assert len(linearize(whole.chain).nodes) <= len(numbers)
-        _compare(tokens.recent_context(path), tokens.session_context(path, whole.chain))
+        _compare(size_of_tail(path), size_of_chain(path, whole.chain)[0])
         assert whole.line_count == Path(path).read_bytes().count(b"\n") + whole.torn
 
     return one
 
 
-def _compare(fast: tokens.ContextUse, sure: tokens.ContextUse) -> None:
+def _compare(fast: ContextSize, sure: ContextSize) -> None:
     assert fast.tokens >= 0
     if fast.measured and sure.measured:
         assert fast.tokens == sure.tokens

@@ -16,7 +16,8 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.repair import repaired_chain
 from resume_hooks.sessions.lineage_block import OPENING
 from resume_hooks.sessions.session_files import session_file
-from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import string
 from resume_hooks.transcripts.transcript import scan
@@ -222,7 +223,7 @@ def test_a_trimmed_session_keeps_what_its_trim_came_to(config_home: ConfigHome) 
     whole = session_bytes([trim, *prompts])
     receipt, decided = repaired(whole, config_home)
     assert decided.sizes[:2] == (53_800, 53_800)
-    assert tokens.session_context(receipt.file, scan(receipt.file).chain).tokens == 53_800
+    assert size_of_chain(receipt.file, scan(receipt.file).chain)[0].tokens == 53_800
     lost = session_bytes([trim, *prompts[:2], {**prompts[2], "uuid": "u1", "parentUuid": "u0"}])
     _, decided = repaired(lost, config_home, "u0")
     assert decided.sizes[:2] == (53_800, 53_550)

@@ -21,10 +21,11 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.locate import resolve
 from resume_hooks.sessions.record_references import names_of
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.calibration import quick_context
+from resume_hooks.transcripts.context_size import size_at_end, size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import CWD, SESSION, ConfigHome, conversation, session_id, write_session
@@ -100,7 +101,7 @@ def test_a_full_session_counts_against_the_window_that_it_names(
             counted(246_000, 3),
         ],
     )
-    context = quick_context(found(config_home).path)
+    context = Session.at(found(config_home).path, config_home.where).context
     assert (context.tokens, context.window) == (246_000, 258_400)
     assert (context.percent or 0) > 100
 
@@ -116,7 +117,7 @@ def test_a_fork_counts_in_its_parents_window_before_its_first_prompt(
         write(home, numbered([meta(OTHER, forked_from_id=THREAD, history_base=base)], 4), OTHER)
     else:
         write(home, [meta(OTHER, forked_from_id=THREAD), *TALK[1:3]], OTHER)
-    assert quick_context(found(config_home, OTHER).path).window == 258_400
+    assert Session.at(found(config_home, OTHER).path, config_home.where).context.window == 258_400
 
 
 def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
@@ -255,9 +256,7 @@ def test_a_copy_is_private_and_as_new_as_its_thread(config_home: ConfigHome, hom
         stream.write(json.dumps(said("user", "go on", 4)) + "\n")
     assert found(config_home).path == copy
     assert Path(copy).read_bytes().splitlines()[1 : len(lines)] == lines[1:]
-    assert tokens.session_context(copy, scan(copy).chain) == tokens.ContextUse(
-        9_000, 258_400, measured=True
-    )
+    assert size_of_chain(copy, scan(copy).chain)[0] == tokens.ContextSize(9_001, 258_400, added=1)
     path.unlink()
     registry.all_files(config_home.where)
     assert not os.path.exists(copy)
@@ -464,7 +463,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
     thread = registry.others(config_home.where)[0].store.find(THREAD)
     assert thread is not None
     ends = registry.ends_of(thread, config_home.where)
-    context = tokens.end_context(ends.last_records)
+    context = size_at_end(ends.last_records)
     assert context is not None
     assert context.tokens == 7_000
     assert not (config_home.config / "resume-hooks").exists()

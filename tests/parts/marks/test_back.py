@@ -22,6 +22,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.records import Record
@@ -146,7 +147,7 @@ def test_sizes(config_home: ConfigHome) -> None:
     made = went_back(config_home, explored(), "r3")
     assert made.tokens_before == 9_000
     assert 1_300 < made.tokens_after < 3_000
-    assert tokens.recent_context(made.file).tokens == 1_300
+    assert size_of_tail(made.file).tokens == made.tokens_after
 
 
 def test_an_older_block_stays_as_it_is(config_home: ConfigHome) -> None:

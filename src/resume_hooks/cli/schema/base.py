@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -20,7 +20,7 @@ from resume_hooks.derive.model.port import Spent
 from resume_hooks.sessions.agents.registry import RUNNING
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
 
 T = TypeVar("T")
 
@@ -154,9 +154,14 @@ class ReceiptForm(Strict):
 SpentForm = Annotated[Spent, Like(cost_usd="as the client reports it; null if it does not")]
 
 Context = Annotated[
-    ContextUse,
+    ContextSize,
     Like(
-        measured="counted by the API; else estimated from characters",
+        kind=(
+            Literal["measured", "added", "estimated", "unknown"],
+            "an answer counted it; much came after that answer; it is estimated; nothing tells it",
+        ),
+        reason="why it is not measured",
+        measured=(bool, "counted by the API, but for what came after; else estimated"),
         window_known="false where nothing tells it: window is the smallest that it can be",
         added="of these, estimated: what came after the answer that was counted",
         percent=(int | None, "of the window without its answer; null where that is not known"),

@@ -53,15 +53,21 @@ class KeptSession(Strict):
 
 
 class EndContext(Strict):
-    """The context in use, as the end of a file tells it."""
+    """The context in use."""
 
     tokens: int | None = Field(description="null where the end does not tell")
-    window: int
-    window_known: bool = Field(
-        description="false where nothing tells it: window is the smallest that it can be"
+    window: int = listed(lambda row: row.context.window)
+    window_known: bool = listed(
+        lambda row: row.context.window_known,
+        "false where nothing tells it: window is the smallest that it can be",
     )
-    measured: bool = Field(
-        description="counted by the API; else what a child came to when it was made"
+    kind: Literal["measured", "added", "estimated", "unknown"] = listed(
+        lambda row: row.context.kind,
+        "an answer counted it; much came after that answer; it is estimated; nothing tells it",
+    )
+    reason: str = listed(lambda row: row.context.reason, "why it is not measured")
+    measured: bool = listed(
+        lambda row: not row.context.is_estimate, "counted by the API, within two per cent"
     )
     percent: int | None = Field(
         description="of the window without its answer; null where that is not known"

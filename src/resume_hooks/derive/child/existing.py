@@ -23,10 +23,10 @@ from resume_hooks.sessions.open_sessions import Clients
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session import Session
-from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage.locks import locked_folder
 from resume_hooks.system.processes import client_pid
-from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts import records
 from resume_hooks.transcripts.head_tail import HeadTail, is_talk
 from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
@@ -100,7 +100,7 @@ def existing_child(
     if not any(report in str(message(row).get("content")) for row in first_records):
         return None
     before = Session.of(parent, where).context.tokens
-    after = tokens.recent_context(child.path).tokens
+    after = Session.of(session_file(child.path), where).context.tokens
     return _receipt_of_child(parent, child, kind, before, after, where)
 
 

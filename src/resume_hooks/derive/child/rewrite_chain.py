@@ -28,12 +28,12 @@ from resume_hooks.sessions.opening_layout import (
     lineage_line,
     stub_line,
 )
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.calibration import weigh
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack, check_session
 from resume_hooks.transcripts.linearize import Linear, answers_meet, linearize
@@ -53,7 +53,7 @@ from resume_hooks.transcripts.records import (
     string,
     with_content,
 )
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan_live
 from resume_hooks.transcripts.trimmable_pieces import Pieces
 from resume_hooks.transcripts.write_scan import WriteScan, mend
@@ -181,7 +181,7 @@ class ParentScan(NamedTuple):
     survey: WriteScan
     read_back: ReadBack
     ends: HeadTail
-    context: ContextUse
+    context: ContextSize
     ratio: float
 
     def tokens_sent(self, chain: list[Node], where: Where) -> int:
@@ -189,10 +189,10 @@ class ParentScan(NamedTuple):
 
         What was never counted there are its records alone.
         """
-        found = tokens.sent_context(chain, self.ratio)
-        return found.tokens + (
-            0 if found.measured else min(base_of(self.ends, where).tokens, self.context.tokens)
-        )
+        counted, later = tokens.tokens_of_chain(chain, self.ratio)
+        if not counted:
+            counted = min(base_of(self.ends, where).tokens, self.context.tokens)
+        return counted + later
 
     def size(self, after: int) -> ChildSize:
         """What a child of it that comes to so many tokens says of its size."""
@@ -216,9 +216,10 @@ def weighed(
     pieces: Pieces,
 ) -> ParentScan:
     """The scan of a session, with what its pieces weigh."""
-    context, scale = weigh(session.file, transcript.chain, pieces)
+    loaded = Session.of(session, Where())
+    context, scale = loaded.weigh(transcript.chain, pieces)
     return ParentScan(
-        session, transcript, survey, read_back, HeadTail(session.file), context, scale.ratio
+        session, transcript, survey, read_back, loaded.head_tail, context, scale.ratio
     )
 
 
@@ -401,7 +402,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
         linear=row,
         edits=by_record,
         books=tuple(books),
-        shrunk=not tokens.context_of(transcript.chain).measured if shrunk is None else shrunk,
+        shrunk=tokens.last_counted(transcript.chain) is None if shrunk is None else shrunk,
         closing=closing,
         mark=mark,
         thoughts=thoughts,

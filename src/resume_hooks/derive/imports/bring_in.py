@@ -37,12 +37,12 @@ from resume_hooks.sessions.session_files import SessionFile, session_file, sessi
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import has_same_bytes, inside
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_lines
 from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import kind, parse
-from resume_hooks.transcripts.tokens import session_context
 from resume_hooks.transcripts.transcript import scan
 
 PART = ".part"  # what the name of a folder ends with that is not whole yet
@@ -193,7 +193,7 @@ def whole_plan(
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
     move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
-    size = session_context(packed.path, transcript.chain).tokens
+    size = size_of_chain(packed.path, transcript.chain)[0].tokens
 
     def at(path: str, session_id: str, existing: SessionFile | None = None) -> _WholePlan:
         return _WholePlan(

@@ -39,6 +39,7 @@ from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.system.text import encodable, one_line, plain_line
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, IMPORTED, TAG, label
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.linearize import linearize
@@ -136,7 +137,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         thoughts=frozenset(read_back.thoughts),
     )
     said = [node.number for node in row.nodes if node.number in sorting.said]
-    before = tokens.session_context(source.path, transcript.chain).tokens
+    before = size_of_chain(source.path, transcript.chain)[0].tokens
     left_out = sum(node.characters for node in transcript.chain if node.number not in sorting.said)
     after = max(0, before - round(left_out / tokens.characters_per_token(transcript.chain)))
     return ImportPlan(

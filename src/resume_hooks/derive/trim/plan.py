@@ -31,15 +31,15 @@ from resume_hooks.errors import NothingToTrim
 from resume_hooks.paths import Where
 from resume_hooks.reading.outline import first_words
 from resume_hooks.sessions.archived.sessions import own_path
-from resume_hooks.sessions.client_window import as_client_acts, window_of
+from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts import records, tokens
-from resume_hooks.transcripts.calibration import Scale, weigh
+from resume_hooks.transcripts.calibration import Scale
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize, Trim
 from resume_hooks.transcripts.records import Record
-from resume_hooks.transcripts.tokens import ContextUse
+from resume_hooks.transcripts.tokens import ContextSize
 from resume_hooks.transcripts.transcript import Transcript, scan, scan_live
 from resume_hooks.transcripts.trimmable_pieces import RESULT, TEXT, THINKING, Piece, Pieces
 from resume_hooks.transcripts.write_scan import WriteScan
@@ -70,7 +70,7 @@ class Trimmable(Protocol):
         """Which it is."""
 
     @property
-    def context(self) -> ContextUse:
+    def context(self) -> ContextSize:
         """What the client would send of it."""
 
     @property
@@ -102,8 +102,8 @@ class Decision(NamedTuple):
 
     choices: tuple[Choice, ...]
     savings: Savings
-    before: ContextUse
-    after: ContextUse
+    before: ContextSize
+    after: ContextSize
     thoughts: frozenset[int]
     origins: Origins
     unknown_tools: tuple[str, ...]
@@ -128,12 +128,12 @@ class TrimPlan(ChildPlan):
         return self.decision.savings
 
     @property
-    def before(self) -> ContextUse:
+    def before(self) -> ContextSize:
         """What the client would send of the session."""
         return self.decision.before
 
     @property
-    def after(self) -> ContextUse:
+    def after(self) -> ContextSize:
         """What it would send of the child."""
         return self.decision.after
 
@@ -254,7 +254,7 @@ class SessionScan:
     pieces: Pieces
     survey: WriteScan
     glance: HeadTail
-    context: ContextUse
+    context: ContextSize
     scale: Scale
 
     def material(self, options: Options) -> TrimMaterial:
@@ -341,10 +341,9 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
                 "broken: resume-hooks fsck"
             ),
         )
-    window, glance = window_of(session.session_id, Where()), HeadTail(session.file)
-    context, scale = weigh(session.file, transcript.chain, pieces, window)
-    context = as_client_acts(context, glance, session.agent, window, Where())
-    return SessionScan(session, transcript, pieces, survey, glance, context, scale)
+    loaded = Session.of(session, Where())
+    context, scale = loaded.weigh(transcript.chain, pieces)
+    return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
 
 
 LARGE = 10_000  # characters of a content, and bytes of a record, from which on it is large

@@ -70,6 +70,8 @@ def context_percent_text(row: ListedSession) -> str:
     """How full its context is, in per cent; ``""`` where its end does not tell."""
     if row.percent is None:
         return ""
+    if row.context.is_estimate:
+        return f"~{row.percent} %"
     return f"{row.percent} %"
 
 

@@ -26,6 +26,7 @@ from resume_hooks.sessions.agents.registry import agent_of, row_of
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.chain import Graph, find_leaf, live_chain
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import Line, read_at
@@ -284,13 +285,13 @@ def _tokens_of_both(path: str, live: list[Node], chain: list[Node]) -> tuple[int
 
     Of a trimmed session the difference goes by characters.
     """
-    after = tokens.context_of(chain)
+    counted, spoken = tokens.tokens_of_chain(chain)
     if not live:
-        return 0, after.tokens
-    before = tokens.session_context(path, live).tokens
-    if after.measured:
-        return before, after.tokens
-    return before, max(0, before + after.tokens - tokens.context_of(live).tokens)
+        return 0, counted or spoken
+    before = size_of_chain(path, live)[0].tokens
+    if counted:
+        return before, counted + spoken
+    return before, max(0, before + spoken - sum(tokens.tokens_of_chain(live)))
 
 
 def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:

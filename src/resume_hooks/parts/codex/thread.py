@@ -42,6 +42,7 @@ from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.attachments import Address
 from resume_hooks.transcripts.calibration import Scale
+from resume_hooks.transcripts.context_size import UNCOUNTED
 from resume_hooks.transcripts.placeholders import (
     MARKS,
     SHORTEST,
@@ -52,7 +53,7 @@ from resume_hooks.transcripts.placeholders import (
     was_trimmed,
 )
 from resume_hooks.transcripts.records import Record, mapping, objects, string
-from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextUse
+from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ESTIMATED, MEASURED, ContextSize
 from resume_hooks.transcripts.trimmable_pieces import (
     INPUT,
     MEDIA,
@@ -91,7 +92,7 @@ class CodexThread:
     items: tuple[Item, ...]
     told: tuple[Record, ...]
     surroundings: tuple[RolloutLine, ...]
-    context: ContextUse
+    context: ContextSize
     has_goal: bool
     numbers: Mapping[str, int] = field(default_factory=dict)
 
@@ -343,7 +344,12 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
             for item in history.items
         ),
         surroundings=(*world, *turn, *applied),
-        context=ContextUse(history.tokens, window or history.window or WINDOW, history.measured),
+        context=ContextSize(
+            history.tokens,
+            window or history.window or WINDOW,
+            MEASURED if history.measured else ESTIMATED,
+            reason="" if history.measured else UNCOUNTED,
+        ),
         has_goal=goals.goal is not None and goals.goal.status != COMPLETE,
     )
 

@@ -24,8 +24,8 @@ from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.transcript_files import TranscriptFile, owning_session
 from resume_hooks.storage import state_file
 from resume_hooks.system.text import encodable
+from resume_hooks.transcripts.context_size import size_at_end
 from resume_hooks.transcripts.head_tail import HeadTail
-from resume_hooks.transcripts.tokens import end_context
 
 FILE_NAME = "stats.json"
 VERSION = 1  # of the cache; one of another version is counted anew
@@ -122,12 +122,12 @@ def _with_size_of_parent(counts: Counts, file: TranscriptFile, family: Family) -
         return counts
     with contextlib.suppress(SessionNotFound):
         rows = HeadTail(located).last_records
-        context = end_context(
+        context = size_at_end(
             [row for row in rows if clock.normal(row.get("timestamp")) <= child.at]
         )
-        return counts._replace(
-            child=child._replace(before=context.tokens - context.added if context else 0)
-        )
+        if context is not None:
+            before = context.tokens - context.added
+            return counts._replace(child=child._replace(before=before))
     return counts
 
 

@@ -20,7 +20,8 @@ from resume_hooks.parts.codex.transcripts.history import History
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine, rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import Finder, chain_lines
-from resume_hooks.transcripts import records, tokens
+from resume_hooks.transcripts import records
+from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.records import Record
 from resume_hooks.transcripts.transcript import Transcript, scan
 from tests.parts.codex.rollouts import (
@@ -111,8 +112,8 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
         n for n, answer in own.items() if not answer
     ]
     assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
-    context = tokens.context_of(transcript.chain)
-    assert not context.measured or context.tokens == history.tokens
+    context, _ = size_of_chain(transcript.path, transcript.chain)
+    assert not context.measured or context.tokens - context.added == history.tokens
     assert context.measured or any(node.boundary for node in transcript.nodes)
     answers = [record["uuid"] for record in live if record["type"] == "assistant"]
     assert answers == [one.uuid for one in history.items if one.uuid in set(answers)]
