@@ -48,7 +48,7 @@ COMPACTED = "no answer was counted since the compaction"
 TRIMMED = "no answer was counted since the trim"
 MADE = "no answer was counted since it was made"
 UNCOUNTED = "no answer was counted"
-"""Why a size is no measured one."""
+"""Reasons of a size that is not measured."""
 
 CLEARED_REACH = 4 * 1024 * 1024  # bytes of a file's end that a list looks through for such a change
 FOREIGN_BEGINNING = 1.5  # of what a session begins with: what its first count may have before its beginning is missing
