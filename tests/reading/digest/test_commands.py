@@ -249,6 +249,10 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         "cat > a.py <<'EOF'\nx = 1\nEOF", "git commit -m 'Fix it'", "git add -A && git commit -qm x", "pytest --help",
         "make -h", "python3 -c 'print(1)'", "mkdir -p build", "rm -rf build", "sleep 5", 'gh pr create --title "x"',
         'for f in *.py; do ruff check "$f"; done', "make a; echo '=== b'; make b", "git rebase main",
+        "gh pr close 12", "gh run watch 123456789 --exit-status", "gh api repos/o/r/issues -X POST -f title=x",
+        "gh api graphql -f query='mutation { x }'", "perl -pi -e 's/a/b/' check.sh", "brew install gnu-tar",
+        "read -r KEY; cargo publish --token $KEY", "number=$(gh pr view --json number -q .number) && echo $number",
+        "make lint > /tmp/lint-1; diff /tmp/lint-1 /tmp/lint-2",
     ],
 )  # fmt: skip
 def test_what_nobody_runs_again_is_not_listed(config_home: ConfigHome, command: str) -> None:
@@ -303,14 +307,26 @@ def test_a_run_that_found_no_test_did_not_work(config_home: ConfigHome) -> None:
 
 
 def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
-    """What it names comes first, and a program's verb that it asks for counts among those to run again."""
-    talk = (
-        Talk().prompt("go").runs("make docs").runs("git push origin fix").runs("npm test -- pool")
-    )
-    talk.runs("npm run lint").prompt("now test the pool, then push")
-    found = texts(talk.digest(config_home), "commands")
-    assert found[:2] == ["npm test -- pool", "git push origin fix"]
-    assert "git push origin fix" not in texts(talk.prompt("why?").digest(config_home), "commands")
+    """What it names comes first."""
+    talk = Talk().prompt("go").runs("npm test -- pool").runs("make docs").runs("npm run lint")
+    talk.prompt("now test the pool")
+    assert texts(talk.digest(config_home), "commands")[0] == "npm test -- pool"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git push origin fix", "make test && git push", "gh pr checks 12", "gh pr view 12 --json url && git status",
+        "mise which ruff || true", "docker info --format '{{.Version}}'", "docker run --rm image tar --version",
+        "mise task info test", "pwsh -Command '(Get-Page https://host/spec-driven.md).Content'",
+    ],
+)  # fmt: skip
+def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, command: str) -> None:
+    """Not even where the last request asks for it: a push, a question to a forge, a version."""
+    talk = Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
+    digest = talk.digest(config_home)
+    assert texts(digest, "commands") == ["make lint"]
+    assert texts(digest, "others") == [command]
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def working_commands(
             redact_and_learn(typed) if "\n" in typed else typed
         )  # an escape before a secret hides it
         row = make_entry(shell.command_at_home(shown, folder), command.run.place, note, LONGEST)
-        if _is_check(command) or _is_asked_for(command, wanted):
+        if _is_check(command) and not _pushes(command):
             checks.append(row)
         else:
             others.append(row)
@@ -185,12 +185,6 @@ def _count_wanted(command: ShellCommand, wanted: Collection[str]) -> int:
     return min(MOST_WANTED, len(words.intersection(wanted)))
 
 
-def _is_asked_for(command: ShellCommand, wanted: Collection[str]) -> bool:
-    """Whether the last request asks for the program of a command by the program's own verb, as ``push``."""
-    verb = command.program.partition(" ")[2]
-    return bool(verb) and verb in wanted
-
-
 def _lost_its_folder(command: ShellCommand, removed: Sequence[tuple[str, int]]) -> bool:
     """Whether the folder of a command is a temporary one, or was removed later."""
     folder = folder_of_run(command.run, command.parts)
@@ -204,10 +198,24 @@ def _is_check(command: ShellCommand) -> bool:
     """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
     for part in command.parts:
         program = shell.program_of((part,))
-        if not program or program.startswith(_FORGE):
-            continue
-        names = [word.rpartition("/")[2] for word in part.words[:CHECK_WORDS]]
-        if any(_CHECKS.search(name) for name in names):
+        if program and not program.startswith(_FORGE) and _has_word_of_check(part.words):
+            return True
+    return False
+
+
+def _pushes(command: ShellCommand) -> bool:
+    """Whether a command pushes: then it is done with, whatever it checked before."""
+    git_calls = [part.words for part in command.parts if part.words[:1] == ("git",)]
+    return any("push" in shell.git_words(words) for words in git_calls)
+
+
+def _has_word_of_check(words: Sequence[str]) -> bool:
+    """Whether a simple command checks or builds something, and does not only ask for a version or a list."""
+    if _LOOKS_UP.intersection(words[1:LOOK_WORDS]) or words[-1] in _VERSION_OPTIONS:
+        return False
+    for word in words[:CHECK_WORDS]:
+        is_operand = word.startswith("-") or "://" in word or " " in word
+        if not is_operand and _CHECKS.search(word.rpartition("/")[2]):
             return True
     return False
 
@@ -216,6 +224,9 @@ _FORGE = ("gh ", "glab ", "curl", "wget", "git ")
 """Programs that query runs on a server, or name branches after checks."""
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
+LOOK_WORDS = 3  # words at its beginning among which one says that it only looks something up
+_LOOKS_UP = frozenset({"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"})
+_VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
 _CHECKS = late(
     r"\b(?:tests?|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
     r"prettier|clippy|vet|golangci-lint|gofmt|fmt|format|tsc|typecheck|check|build|compile|make|cmake|ninja|gradlew?|"
@@ -227,9 +238,12 @@ _ONCE_ONLY = late(
     r"<<|--help\b|\s-h\Z|\bgit\s+(?:-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
     r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
-    r"\b(?:python[\d.]*|node|ruby|perl|bash|sh)\s+-[ce]\b|\$\(cat\b|\bscratchpad\b",
+    r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|"
+    r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
+    r"api\b[^|;&]*(?:\s-X\s*P|--method\s+P|\smutation\b|=mutation\b|'mutation\b))|"
+    r"\A\s*(?:read\s|\w+=\$\()|\b(?:brew|apt(?:-get)?|cargo|gem|go)\s+install\s+(?![-.])\S",
 )
-"""Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes."""
+"""Commands that nobody runs again as they stand: documents, messages, help, moves of files, probes, what is done."""
 
 
 _PROBE = late(
@@ -241,9 +255,10 @@ _PROBE = late(
 
 def _is_run_again(command: ShellCommand) -> bool:
     typed = command.run.command
-    return (
-        len(typed) <= LONGEST and _ONCE_ONLY.search(typed) is None and _PROBE.search(typed) is None
-    )
+    if len(typed) > LONGEST or _ONCE_ONLY.search(typed) or _PROBE.search(typed):
+        return False
+    written = [path for path, _ in shell.changes_by(command.parts)]
+    return not any(TEMPORARY.search(path) for path in written)
 
 
 def _runs_note(found: Sequence[ShellCommand], good: ShellCommand, folder: str) -> str:
