@@ -323,7 +323,9 @@ def test_the_last_request_chooses_commands(config_home: ConfigHome) -> None:
 )  # fmt: skip
 def test_what_is_done_or_only_looks_is_not_run_again(config_home: ConfigHome, command: str) -> None:
     """Not even where the last request asks for it: a push, a question to a forge, a version."""
-    talk = Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
+    talk = (
+        Talk().prompt("go").runs("make lint").runs(command).prompt("push it, then look at the pr")
+    )
     digest = talk.digest(config_home)
     assert texts(digest, "commands") == ["make lint"]
     assert texts(digest, "others") == [command]

@@ -124,3 +124,58 @@ def test_moves(config_home: ConfigHome) -> None:
     found = notes(talk.digest(config_home), "changed")
     assert found["a.py"] == "moved to b.py"
     assert found["old/"] == "moved to archive/old with 2 files"
+
+
+def test_a_deleted_file_is_removed_whatever_commit_took_it(config_home: ConfigHome) -> None:
+    """By what git names as deleted; until it is written again."""
+    talk = _edited("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)
+    talk.runs("git commit -am x", f"{COMMITTED} delete mode 100644 b.py\n", cwd=CWD)
+    assert _state(talk, config_home) == "removed"
+    assert _state(talk.edits(f"{CWD}/a.py"), config_home) == "not committed"
+
+
+def test_an_output_that_was_cut_is_not_the_whole_status(config_home: ConfigHome) -> None:
+    """What it does not name may stand in the part that is left out; no name is cut."""
+    rows = "".join(f" M docs/page_{number}.md\n" for number in range(600))
+    talk = _edited("a.py").runs("git status -s", rows, cwd=CWD)
+    assert _state(talk, config_home) == "not committed"
+    listed = [path for path in notes(talk.digest(config_home), "changed") if path != "a.py"]
+    assert listed == []
+
+
+def test_many_files_that_git_alone_names_are_nobodys(config_home: ConfigHome) -> None:
+    """Unless the session committed them: then some are named, and the rest is counted."""
+    rows = "".join(f" M page_{number}.md\n" for number in range(10))
+    talk = _edited("a.py").runs("git status -s", rows, cwd=CWD)
+    digest = talk.digest(config_home)
+    assert [*notes(digest, "changed")] == ["a.py"]
+    assert any(
+        "git status lists besides: page_0.md" in entry.text for entry in digest.entries_of("now")
+    )
+    talk.runs("git add -A && git commit -m x", f"{COMMITTED}", cwd=CWD)
+    found = notes(talk.digest(config_home), "changed")
+    assert len(found) == 9
+    assert [*found.values()][-1] == "listed by git, committed in 1234567, as are 2 others"
+
+
+def test_a_file_of_a_removed_worktree_says_so(config_home: ConfigHome) -> None:
+    """It is told by its path in the repository."""
+    talk = _edited("a.py").edits("/home/user/proj-fix/src/b.py")
+    talk.runs("cd /home/user/proj-fix && git status", "On branch fix\n", cwd=CWD)
+    talk.runs("git worktree remove ../proj-fix", "", cwd=CWD)
+    digest = talk.digest(config_home)
+    assert notes(digest, "changed")["src/b.py"] == "in proj-fix, a folder that was removed"
+    assert not any("proj-fix" in entry.text for entry in digest.entries_of("now"))
+
+
+def test_a_call_that_names_its_folder_worked_there(config_home: ConfigHome) -> None:
+    """As agents do that have no `cd`: its listings are of that folder's repository."""
+    talk = _edited("a.py").calls(
+        "Bash",
+        {"command": "git commit -am x", "workdir": "/home/user/other"},
+        f"{COMMITTED} create mode 100644 c.py\n",
+        cwd=CWD,
+    )
+    states = notes(talk.digest(config_home), "changed")
+    assert states["a.py"] == "not committed"
+    assert "/home/user/other/c.py" in states

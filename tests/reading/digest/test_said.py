@@ -372,6 +372,7 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
     "said",
     [
         "Should we never push to main?", "why do you always use tabs", "# Always and never",
+        "dont run", "don't worry about the old keys", "We must never look at the effect right now",
         "Operation stopped by hook", "158.5 npm error You must never call this",
         '"Never do that"', "lol, never use tabs then 😂",
         "Maybe we should never use tabs.",

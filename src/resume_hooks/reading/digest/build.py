@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.entries import (
 )
 from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
-from resume_hooks.reading.digest.git_seen import git_seen
+from resume_hooks.reading.digest.git_seen import git_seen, removed_folders
 from resume_hooks.reading.digest.now import lines_of_now, lines_of_pending
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import standing_places
@@ -153,7 +153,9 @@ def _own_sections(
         "constraints": statements.entries_of_constraints(facts),
         "answers": statements.entries_of_answers(facts),
         "skills": statements.entries_of_skill_rules(facts),
-        "changed": work.changed_files(found, paths, states, git.branch or seen.branch),
+        "changed": work.changed_files(
+            found, paths, states, git.branch or seen.branch, list(removed_folders(parsed))
+        ),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
         "failures": work.replaced_commands(runs),

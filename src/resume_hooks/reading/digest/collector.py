@@ -12,6 +12,8 @@ always escaped. Whatever looks different is left to the parser.
 
 from __future__ import annotations
 
+import ntpath
+import posixpath
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
@@ -126,6 +128,7 @@ def _prescan_call(head: re.Match[bytes], own: re.Match[bytes], call: bytes = b""
 ANSWERS = 8_000  # characters of a user's answers to questions
 
 _WRITERS = records.WRITERS | {"Update"}
+_WORKS_IN = "workdir"  # an agent's own input for the folder that a command is run in
 _AGENT_TOOLS = frozenset({"Task", "Agent"})
 _TEXT_MATTERS = frozenset({"Bash", "AskUserQuestion", "ExitPlanMode", "TaskCreate"}) | _AGENT_TOOLS
 _PLAN_MODE, _PLAN_LEFT = "plan", "plan_mode_exit"
@@ -390,9 +393,9 @@ class LineageFacts:
                 self._take_call(record, block, place)
 
     def _take_call(self, record: Record, block: Record, place: RecordPlace) -> None:
-        call = PendingCall(
-            string(block, "name"), records.mapping(block, "input"), place, string(record, "cwd")
-        )
+        given = records.mapping(block, "input")
+        folder = _folder_of_call(given, string(record, "cwd"))
+        call = PendingCall(string(block, "name"), given, place, folder)
         self.called_at = place.order
         self._open[string(block, "id")] = call
         if call.tool == "AskUserQuestion":
@@ -611,6 +614,17 @@ class LineageFacts:
             self.runs[at] = self.runs[at]._replace(
                 status=ending.status, failed=ending.failed, answered=place
             )
+
+
+def _folder_of_call(given: Record, cwd: str) -> str:
+    """The folder of a call: the session's, unless the call names another one."""
+    named = string(given, _WORKS_IN)
+    is_windows = bool(ntpath.splitdrive(named)[0])
+    if not named or (is_windows and ntpath.normcase(named) == ntpath.normcase(cwd)):
+        return cwd
+    if is_windows:
+        return named
+    return posixpath.join(cwd, named).rstrip("/")
 
 
 def _words_of_user(text: str) -> str:

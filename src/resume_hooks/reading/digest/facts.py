@@ -21,6 +21,8 @@ from resume_hooks.transcripts.records import FILE_KEYS, Record, objects, string
 
 _PATHS = (*FILE_KEYS, "path", "destination", "relative_path", "target_file", "filename")
 TELLING = 2_000  # characters at each end of an output that are looked at
+MIDDLE_LEFT_OUT = "[... the middle of the output is left out ...]"
+"""The row that stands in an output of a run for what was too long."""
 _EXIT = late(r"\s*(?:Error: )?Exit code (\d{1,9})\b")
 _BACKGROUND = late(
     r"Command (?:running in background|did not complete within|was manually backgrounded)"
@@ -325,10 +327,21 @@ def run_of(
         status = 0
     output = "" if is_placeholder(text) else text
     if len(output) > 2 * TELLING:
-        output = f"{output[:TELLING]}\n{output[-TELLING:]}"
+        output = _whole_rows_of_ends(output)
     return ShellRun(
         command, call.place, place, call.folder, status, failed or bool(status), output, background
     )
+
+
+def _whole_rows_of_ends(output: str) -> str:
+    """The two ends of a long output, without the rows that the cut would leave in part."""
+    head, tail = output[:TELLING], output[-TELLING:]
+    last_end, first_end = head.rfind("\n"), tail.find("\n")
+    if last_end > 0:
+        head = head[:last_end]
+    if first_end >= 0:
+        tail = tail[first_end + 1 :]
+    return f"{head}\n{MIDDLE_LEFT_OUT}\n{tail}"
 
 
 def task_of(record: Record, text: str) -> str:

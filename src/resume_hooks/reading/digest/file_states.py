@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.facts import MIDDLE_LEFT_OUT, RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand, git_words, operands_of
 from resume_hooks.redaction.lazy_patterns import late
 
@@ -25,8 +25,6 @@ TAKEN_BACK = "taken back: no change is left"
 UNCHANGED = "unchanged in the last git status"
 OPEN_STATES = frozenset({NOT_COMMITTED, STAGED})
 """The states of a file whose changes the next commit may take in."""
-
-WHOLE_OUTPUT = 4_000  # characters of an output from which on its middle is missing
 
 _COMMITTED = late(r"(?:\A|\n)\[(?!detached)([^\]\s]+)(?: \([^)\n]*\))? ([0-9a-f]{7,40})\] ")
 _WORKTREE = late(r".*?/(?:\.?worktrees|\.claude/worktrees)/[^/]+")
@@ -39,6 +37,8 @@ _STATUS_ROW = late(
 _SHORT_ROW = late(r"([ MADRCU?])([ MADRCU?]) (\S.*)")
 _LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
 _CREATED = late(r"\n create mode \d{1,9} (.+)")
+_REMOVED_BY_COMMIT = late(r"(?:\A|\n) delete mode \d{1,9} (.+)")
+_REMOVED_IN_STATUS = late(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
 _CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _ALL = frozenset({"-A", "--all", "-u", "--update"})
@@ -105,6 +105,9 @@ class FileStates:
     def __init__(self, home: str, listed: Collection[str] = ()) -> None:
         self.states: dict[str, FileState] = {}
         self.moved_to: dict[str, str] = {}
+        self.removed: set[str] = set()
+        """The paths that git named as deleted, and that were not written since."""
+        self.only_listed = frozenset(listed)
         self.listed: frozenset[str] = frozenset()
         """The paths in the last whole ``git status``, with what was not this session's work."""
         self.listed_at: RecordPlace | None = None
@@ -121,6 +124,7 @@ class FileStates:
         """Take in a change of a file."""
         self.states.pop(path, None)  # so that the latest comes last
         self.states[path] = FileState(NOT_COMMITTED)
+        self.removed.discard(path)
         self._staged.discard(path)
         self._commit_of[path] = self._commits
 
@@ -138,6 +142,16 @@ class FileStates:
             self._take_stash(call, rest)
         elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
             self._take_back(call, verb, rest)
+        if verb in {"commit", "status"} and not call.run.failed:
+            self._take_removals(call)
+
+    def _take_removals(self, call: GitCall) -> None:
+        """Take in the files that a commit or a status names as deleted."""
+        root = self.checkout_of(call.folder)
+        for path in _REMOVED_BY_COMMIT.findall(call.run.output):
+            self.removed.add(self.shown_path(path.strip('"'), root))
+        for path in _REMOVED_IN_STATUS.findall(call.run.output):
+            self.removed.add(self.shown_path(path.strip().strip('"'), call.folder))
 
     def open_files(self) -> list[str]:
         """The files of a known checkout whose changes are not committed, the latest last."""
@@ -273,7 +287,7 @@ class FileStates:
         output = call.run.output
         is_whole = (
             call.is_alone
-            and len(output) <= WHOLE_OUTPUT
+            and MIDDLE_LEFT_OUT not in output
             and "|" not in call.run.command
             and not operands_of(rest)
         )

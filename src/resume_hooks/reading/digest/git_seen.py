@@ -54,9 +54,12 @@ ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
     """The state of git by the commands of a session, oldest first; ``noted`` is the branch that the client noted."""
     checkouts: dict[str, CheckoutSeen] = {}
+    removed = dict(removed_folders(commands))
     for run, parts in reversed(commands):
         if branch := _branch_named(run):
             folder = folder_of_run(run, parts)
+            if removed.get(folder, 0) > run.place.order:
+                continue
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
     latest = next(iter(checkouts.values()), None)
     named = [each for each in checkouts.values() if each.folder]

@@ -197,14 +197,18 @@ def _uncommitted_as_seen(
         return
     names = []
     for path in reversed(states.open_files()):
-        if TEMPORARY.search(path) is None:
+        if TEMPORARY.search(path) is None and path not in states.only_listed:
             is_staged = states.states[path].words == STAGED
             names.append(f"{plain_line(path)} (staged)" if is_staged else plain_line(path))
     if names:
         yield make_entry(f"not committed: {_first_names(names)}", "")
     elif seen.commit is not None and facts.changes:
         yield make_entry("no change of the session's own is left to commit", seen.commit)
-    others = [plain_line(path) for path in sorted(states.listed) if path not in states.states]
+    others: list[str] = []
+    for path in sorted(states.listed):
+        is_strange = path not in states.states or path in states.only_listed
+        if is_strange and not posixpath.isabs(path):
+            others.append(plain_line(path))
     if others and states.listed_at is not None:
         yield make_entry(f"git status lists besides: {_first_names(others)}", states.listed_at)
 

@@ -135,7 +135,9 @@ _PASSING = late(
         |i\s+(?:think|see|wonder|want\s+option)\b|go\s+with\s+option\b)
     | \A\W*(?:yes|yeah|yep|no|nope|ok(?:ay)?|sure|right|that|this|it|these|those)\b(?:\W+\S+){0,9}\Z
     | \A\W*(?:yes|yeah|yep|ok(?:ay)?|sure)\b
-    | \bfor\s+now\b | \bthis\s+time\b | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
+    | \b(?:for|right)\s+now\b | \bthis\s+time\b | \A\W*don'?t\s+(?:worry|bother)\b
+    | \A\W*(?:don'?t|do\s+not)\s+(?:run|do|start|continue|proceed|wait|answer)\W*\Z
+    | \b(?:we|i)\s+don'?t\s+(?:need|have|know)\b
     | \boption\s+\w\W*\Z | :\W*\Z | \u2026\Z
     """,
     re.IGNORECASE | re.VERBOSE,

@@ -225,7 +225,9 @@ _FORGE = ("gh ", "glab ", "curl", "wget", "git ")
 
 CHECK_WORDS = 4  # words at the beginning of a simple command that say what it does
 LOOK_WORDS = 3  # words at its beginning among which one says that it only looks something up
-_LOOKS_UP = frozenset({"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"})
+_LOOKS_UP = frozenset(
+    {"which", "where", "info", "list", "ls", "search", "version", "outdated", "why"}
+)
 _VERSION_OPTIONS = frozenset({"--version", "-V", "--help"})
 _CHECKS = late(
     r"\b(?:tests?|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|spec|lint|eslint|ruff|mypy|pyright|flake8|black|"
@@ -554,11 +556,17 @@ def only_listed(found: Mapping[str, Sequence[Touch]]) -> list[str]:
 
 
 def changed_files(
-    found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
+    found: Mapping[str, list[Touch]],
+    paths: Paths,
+    states: FileStates,
+    branch: str,
+    gone: Sequence[tuple[str, int]],
 ) -> Iterator[DigestEntry]:
     """Changed files, each with its state at the end.
 
     Those of the home folder, certain ones, those that are not committed, and the latest first.
+    ``gone`` are folders that were removed, each with the order of the command. Files that git alone
+    names may be another's: of many those that the session did not commit are left out.
     """
 
     def rank(path: str) -> tuple[bool, bool, bool, int, str]:
@@ -573,29 +581,68 @@ def changed_files(
     folded = {
         inner for path in removed for inner in contents[path] if _last_touch(found[inner]).removed
     }
+    strangers = _files_of_nobody(found, paths, states, branch)
+    alone = set(only_listed(found)) - strangers
     listed = 0
     for path in sorted(found, key=rank):
-        if TEMPORARY.search(path) or path in folded:
+        if TEMPORARY.search(path) or path in folded or path in strangers:
             continue
         if path in contents:  # a folder that a command named, beside the files in it
             if path in removed:
                 files = plural(sum(inner in folded for inner in contents[path]), "file")
-                gone = _words_of_removal(path, states)
+                fate = _words_of_removal(path, states)
                 place = str(_last_touch(found[path]).place)
-                yield DigestEntry(f"{_shown_path(path)}/", place, f"{gone} with {files}")
+                yield DigestEntry(f"{_shown_path(path)}/", place, f"{fate} with {files}")
             continue
         last = _last_touch(found[path])
-        if states.was_taken_back(path) and not last.removed:
+        is_removed = last.removed or path in states.removed
+        if states.was_taken_back(path) and not is_removed:
             continue
-        listed += all(touch.doubt == LISTED for touch in found[path])
+        listed += path in alone
         if listed > MOST_LISTED:
-            continue  # they may be another's, and there may be hundreds
-        notes = [last.doubt]
-        if last.removed:
-            notes.append(_words_of_removal(path, states))
+            continue  # there may be hundreds
+        if is_removed:
+            state = _words_of_removal(path, states)
         else:
-            notes.append(_state_note(path, paths, states, branch))
-        yield DigestEntry(_shown_path(path), str(last.place), ", ".join(filter(None, notes)))
+            state = _state_note(path, paths, states, branch)
+        entry = _entry_of_file(path, last, state, gone)
+        if path in alone and listed == MOST_LISTED < len(alone):
+            others = plural(len(alone) - MOST_LISTED, "other")
+            entry = entry._replace(note=f"{entry.note}, as are {others}")
+        yield entry
+
+
+def _entry_of_file(
+    path: str, last: Touch, state: str, gone: Sequence[tuple[str, int]]
+) -> DigestEntry:
+    """The row of a file, by its path in its folder where that was removed."""
+    notes = [last.doubt, state]
+    folder = _removed_folder_of(path, last, gone)
+    if folder:
+        path = path[len(folder) + 1 :]
+        notes.append(f"in {posixpath.basename(folder)}, a folder that was removed")
+    return DigestEntry(_shown_path(path), str(last.place), ", ".join(filter(None, notes)))
+
+
+def _files_of_nobody(
+    found: Mapping[str, list[Touch]], paths: Paths, states: FileStates, branch: str
+) -> frozenset[str]:
+    """The files that git alone names as changed, and no commit of the session took; none where they are few."""
+    alone: list[str] = []
+    for path in only_listed(found):
+        if _state_note(path, paths, states, branch) in {"", *OPEN_STATES}:
+            alone.append(path)
+    if len(alone) > MOST_LISTED:
+        return frozenset(alone)
+    return frozenset()
+
+
+def _removed_folder_of(path: str, last: Touch, gone: Sequence[tuple[str, int]]) -> str:
+    """The folder outside of the home folder that held a file and was removed later; ``""`` for none."""
+    for folder, order in gone:
+        if path.startswith(f"{folder}/") and last.place.order < order:
+            return folder
+    return ""
 
 
 def _words_of_removal(path: str, states: FileStates) -> str:
