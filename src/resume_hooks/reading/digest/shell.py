@@ -9,12 +9,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
 
 LONGEST = 2_000  # characters of a command that are looked at, without the documents that it carries
+REMEMBERED = 4_096  # commands of which what was found is kept: a session runs the same one often
 DOCUMENTS = 100  # documents at most that are looked for in a command
 INDENT = 200  # white space at most around the word that ends a document
 _TOKEN = late(
@@ -110,6 +112,7 @@ class SimpleCommand(NamedTuple):
     targets: tuple[str, ...]
 
 
+@lru_cache(maxsize=REMEMBERED)
 def core_of_command(command: str) -> str:
     """The command without a leading ``cd`` and without what only cuts its output: one name for the same command."""
     if len(command) > LONGEST:
@@ -154,6 +157,7 @@ def command_of_whole_output(command: str) -> str:
     return found
 
 
+@lru_cache(maxsize=REMEMBERED)
 def simple_commands(command: str) -> tuple[SimpleCommand, ...]:
     """The simple commands in a command."""
     bare = without_documents(command).replace("2>&1", "").replace("2>/dev/null", "")
@@ -239,6 +243,7 @@ def _end_of_document(command: str, at: int, word: str) -> int:
     return len(command)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def program_of(parts: tuple[SimpleCommand, ...]) -> str:
     """What the first working part of a command runs: ``go test``, ``npm run``, ``pytest``; ``""`` for none."""
     for words, _ in parts:
@@ -282,8 +287,13 @@ class GitListing(NamedTuple):
     rooted: tuple[str, ...]
 
 
-def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
+@lru_cache(maxsize=REMEMBERED)
+def changes_by(parts: tuple[SimpleCommand, ...]) -> tuple[tuple[str, bool], ...]:
     """Files that a command names as changed, told from where it was started, each with whether it is removed."""
+    return tuple(_changes_in_order(parts))
+
+
+def _changes_in_order(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
     if not any(targets or not _CHANGERS.isdisjoint(words) for words, targets in parts):
         return
     base: str | None = ""
@@ -311,6 +321,7 @@ def changes_by(parts: tuple[SimpleCommand, ...]) -> Iterator[tuple[str, bool]]:
                 )
 
 
+@lru_cache(maxsize=REMEMBERED)
 def ends_with_all(command: str) -> bool:
     """Whether the exit status of a command speaks for every simple command in it: they are joined by ``&&`` alone."""
     return _ONE_OF_SEVERAL.search(without_documents(command).replace("2>&1", "").strip()) is None

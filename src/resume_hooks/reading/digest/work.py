@@ -54,48 +54,40 @@ _COMPLAINT = late(
 
 
 class ShellCommand(NamedTuple):
-    """A run with its simple commands, its ``core`` and ``program``; ``complains`` is a complaint in its output."""
+    """A run with its simple commands, its ``core`` and ``program``; ``complaint`` is one in its output.
+
+    ``worked``: it is known to have succeeded.
+    """
 
     run: ShellRun
     parts: tuple[SimpleCommand, ...]
     core: str
     program: str
     complaint: str
-
-    @property
-    def worked(self) -> bool:
-        """Whether it is known to have succeeded."""
-        output = self.run.output.strip()
-        found_nothing = output in EMPTY_ANSWERS or _FOUND_NOTHING.match(output) is not None
-        if not output and _ASKS_FORGE.search(self.run.command):
-            found_nothing = True
-        return (
-            self.run.status == 0
-            and not self.run.failed
-            and not self.complaint
-            and not found_nothing
-        )
+    worked: bool
 
 
 def commands_of(facts: LineageFacts) -> list[ShellCommand]:
     """Every command of a lineage, oldest first."""
-    parsed: dict[str, tuple[SimpleCommand, ...]] = {}
     rows = []
     for run in facts.runs:
-        parts = parsed.get(run.command) or parsed.setdefault(
-            run.command, shell.simple_commands(run.command)
-        )
+        parts = shell.simple_commands(run.command)
         program = shell.program_of(parts)
-        rows.append(
-            ShellCommand(
-                run,
-                parts,
-                shell.core_of_command(run.command),
-                program,
-                _complaint_of_run(run) if program else "",
-            )
-        )
+        core = shell.core_of_command(run.command)
+        complaint = _complaint_of_run(run) if program else ""
+        worked = not complaint and _has_succeeded(run)
+        rows.append(ShellCommand(run, parts, core, program, complaint, worked))
     return rows
+
+
+def _has_succeeded(run: ShellRun) -> bool:
+    """Whether a run ended well, and found something where it looked for it."""
+    if run.status != 0 or run.failed:
+        return False
+    output = run.output.strip()
+    if not output:
+        return _ASKS_FORGE.search(run.command) is None
+    return output not in EMPTY_ANSWERS and _FOUND_NOTHING.match(output) is None
 
 
 def _folder_elsewhere(command: ShellCommand, home: str) -> str:
