@@ -40,7 +40,10 @@ def archive_ancestors(
     Costs a look at a manifest where they are archived already. Where nothing may be archived
     nothing is done. One of them may be ``loaded``.
     """
-    files = [row.session_file for row in ancestors if row.status == PRESENT]
+    files = []
+    for row in ancestors:
+        if row.status == PRESENT:
+            files.append(row.session_file)
     due = []
     for path in files[::-1]:
         session = unarchived(path, where)

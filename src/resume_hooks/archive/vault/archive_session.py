@@ -308,9 +308,9 @@ def _write_pack(
     else:
         before = {}
     with PackWriter(folder, commit.next_name(folder, old)) as pack:
-        added = [
-            (_append_file(pack, source, before.get(place_beside(source.place)))) for source in new
-        ]
+        added = []
+        for source in new:
+            added.append(_append_file(pack, source, before.get(place_beside(source.place))))
         states = old.earlier if old else ()
         if old and (replaced := tuple(part for _, part in added if part)):
             states = (*states, EarlierState(old.archived_at, replaced))

@@ -193,9 +193,14 @@ def sweep_packs(folder: str, session_id: str, where: Where) -> None:
         packs = {part.where for part in archived.all_parts}
     else:
         packs = set()
-    left = {name for name in _own_names(folder) if name not in packs}
+    left = set()
+    for name in _own_names(folder):
+        if name not in packs:
+            left.add(name)
     if archived and archived.deleted_at:
-        left |= {place_beside(part.place).split("/")[0] for part in archived.parts if part.where}
+        for part in archived.parts:
+            if part.where:
+                left.add(place_beside(part.place).split("/")[0])
     for name in left:
         with contextlib.suppress(OSError):  # what can't be removed is tried again the next time
             removal.remove_for_good(os.path.join(folder, name), where.state)
@@ -229,6 +234,10 @@ def next_name(folder: str, archived: ArchivedSession | None) -> str:
 def _own_names(folder: str) -> list[str]:
     """What in a session's folder is of our making, beside the manifest and the lock."""
     try:
-        return [name for name in os.listdir(folder) if _OURS.fullmatch(name)]
+        names = []
+        for name in os.listdir(folder):
+            if _OURS.fullmatch(name):
+                names.append(name)
+        return names
     except OSError:
         return []

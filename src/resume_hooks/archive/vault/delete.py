@@ -223,10 +223,13 @@ def empty_trash(
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.only_one_in_trash(where):
         left = {stray.folder for stray in trash.strays(where)}
-        going: list[ArchivedSession | StrayFolder] = [
-            stray for stray in strays if stray.folder in left
-        ]
-        going += [entry for entry in entries if entry.complete and os.path.isdir(entry.folder)]
+        going: list[ArchivedSession | StrayFolder] = []
+        for stray in strays:
+            if stray.folder in left:
+                going.append(stray)
+        for entry in entries:
+            if entry.complete and os.path.isdir(entry.folder):
+                going.append(entry)
         for each in going:
             try:
                 if isinstance(each, ArchivedSession):

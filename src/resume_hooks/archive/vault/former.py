@@ -100,9 +100,9 @@ def _manifest(folder: str) -> FormerEntry | None:
         entry = None
     if entry is None or not entry.parts or entry.parts[0].name != f"{session_id}.jsonl":
         return None
-    is_file = {
-        part: part.name.endswith(".jsonl") or part.name.startswith(PREFIX) for part in entry.parts
-    }
+    is_file = {}
+    for part in entry.parts:
+        is_file[part] = part.name.endswith(".jsonl") or part.name.startswith(PREFIX)
     sound = (
         is_place(part.place if is_file[part] else f"{part.place}/file", session_id)
         for part in entry.parts

@@ -37,14 +37,15 @@ def find_archived(
     if not found and (state := _STATE.fullmatch(wanted)):
         named = archived_by_words(state[1], everything, where, by_part=by_part)
         at = state[2].replace(":", "-")
-        found = [each for each in named if each.deleted_at and each.instant == at]
+        found = []
+        for each in named:
+            if each.deleted_at and each.instant == at:
+                found.append(each)
         kept = (each for each in named if not each.deleted_at)
-        found += [
-            as_it_was(each, earlier)
-            for each in kept
-            for earlier in states(each)
-            if name_earlier_state(earlier) == at
-        ]
+        for each in kept:
+            for earlier in states(each):
+                if name_earlier_state(earlier) == at:
+                    found.append(as_it_was(each, earlier))
     if not found:
         raise SessionNotFound(
             f"The vault holds no session '{wanted}'",

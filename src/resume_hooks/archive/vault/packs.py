@@ -141,7 +141,10 @@ def _in_pack(
 ) -> Iterator[ArchiveFinding]:
     path = os.path.join(archived.folder, where)
     try:
-        own = [part for part in archived.all_parts if part.where == where]
+        own = []
+        for part in archived.all_parts:
+            if part.where == where:
+                own.append(part)
         for part, pieces in unpack.pack_contents(archived.folder, own):
             if unpack.sha_of_all(_report_pieces(pieces, read)) != part.sha256:
                 message = f"{path} does not hold what was stored of {part.place}: its hash differs"

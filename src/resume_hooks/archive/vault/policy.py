@@ -118,7 +118,9 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
 
 def _room(where: Where) -> int:
     """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
-    rooms = [settings.vault_room(each) for each in (where, settings.without_variables(where))]
+    rooms = []
+    for each in (where, settings.without_variables(where)):
+        rooms.append(settings.vault_room(each))
     if None in rooms or 0 in rooms:
         return 0
     return max(room or 0 for room in rooms)
@@ -182,7 +184,10 @@ def announcement(where: Where) -> str:
     mark = os.path.join(where.state, ANNOUNCED)
     if not os.path.lexists(mark):
         return ""
-    over = [each for each, _, by_age in due(where) if not by_age]
+    over = []
+    for each, _, by_age in due(where):
+        if not by_age:
+            over.append(each)
     with contextlib.suppress(OSError):
         removal.remove_for_good(mark, where.state)
     if not over:
@@ -203,14 +208,18 @@ def _past_instant(value: object, now: float) -> float:
 
 def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[str]:
     """The sessions from which one came, directly or not, that the client still has, or that can come from our trash."""
-    linked = {link.child_id: link.parent_id for link in read_links(where)}
+    linked = {}
+    for link in read_links(where):
+        linked[link.child_id] = link.parent_id
     deleted = trash.all_deleted(where)
     noted = {}
     for each in (*archived, *deleted):
         if each.about.parent:
             noted[each.session_id] = each.about.parent[0]
     parents, family, found = linked | noted, Family(where), set[str]()
-    living = {session.session_id: session.path for session in all_sessions(where)}
+    living = {}
+    for session in all_sessions(where):
+        living[session.session_id] = session.path
     for session_id, path in living.items():
         with contextlib.suppress(SessionNotFound):  # deleted since it was listed
             parent = family.parent_of(path)
@@ -231,7 +240,10 @@ def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
     row = _policy_row(where)
     since = row.get("since")
     known = since if isinstance(since, dict) else {}
-    past = {each: at for each, at in known.items() if type(at) is int and 0 < at <= now}
+    past = {}
+    for each, at in known.items():
+        if type(at) is int and 0 < at <= now:
+            past[each] = at
     seen = {each: past.get(each, int(now)) for each in due[:MOST_DUE]}
     if seen != known:
         _write_policy(where, seen, went(where))

@@ -224,7 +224,10 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
     """
     if find_session(entry.session_id, where) is not None:
         path = real(entry.place, where)
-        shared = [part for part in entry.parts if part.place.split("/")[0] in BY_ID]
+        shared = []
+        for part in entry.parts:
+            if part.place.split("/")[0] in BY_ID:
+                shared.append(part)
         source = _source(entry, where) if shared else ""
         pieces, _ = _pieces_to_put(
             entry, shared, entry.session_id, os.path.dirname(path), source, where
