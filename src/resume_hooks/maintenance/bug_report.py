@@ -90,13 +90,13 @@ def _plugin_versions() -> list[str]:
     known = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
         "plugins"
     )
-    return [
-        _plain_word_or_other(copy.get("version"))
-        for name, found in (known.items() if isinstance(known, dict) else ())
-        if name.split("@")[0] == NAME and isinstance(found, list)
-        for copy in found
-        if isinstance(copy, dict)
-    ]
+    versions = []
+    for name, found in known.items() if isinstance(known, dict) else ():
+        if name.split("@")[0] == NAME and isinstance(found, list):
+            for copy in found:
+                if isinstance(copy, dict):
+                    versions.append(_plain_word_or_other(copy.get("version")))
+    return versions
 
 
 def _plain_word_or_other(value: object) -> str:
@@ -168,11 +168,10 @@ class Anonymous:
             (cwd, "<project>"),
             (where.environ.get("HOME") or os.path.expanduser("~"), "~"),
         ]
-        known = {
-            path.rstrip("/"): name
-            for place, name in places
-            for path in (place, os.path.realpath(place))
-        }
+        known = {}
+        for place, name in places:
+            for path in (place, os.path.realpath(place)):
+                known[path.rstrip("/")] = name
         # The longest first; a home that is the root folder would be part of every path.
         self._places = sorted(
             ((p, n) for p, n in known.items() if len(p) > 1), key=lambda pair: -len(pair[0])
@@ -197,7 +196,9 @@ class Anonymous:
 
 def _names_of_user(where: Where) -> set[str]:
     """The user's names in the system, in the environment, and of the home folder."""
-    given = {where.environ.get(key, "") for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")}
+    given = set()
+    for key in ("USER", "LOGNAME", "USERNAME", "SUDO_USER"):
+        given.add(where.environ.get(key, ""))
     given.add(os.path.basename((where.environ.get("HOME") or "").rstrip("/")))
     with contextlib.suppress(
         OSError, KeyError, ImportError

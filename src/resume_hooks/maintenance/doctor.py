@@ -238,11 +238,9 @@ def _check_other_tools(cwd: str) -> Finding:
             if any(word in command for word in OTHERS)
         }
     )
-    rivals += [
-        name
-        for name, on in claude_cli.enabled_plugins(cwd).items()
-        if on and name.split("@")[0] in OTHERS
-    ]
+    for name, on in claude_cli.enabled_plugins(cwd).items():
+        if on and name.split("@")[0] in OTHERS:
+            rivals.append(name)
     if rivals:
         named = ", ".join(dict.fromkeys(rivals))
         remedy = (

@@ -92,7 +92,9 @@ def files_that_stay(
 
 def notes_on_written_files(where: Where) -> str:
     """Sentences on files that parts wrote into projects; ``""`` for none."""
-    notes = [note_on(where) for note_on in seam.answers(questions.note_on_written_files)]
+    notes = []
+    for note_on in seam.answers(questions.note_on_written_files):
+        notes.append(note_on(where))
     return " ".join(filter(None, notes))
 
 

@@ -107,7 +107,9 @@ def _defects_of_transcript(
     live = {node.number for node in transcript.chain}
     yield from ledger.certain
     yield from damaged_bytes.defects_of_bad_lines(transcript)
-    yield from (finding for finding in ledger.where_live if finding.record in live)
+    for finding in ledger.where_live:
+        if finding.record in live:
+            yield finding
     yield from messages.defects_of_lone_thinking(transcript.chain, ledger.thoughts.alone)
     yield from messages.defects_of_pairs(transcript.chain)
     yield from links.defects_of_links(transcript)

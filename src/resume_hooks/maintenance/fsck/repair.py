@@ -53,7 +53,10 @@ def repaired_chain(
     that is not in the file.
     """
     known = {node.uuid: node.parent for node in nodes}
-    originals = [node for node in nodes if node.kind != PROGRESS and not node.broken]
+    originals = []
+    for node in nodes:
+        if node.kind != PROGRESS and not node.broken:
+            originals.append(node)
     copies = _link_usable_nodes([copy(node) for node in originals], known)
     end = _end_of_branch(transcript, copies, branch)
     if end is None:
@@ -64,7 +67,9 @@ def repaired_chain(
     ):  # a compaction of another branch would drop it
         del kept[next(place for place in range(len(kept) - 1, -1, -1) if kept[place].boundary)]
     places = {id(node): place for place, node in enumerate(copies)}
-    chain = [originals[places[id(node)]] for node in _bridge_gaps(kept, end, transcript.size)]
+    chain = []
+    for node in _bridge_gaps(kept, end, transcript.size):
+        chain.append(originals[places[id(node)]])
     return _number_salvaged(_move_late_results(chain), transcript.line_count)
 
 
@@ -307,12 +312,13 @@ def _survey_salvaged(whole: Transcript, survey: WriteScan) -> None:
 
 def _losses_in_words(report: DefectReport, body: ChainRewrite, chain: Sequence[Node]) -> list[str]:
     kept = {node.uuid for node in chain}
-    lost = [
-        finding_in_words(finding)
-        for group in report.groups
-        for finding in group.findings
-        if group.kind in _LOSSES or (group.kind in {LONGER, NEWER} and finding.uuid not in kept)
-    ]
+    lost = []
+    for group in report.groups:
+        for finding in group.findings:
+            if group.kind in _LOSSES or (
+                group.kind in {LONGER, NEWER} and finding.uuid not in kept
+            ):
+                lost.append(finding_in_words(finding))
     for number, calls in body.linear.dropped.items():
         lost.append(
             f"record {number}: left out, since its counterpart is missing: "
