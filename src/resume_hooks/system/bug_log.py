@@ -80,7 +80,11 @@ def log_entries(where: Optional[Where] = None) -> List[str]:
     for name in (path + OLDER, path):
         with contextlib.suppress(OSError):
             text += b"" if os.path.islink(name) else read_regular(name, 4 * MAX_LOG)
-    return [entry for entry in text.decode("utf-8", "replace").split("\n\n") if entry.strip()]
+    entries = []
+    for entry in text.decode("utf-8", "replace").split("\n\n"):
+        if entry.strip():
+            entries.append(entry)
+    return entries
 
 
 def _turn_over(path: str, descriptor: int) -> bool:

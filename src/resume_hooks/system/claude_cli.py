@@ -62,16 +62,17 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
     for path in settings_files(cwd, Where()):
         plugins = read_object(path).get("enabledPlugins")
         if isinstance(plugins, dict):
-            found |= {name: on is True for name, on in plugins.items() if isinstance(name, str)}
+            for name, on in plugins.items():
+                if isinstance(name, str):
+                    found[name] = on is True
     return found
 
 
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
     """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
     for path in settings_files(cwd, Where()):
-        yield from (
-            (path, command) for command in _commands_of_hooks(read_object(path).get("hooks"))
-        )
+        for command in _commands_of_hooks(read_object(path).get("hooks")):
+            yield (path, command)
     installed = read_object(os.path.join(Where().config, "plugins", "installed_plugins.json")).get(
         "plugins"
     )
@@ -83,7 +84,8 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
                 root = None
             if isinstance(root, str):
                 declared = read_object(os.path.join(root, "hooks", "hooks.json")).get("hooks")
-                yield from ((name, command) for command in _commands_of_hooks(declared))
+                for command in _commands_of_hooks(declared):
+                    yield (name, command)
 
 
 def marketplace(name: str) -> object:

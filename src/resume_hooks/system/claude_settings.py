@@ -75,14 +75,16 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
         row = read_object(path)
         rows = row.get("modelSettings")
         if isinstance(rows, dict):
-            own = [each for key, each in rows.items() if f"{model}-".startswith(f"{key}-")]
+            own = []
+            for key, each in rows.items():
+                if f"{model}-".startswith(f"{key}-"):
+                    own.append(each)
         else:
             own = []
-        said = [
-            each["autoCompactWindow"]
-            for each in own
-            if isinstance(each, dict) and "autoCompactWindow" in each
-        ]
+        said = []
+        for each in own:
+            if isinstance(each, dict) and "autoCompactWindow" in each:
+                said.append(each["autoCompactWindow"])
         value = said[0] if said else row.get("autoCompactWindow")
         if value == "auto" or (isinstance(value, int) and value >= LEAST_WINDOW):
             found = 0 if value == "auto" else int(value)

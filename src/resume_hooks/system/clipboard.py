@@ -66,7 +66,9 @@ def clipboard_ways(environ: Mapping[str, str] | None = None) -> list[str]:
     from resume_hooks.system import terminal  # as below
 
     env = dict(os.environ if environ is None else environ)
-    found = [tool.name for tool in _tools_in_reach(env, time.monotonic() + LIMIT)]
+    found = []
+    for tool in _tools_in_reach(env, time.monotonic() + LIMIT):
+        found.append(tool.name)
     if env.get("TMUX"):
         found.append("tmux")
     if terminal.osc52("-", env) and terminal.terminal_device():

@@ -179,14 +179,14 @@ class GitView:
         is.
         """
         given = programs.program_environment(self._where.environ)
-        users: dict[str, str] = {
-            key: given[key] for key in ("HOME", "XDG_CONFIG_HOME") if key in given
-        }
-        theirs = {
-            key: self._environment[key]
-            for key in self._environment
-            if not key.startswith("GIT_CONFIG")
-        }
+        users: dict[str, str] = {}
+        for key in ("HOME", "XDG_CONFIG_HOME"):
+            if key in given:
+                users[key] = given[key]
+        theirs = {}
+        for key in self._environment:
+            if not key.startswith("GIT_CONFIG"):
+                theirs[key] = self._environment[key]
         theirs.pop("XDG_CONFIG_HOME", None)
         runs = [
             self._start(["config", "--null", "--get-regexp", f"^({_KEYS})$"], {**theirs, **users})
@@ -211,17 +211,19 @@ class GitView:
             and "core.bare" in found
         )
         self.is_partial = "extensions.partialclone" in found
-        formats = [key for key, known in _FORMATS.items() if found.get(key) in known]
+        formats = []
+        for key, known in _FORMATS.items():
+            if found.get(key) in known:
+                formats.append(key)
         with open(os.path.join(self._folder, "config"), "w", encoding="ascii") as stream:
             stream.write(
                 f"[core]\n\trepositoryformatversion = {1 if formats else 0}\n[extensions]\n"
             )
             stream.writelines(f"\t{key.partition('.')[2]} = {found[key]}\n" for key in formats)
-        values = [
-            f"{key}={value}"
-            for key, value in users + repositorys
-            if value in _HARMLESS.get(key, ())
-        ]
+        values = []
+        for key, value in users + repositorys:
+            if value in _HARMLESS.get(key, ()):
+                values.append(f"{key}={value}")
         self._options = ["--no-pager", "--no-optional-locks"]
         for value in (
             *values[:MOST_VALUES],
@@ -305,7 +307,10 @@ def _parse_settings(output: bytes) -> Settings:
     A key alone is a true boolean.
     """
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
-    return [(key, value if line else "true") for key, line, value in rows]
+    settings = []
+    for key, line, value in rows:
+        settings.append((key, value if line else "true"))
+    return settings
 
 
 def _end_run(run: subprocess.Popen[bytes]) -> None:

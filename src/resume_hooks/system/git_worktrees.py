@@ -126,7 +126,10 @@ class Project:
             return True
         if name[:MAX_KEY] not in self._keys:
             return False
-        fitting = [cwd for cwd in known if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]]
+        fitting = []
+        for cwd in known:
+            if project_key(cwd)[:MAX_KEY] == name[:MAX_KEY]:
+                fitting.append(cwd)
         return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
 
     def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:

@@ -167,7 +167,9 @@ def _home_of_process(pid: int) -> list[Where]:
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:
-            pairs = [os.fsdecode(word).partition("=") for word in stream.read().split(b"\0")]
+            pairs = []
+            for word in stream.read().split(b"\0"):
+                pairs.append(os.fsdecode(word).partition("="))
     except OSError:
         return []
     environ = {name: value for name, _, value in pairs}

@@ -43,9 +43,10 @@ _PASSED_OUTSIDE = frozenset(
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
     projects = projects_of(env)
-    found = {
-        name: value for name, value in env.items() if name in _PASSED or name.startswith("LC_")
-    }
+    found = {}
+    for name, value in env.items():
+        if name in _PASSED or name.startswith("LC_"):
+            found[name] = value
     if "HOME" in env:
         found["HOME"] = (
             home_folder()
