@@ -50,8 +50,12 @@ def inside(path: str) -> list[str]:
         return [""]
     found = []
     for folder, folders, files in os.walk(path, onerror=refuse):
-        links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-        found += [os.path.relpath(os.path.join(folder, name), path) for name in (*files, *links)]
+        links = []
+        for name in folders:
+            if os.path.islink(os.path.join(folder, name)):
+                links.append(name)
+        for name in (*files, *links):
+            found.append(os.path.relpath(os.path.join(folder, name), path))
     return sorted(found)
 
 

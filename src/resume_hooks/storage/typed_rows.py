@@ -29,7 +29,9 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return lambda rows: tuple(map(item, _exactly(list, rows)))
     if not hasattr(hint, "_fields"):
         return lambda value: _exactly(hint, value)
-    fields = {name: _reader(each) for name, each in get_type_hints(hint).items()}
+    fields = {}
+    for name, each in get_type_hints(hint).items():
+        fields[name] = _reader(each)
 
     def read(row: Any) -> Any:
         named: Mapping[str, Any] = (
