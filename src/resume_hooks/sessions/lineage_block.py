@@ -73,7 +73,10 @@ def moved_note(old: str, new: str) -> str:
 def shortened(block: str, most: int) -> str:
     """A block in ``most`` (1,000 or more) characters, without ancestors from its middle, then without files."""
     lines = block.split("\n")
-    rows = [at for at, line in enumerate(lines) if _ROW.match(line)]
+    rows = []
+    for at, line in enumerate(lines):
+        if _ROW.match(line):
+            rows.append(at)
     for again in rows[2:-1]:
         if len(block) <= most:
             break

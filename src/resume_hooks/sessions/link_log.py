@@ -60,7 +60,9 @@ def read_links(where: Where) -> list[Link]:
 
 def read_superseded(where: Where) -> dict[str, str]:
     """The children that gave way, each with the session it gave way to."""
-    pairs = [(row.get("superseded_id"), row.get("by")) for row in _link_rows(where)]
+    pairs = []
+    for row in _link_rows(where):
+        pairs.append((row.get("superseded_id"), row.get("by")))
     return {
         str(child): str(by)
         for child, by in pairs

@@ -237,7 +237,10 @@ def _latest_of_folder(around: Surroundings, *, foreign: bool) -> SessionFile:
     try:
         return latest_session(around.cwd, around.where)
     except SessionNotFound:
-        near = [session for session in around.near if session.agent != NAME]
+        near = []
+        for session in around.near:
+            if session.agent != NAME:
+                near.append(session)
         if not (foreign and near):
             raise
         return near[0]

@@ -117,7 +117,10 @@ class Surroundings:
     ) -> list[SessionFile]:
         """The sessions whose ends match ``pattern`` and that fit: those of this project, else those of all others."""
         near = self._fitting(pattern, fits, near=True)
-        here = [session for session in near if self.is_of_this_folder(session)]
+        here = []
+        for session in near:
+            if self.is_of_this_folder(session):
+                here.append(session)
         return here or newest_first([*near, *self._fitting(pattern, fits, near=False)])
 
     def is_of_this_folder(self, session: SessionFile) -> bool:
@@ -214,7 +217,9 @@ def _titles_at(path: str) -> frozenset[str]:
 
 def as_written(words: str) -> re.Pattern[bytes]:
     """What a file matches that holds these words in one string, however it was escaped: the plain ones in order."""
-    plain = [word.lower().encode() for word in re.findall("[0-9A-Za-z]+", _ADDED.sub("", words))]
+    plain = []
+    for word in re.findall("[0-9A-Za-z]+", _ADDED.sub("", words)):
+        plain.append(word.lower().encode())
     if words.startswith("/"):
         plain = plain[:1]  # a slash command is stored in pieces
     between = rb"""(?:[^0-9a-z"\\]|\\u[0-9a-f]{4}|\\.)+"""
@@ -473,7 +478,9 @@ def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> Sess
     for session in sessions:
         copies.setdefault(session.session_id, []).append(session)
     if len(copies) > 1:
-        shown = [around.nearest_copy(of_one) for of_one in islice(copies.values(), MOST_CANDIDATES)]
+        shown = []
+        for of_one in islice(copies.values(), MOST_CANDIDATES):
+            shown.append(around.nearest_copy(of_one))
         raise AmbiguousLocator(words, candidates(shown, around.where), len(copies))
     if sessions:
         return around.nearest_copy(sessions)

@@ -268,9 +268,12 @@ class RecordLines:
     def _numbers(self) -> dict[str, int]:
         with open_transcript(self.file) as stream:
             rows = ((line.number, records.parse(line.body)) for line in read_lines(stream))
-            return {
-                uuid: number for number, record in rows if record for uuid in records.uuids(record)
-            }
+            numbers = {}
+            for number, record in rows:
+                if record:
+                    for uuid in records.uuids(record):
+                        numbers[uuid] = number
+            return numbers
 
 
 def shortened(reference: str) -> str:

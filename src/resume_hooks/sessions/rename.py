@@ -67,7 +67,10 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
     """
     new, ends = _as_title(title), _own(session, where)
     if not force:
-        others = [s for s in sessions_in(os.path.dirname(session.path)) if s.path != session.path]
+        others = []
+        for s in sessions_in(os.path.dirname(session.path)):
+            if s.path != session.path:
+                others.append(s)
         taken = titled(new, others)
         if taken:
             if len(taken) > 1:

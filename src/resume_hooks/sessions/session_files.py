@@ -169,7 +169,10 @@ def belongs(path: str, cwd: str) -> bool:
 def fits(ends: HeadTail, cwd: str) -> bool:
     """The same of a session whose ends were read."""
     key = ends.project[:MAX_KEY]
-    fitting = [folder for folder in ends.folders if project_key(folder)[:MAX_KEY] == key]
+    fitting = []
+    for folder in ends.folders:
+        if project_key(folder)[:MAX_KEY] == key:
+            fitting.append(folder)
     return not fitting or paths.canonical(cwd) in {paths.canonical(folder) for folder in fitting}
 
 
@@ -327,7 +330,10 @@ class LocalStore:
 
     def projects(self) -> list[str]:
         """The names of the project folders, without links."""
-        return [os.path.basename(folder) for folder in paths.all_folders(self._where)]
+        projects = []
+        for folder in paths.all_folders(self._where):
+            projects.append(os.path.basename(folder))
+        return projects
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""

@@ -138,7 +138,9 @@ def _folders_beside(folder: str) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             files = (entry for entry in entries if entry.is_file(follow_symlinks=False))
-            yield from (entry.path for entry in files if subagent_name(entry.name))
+            for entry in files:
+                if subagent_name(entry.name):
+                    yield entry.path
     except OSError:
         return
 

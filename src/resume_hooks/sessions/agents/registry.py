@@ -256,7 +256,10 @@ def original_path(path: str, where: Where) -> str:
 
 def all_files(where: Where) -> list[TranscriptFile]:
     """Every transcript of every agent."""
-    return [file for agent in agents(where) for file in agent.files()]
+    files = []
+    for agent in agents(where):
+        files.extend(agent.files())
+    return files
 
 
 @contextlib.contextmanager
@@ -307,11 +310,10 @@ def opened_stores(where: Where, *, everyone: bool) -> list[SessionStore]:
     Without these where a list would be the first to read a large history; a start and a search do
     it, too.
     """
-    running = [
-        row.load(where).store
-        for row in OTHERS.values()
-        if everyone and row.session_variable and row.is_there(where)
-    ]
+    running = []
+    for row in OTHERS.values():
+        if everyone and row.session_variable and row.is_there(where):
+            running.append(row.load(where).store)
     own = store_of(where, NAME)
     return [
         _Stores([own, *running]) if running else own,
