@@ -148,11 +148,10 @@ class Originals:
             return []
         try:
             with os.scandir(folder) as rows:
-                files = [
-                    row
-                    for row in rows
-                    if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False)
-                ]
+                files = []
+                for row in rows:
+                    if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False):
+                        files.append(row)
                 return sorted(row.path for row in files)  # named by their instants
         except OSError:
             return []
@@ -225,7 +224,8 @@ class Originals:
             )
             if path is not None:
                 yield path, session_id
-        yield from ((copy.path, session_id) for copy in all_sessions(self._where, session_id))
+        for copy in all_sessions(self._where, session_id):
+            yield (copy.path, session_id)
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
@@ -274,7 +274,10 @@ def restored(record: Record, original: Record) -> Record | None:
     What no API accepts stays out, as when the record was trimmed: calls and results that it no
     longer had, blank texts, unsigned thinking. None if nothing is left.
     """
-    whole = {key: value for key, value in record.items() if key not in MARKS}
+    whole = {}
+    for key, value in record.items():
+        if key not in MARKS:
+            whole[key] = value
     whole |= {
         key: value for key, value in original.items() if key in MARKS
     }  # of what stays trimmed in it
@@ -285,7 +288,10 @@ def restored(record: Record, original: Record) -> Record | None:
             whole.pop(key, None)
     if not message(whole):
         return whole
-    restored_message = {key: value for key, value in message(original).items() if key != "usage"}
+    restored_message = {}
+    for key, value in message(original).items():
+        if key != "usage":
+            restored_message[key] = value
     if isinstance(restored_message.get("content"), list):
         gone = call_result_pairs(original) - call_result_pairs(record)
         restored_message["content"] = [
@@ -324,10 +330,11 @@ def origins_in(record: Record) -> list[Origin]:
 def _record_texts(record: Record) -> Iterator[str]:
     for block in records.blocks(record):
         yield string(block, "text")
-        yield from (
-            value for value in records.mapping(block, "input").values() if isinstance(value, str)
-        )
-        yield from (string(part, "text") for part in records.result_blocks(block))
+        for value in records.mapping(block, "input").values():
+            if isinstance(value, str):
+                yield value
+        for part in records.result_blocks(block):
+            yield string(part, "text")
 
 
 def call_result_pairs(record: Record) -> set[tuple[str, str]]:

@@ -85,7 +85,9 @@ class Relocation(NamedTuple):
         if isinstance(snapshot, dict) and isinstance(
             files := snapshot.get("trackedFileBackups"), dict
         ):
-            moved = {self._tracked(path): self._backup(backup) for path, backup in files.items()}
+            moved = {}
+            for path, backup in files.items():
+                moved[self._tracked(path)] = self._backup(backup)
             changed["snapshot"] = {**snapshot, "trackedFileBackups": moved}
         return changed
 

@@ -73,7 +73,9 @@ def _read_task_files(folder: str) -> dict[str, bytes]:
     names = sorted(name for name in os.listdir(folder) if _TASK.fullmatch(name))
     if len(names) > MAX_TASKS:
         raise OSError(None, f"it has more than {MAX_TASKS:,} tasks", folder)
-    found = {name: _read_file(os.path.join(folder, name)) for name in names}
+    found = {}
+    for name in names:
+        found[name] = _read_file(os.path.join(folder, name))
     mark = os.path.join(folder, _HIGH_WATER)
     if found and os.path.lexists(mark):
         return found | {_HIGH_WATER: _read_file(mark)}

@@ -296,7 +296,9 @@ def _titled_before(
     for ancestor in ancestors[:-1]:
         if ancestor.title:
             first.setdefault(root_of(ancestor.title), ancestor)
-    paths = {ancestor.session_id: family.path_of(ancestor) for ancestor in first.values()}
+    paths = {}
+    for ancestor in first.values():
+        paths[ancestor.session_id] = family.path_of(ancestor)
     return {
         session_id: agent_at(path, where).ends(path) for session_id, path in paths.items() if path
     }

@@ -116,7 +116,10 @@ def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
     if named is None or named.session_id != parent.session_id:
         return None
     told = mapping(mapping(child.first_record, "trim_metadata"), "stats")
-    stats = {name: value for name, value in told.items() if type(value) is int}
+    stats = {}
+    for name, value in told.items():
+        if type(value) is int:
+            stats[name] = value
     before, after = stats.get("original_tokens", 0), stats.get("trimmed_tokens", 0)
     receipt = _receipt_of_child(parent, child, named.kind, before, after, where)
     return receipt._replace(

@@ -109,7 +109,10 @@ class _Dropping:
     def __call__(self, record: Record) -> Record | None:
         content = message(record).get("content")
         if isinstance(content, list):
-            kept = [block for block in content if not self._is_of_dropped_call(block)]
+            kept = []
+            for block in content:
+                if not self._is_of_dropped_call(block):
+                    kept.append(block)
         else:
             kept = []
         if kept:
@@ -136,7 +139,10 @@ def _without_cards(record: Record) -> Record | None:
 def _without_segment(record: Record) -> Record:
     """A boundary without its marks of kept messages: they stand in the chain now."""
     metadata = mapping(record, "compactMetadata")
-    kept = {key: value for key, value in metadata.items() if not key.startswith("preserved")}
+    kept = {}
+    for key, value in metadata.items():
+        if not key.startswith("preserved"):
+            kept[key] = value
     return {**record, "compactMetadata": kept}
 
 

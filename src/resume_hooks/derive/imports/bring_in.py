@@ -79,7 +79,10 @@ class _MovedLines(Body):
         record = parse(body) or {}
         if kind(record) in SNAPSHOTS:
             return stand_in(STAYED) + b"\n"
-        names = {key: self._name(key, record[key]) for key in record if key in _FIELDS}
+        names = {}
+        for key in record:
+            if key in _FIELDS:
+                names[key] = self._name(key, record[key])
         for key, name in names.items():
             if name != record[key]:
                 body = with_field(body, record, key, name) or encode({**record, key: name})

@@ -313,7 +313,10 @@ class ConversationOnly:
         """Take over one chain record."""
         if not is_said(record):
             return None
-        flags = {flag: True for flag in FLAGS if record.get(flag) is True}
+        flags = {}
+        for flag in FLAGS:
+            if record.get(flag) is True:
+                flags[flag] = True
         instant = min(
             clock.normal(record.get("timestamp")), self._setting.at
         )  # what is later is the user's own

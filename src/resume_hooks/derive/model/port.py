@@ -96,7 +96,10 @@ class Spent(NamedTuple):
 
     def paid(self, cost_usd: float | None) -> Spent:
         """With one more call, of which only the cost is known."""
-        costs = [cost for cost in (self.cost_usd, cost_usd) if cost is not None]
+        costs = []
+        for cost in (self.cost_usd, cost_usd):
+            if cost is not None:
+                costs.append(cost)
         return self._replace(calls=self.calls + 1, cost_usd=sum(costs) if costs else None)
 
 

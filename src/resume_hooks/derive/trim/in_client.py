@@ -139,11 +139,10 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
 
     UsageError.
     """
-    rebuilt = {
-        node.number
-        for node in scanned.transcript.chain
-        if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results)
-    }
+    rebuilt = set()
+    for node in scanned.transcript.chain:
+        if node.kind == records.ASSISTANT or (node.kind == records.USER and node.results):
+            rebuilt.add(node.number)
     return _decision(scanned, options, where, rebuilt)
 
 
@@ -168,7 +167,10 @@ def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set
     """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
-    choices = [c for c in chosen if c.piece.number in numbers and c.piece.kind not in STAY_IN_PLACE]
+    choices = []
+    for c in chosen:
+        if c.piece.number in numbers and c.piece.kind not in STAY_IN_PLACE:
+            choices.append(c)
     taken = {(choice.piece.number, choice.piece.address) for choice in choices}
     for piece in trimmable.pieces:
         unfit = piece.kind in {THINKING, MEDIA} and piece.number in numbers
@@ -216,5 +218,8 @@ def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
     Also if unknown.
     """
     known = scanned.transcript.by_uuid
-    answers = [known.get(message.handle) for message in turn if message.role == records.ASSISTANT]
+    answers = []
+    for message in turn:
+        if message.role == records.ASSISTANT:
+            answers.append(known.get(message.handle))
     return any(node is None or node.number in scanned.pieces.thinking_in for node in answers)

@@ -103,7 +103,11 @@ class Options:
         wanted = self.only or tuple(
             name for name in RULE_NAMES if name != "assistant" or self.assistant
         )
-        return [name for name in RULE_NAMES if name in wanted and name not in self.skip]
+        rules = []
+        for name in RULE_NAMES:
+            if name in wanted and name not in self.skip:
+                rules.append(name)
+        return rules
 
 
 class TypedOptions(NamedTuple):

@@ -172,7 +172,9 @@ def decision_of(
     """Count what these ``choices`` among the material come to, whoever made them."""
     before = scanned.context
     savings = savings_of(choices, origins, scanned.scale, before.tokens)
-    gone = {(choice.piece.number, choice.piece.address) for choice in choices}
+    gone = set()
+    for choice in choices:
+        gone.add((choice.piece.number, choice.piece.address))
     kept = (p for p in trimmable.pieces if p.kind == THINKING and (p.number, p.address) not in gone)
     called = {call.tool.lower() for call in trimmable.calls.values()}
     return Decision(
@@ -392,14 +394,13 @@ def preview_trim(decided: TrimPlan) -> str:
 
 def brief(decided: TrimPlan) -> str:
     """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
-    largest = [
-        (
+    largest = []
+    for piece in decided.savings.largest[:1]:
+        largest.append(
             "largest: "
             f"{one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
             f"{piece.tokens:,} tokens"
         )
-        for piece in decided.savings.largest[:1]
-    ]
     return "\n".join([*totals(decided), *largest, *remarks(decided)])
 
 
@@ -418,9 +419,9 @@ def totals(decided: TrimPlan) -> list[str]:
 
 def remarks(decided: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
-    sentences = [
-        f"No tool of this conversation is called {name}." for name in decided.decision.unknown_tools
-    ]
+    sentences = []
+    for name in decided.decision.unknown_tools:
+        sentences.append(f"No tool of this conversation is called {name}.")
     if not decided.pays:
         sentences.append(
             "Trimming would not pay: it would save less than "
@@ -441,14 +442,13 @@ def remarks(decided: TrimPlan) -> list[str]:
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
-    shown = [
-        (
-            f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} "
-            f"({row.pieces:,}){about}"
-        )
-        for row in rows[:ROWS]
-        for about in [f": {words[row.name]}" if row.name in words else ""]
-    ]
+    shown = []
+    for row in rows[:ROWS]:
+        for about in [f": {words[row.name]}" if row.name in words else ""]:
+            shown.append(
+                f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} "
+                f"({row.pieces:,}){about}"
+            )
     return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
 
 

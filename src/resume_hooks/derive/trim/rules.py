@@ -98,11 +98,17 @@ def trim_material(
     live = sorted(
         (piece for piece in pieces.found if piece.number in places), key=lambda p: places[p.number]
     )
-    calls = {call_id: call for call_id, call in pieces.calls.items() if call.number in places}
+    calls = {}
+    for call_id, call in pieces.calls.items():
+        if call.number in places:
+            calls[call_id] = call
     answered = frozenset(call for call, number in pieces.answered.items() if number in places)
     times = {node.number: node.time_ms for node in chain}
     prompts = tuple(place for place, node in enumerate(chain) if node.prompt)
-    results = [place for place, node in enumerate(chain) if node.results]
+    results = []
+    for place, node in enumerate(chain):
+        if node.results:
+            results.append(place)
     # A prompt behind the last answer was queued, and may be sent along with results.
     last = max((place for place, node in enumerate(chain) if node.kind == ASSISTANT), default=0)
     return TrimMaterial(
@@ -243,10 +249,9 @@ def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
 
 def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
     """Outputs that the same tool gave again later, word for word; the last one stays."""
-    results = [
-        (piece, (material.tool(piece), piece.characters, piece.digest))
-        for piece in _pieces_of_kind(RESULT, material)
-    ]
+    results = []
+    for piece in _pieces_of_kind(RESULT, material):
+        results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
     last = {content: piece for piece, content in results}
     for piece, content in results:
         if last[content] is not piece:

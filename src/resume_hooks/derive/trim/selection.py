@@ -225,7 +225,10 @@ class _ScreenEdit:
         edited = self._first(record) if self._first else record
         if edited is None or "toolUseResult" not in edited:
             return edited
-        kept = {key: value for key, value in edited.items() if key != "toolUseResult"}
+        kept = {}
+        for key, value in edited.items():
+            if key != "toolUseResult":
+                kept[key] = value
         if self._first:
             return kept
         return {**kept, **self._origin.marks(0)}
