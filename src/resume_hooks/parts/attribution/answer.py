@@ -174,7 +174,10 @@ def _search_edits_of_line(
         hits = _hits_of_record(found.record, asked, query, sources)
     else:
         hits = []
-    late = [file for file in index.unread if file.held != frozenset()]
+    late = []
+    for file in index.unread:
+        if file.held != frozenset():
+            late.append(file)
     notes = [
         *index.notes,
         *([] if hits else unknown(index.words, scope)),
@@ -268,11 +271,9 @@ def _changes_by_calls(
             row = rows.get(line.offset)
             if row or any(call_id.encode() in line.raw for call_id in waiting):
                 record = records.parse(line.body) or {}
-                waiting |= {
-                    string(block, "id"): (row, record, block)
-                    for block in records.calls(record)
-                    if row
-                }
+                for block in records.calls(record):
+                    if row:
+                        waiting[string(block, "id")] = (row, record, block)
                 for block in records.results(record):
                     if asked := waiting.pop(string(block, "tool_use_id"), None):
                         row, called, call = asked

@@ -105,7 +105,8 @@ def _hunks_of_edit(given: Record, details: Record) -> Iterator[Hunk]:
         else:
             yield Hunk(before, after, whole=True)
             return
-    yield from (Hunk(old, new) for old, new, _ in steps)
+    for old, new, _ in steps:
+        yield Hunk(old, new)
 
 
 def _replacement_of_step(step: Record) -> tuple[str, str, int]:

@@ -137,7 +137,9 @@ def _places_of_block(block: Sequence[str | None], lines: Sequence[str | None]) -
 
 
 def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
-    found = [(split_lines(hunk.before), split_lines(hunk.after), hunk.whole) for hunk in edit.hunks]
+    found = []
+    for hunk in edit.hunks:
+        found.append((split_lines(hunk.before), split_lines(hunk.after), hunk.whole))
     before = sum(old.count(asked.text) for old, _, _ in found)
     after = sum(new.count(asked.text) for _, new, _ in found)
     whole = any(known for *_, known in found)
@@ -152,7 +154,9 @@ def _trace_of_edit(edit: Edit[R], asked: _Asked) -> _Trace[R]:
 def _fits_neighbours(before: list[str], after: list[str], whole: bool, asked: _Asked) -> bool:
     framed = [None, *after, None] if whole else after
     if asked.block:
-        places = [at + asked.place - whole for at in _places_of_block(asked.block, framed)]
+        places = []
+        for at in _places_of_block(asked.block, framed):
+            places.append(at + asked.place - whole)
     else:
         places = []
     return bool(places) and not _new_lines(before, after).isdisjoint(places)

@@ -141,7 +141,9 @@ def _project_home(decided: RolloverPlan, where: Where) -> str:
     """
     folder = decided.draft.setting.cwd
     lies_in = os.path.realpath(os.path.dirname(decided.draft.parent_file))
-    homes = [os.path.realpath(known) for known in project_folders(folder, where)]
+    homes = []
+    for known in project_folders(folder, where):
+        homes.append(os.path.realpath(known))
     if lies_in in homes and os.path.isdir(folder):
         return folder
     return ""
@@ -230,7 +232,8 @@ def _digest_sections(whole: str) -> Iterator[str]:
             blocks.append([f"## {_inert_line(row[:1].upper() + row[1:-1])}\n"])
         else:
             blocks.append([f"**{_inert_line(row)}**\n" if blocks else _inert_line(row)])
-    yield from ("\n".join(block).removesuffix("\\") for block in blocks)
+    for block in blocks:
+        yield "\n".join(block).removesuffix("\\")
 
 
 def _inert_line(text: str) -> str:

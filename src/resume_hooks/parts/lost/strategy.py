@@ -161,11 +161,11 @@ class PromptsLeft(Claude):
     def _existing_copies(self) -> list[SessionFile]:
         """The copies that exist. OSError."""
         folders = (os.path.join(self._copies, name) for name in os.listdir(self._copies))
-        return [
-            each._replace(agent=NAME)
-            for folder in folders
-            for each in session_files.sessions_in(folder)
-        ]
+        copies = []
+        for folder in folders:
+            for each in session_files.sessions_in(folder):
+                copies.append(each._replace(agent=NAME))
+        return copies
 
     def _update_copies(self, lost: dict[str, PromptedSession]) -> list[SessionFile]:
         """Bring the copies up to date: missing and outdated ones are written, those of found sessions removed."""
@@ -222,9 +222,11 @@ class LostSessions(SessionStore):
             for session in self._prompts.lost_sessions
             if session.session_id.startswith(prefix)
         )
-        return [
-            session for session in lost if wanted is None or _project_of_copy(session) in wanted
-        ]
+        sessions = []
+        for session in lost:
+            if wanted is None or _project_of_copy(session) in wanted:
+                sessions.append(session)
+        return sessions
 
     def find(self, session_id: str) -> SessionFile | None:
         """The session of an id; None for an unknown one."""

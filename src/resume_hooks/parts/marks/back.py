@@ -321,11 +321,10 @@ def _conversation_at_mark(session: SessionFile, mark: Mark) -> _Standing | None:
         return None
     if cut is None or not any(node.spoken for node in cut.nodes):
         return None
-    later = [
-        node
-        for node in parent.transcript.nodes
-        if node.number > cut.last.number and not node.sidechain
-    ]
+    later = []
+    for node in parent.transcript.nodes:
+        if node.number > cut.last.number and not node.sidechain:
+            later.append(node)
     return _Standing(parent, cut.nodes, later, "", list(cut.remarks))
 
 
@@ -382,7 +381,9 @@ def _find_left_out(
     if not any(node.said for node in nodes):
         return None
     numbers = [node.number for node in nodes]
-    with_files = {snapshot.message for snapshot in parent.survey.snapshots}
+    with_files = set()
+    for snapshot in parent.survey.snapshots:
+        with_files.add(snapshot.message)
     prompt = next((node.uuid for node in nodes if node.prompt and node.uuid in with_files), "")
     first = min(numbers) if after is None else min(*numbers, after)
     return LeftOut(names_of(parent.session, where), first, max(numbers), prompt)

@@ -94,7 +94,10 @@ def place_mark(session: SessionFile, goal: str = "") -> Placed:
     transcript, _ = scan_live(session.path, lambda: ())
     row = linearize(transcript.chain)
     spoken = [node for node in row.nodes if node.spoken]
-    whole = [node for node in row.nodes[: standalone_count(row, len(row.nodes))] if node.spoken]
+    whole = []
+    for node in row.nodes[: standalone_count(row, len(row.nodes))]:
+        if node.spoken:
+            whole.append(node)
     said = [node for node in spoken if node.said]
     if not whole or not said:
         raise NothingToMark(

@@ -33,7 +33,11 @@ def sessions_in_several_folders(where: Where) -> list[list[SessionFile]]:
     copies = defaultdict[str, list[SessionFile]](list)
     for session in all_sessions(where):
         copies[session.session_id].append(session)
-    return [found for found in copies.values() if len(found) > 1]
+    folders = []
+    for found in copies.values():
+        if len(found) > 1:
+            folders.append(found)
+    return folders
 
 
 def copies_note(session_id: str, where: Where) -> str:
@@ -58,9 +62,13 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
         raise UsageError(
             f"{named.path} is the only copy of {named.session_id}", "There is nothing to decide."
         )
-    held = {copy.path: {node.uuid for node in scan(copy.path).nodes} for copy in copies}
+    held = {}
+    for copy in copies:
+        held[copy.path] = {node.uuid for node in scan(copy.path).nodes}
     everything = set().union(*held.values())
-    lacking = {path: len(everything - uuids) for path, uuids in held.items()}
+    lacking = {}
+    for path, uuids in held.items():
+        lacking[path] = len(everything - uuids)
     kept = named if by_path else next((copy for copy in copies if not lacking[copy.path]), None)
     if kept is None:
         told = "; ".join(

@@ -134,7 +134,10 @@ def _roots_to_look_at(
     seen: set[str] = set()
     for folder in folders:
         trees = worktrees(folder)
-        roots = [tree for tree in trees if os.path.lexists(os.path.join(tree, ".git"))]
+        roots = []
+        for tree in trees:
+            if os.path.lexists(os.path.join(tree, ".git")):
+                roots.append(tree)
         for tree in roots or trees[:1]:
             if tree not in seen and len(seen) < FOLDERS and tree != old and os.path.isdir(tree):
                 seen.add(tree)

@@ -87,11 +87,10 @@ def folders_noted_before(new: str, where: Where) -> list[str]:
     counts.
     """
     now = as_started(new)
-    gone = [
-        one
-        for one in started_folders(where)
-        if not one.is_there and canonical(one.path) != canonical(new)
-    ]
+    gone = []
+    for one in started_folders(where):
+        if not one.is_there and canonical(one.path) != canonical(new):
+            gone.append(one)
     moved = _folders_with_sessions(
         (one.path for one in gone if one.git and one.git == now.git), where
     )
@@ -102,14 +101,20 @@ def folders_noted_before(new: str, where: Where) -> list[str]:
 
 def own_sessions(folder: str, where: Where) -> list[SessionFile]:
     """The sessions that were started in a folder, newest first."""
-    return [session for session in sessions_of(folder, where) if belongs(session.path, folder)]
+    sessions = []
+    for session in sessions_of(folder, where):
+        if belongs(session.path, folder):
+            sessions.append(session)
+    return sessions
 
 
 def spoken_sessions(folder: str, where: Where) -> list[SessionFile]:
     """The sessions of a folder in which a prompt or an answer stands, newest first."""
-    return [
-        session for session in own_sessions(folder, where) if HeadTail(session.path).says_something
-    ]
+    sessions = []
+    for session in own_sessions(folder, where):
+        if HeadTail(session.path).says_something:
+            sessions.append(session)
+    return sessions
 
 
 def is_still_there(folder: str, where: Where) -> bool:

@@ -103,8 +103,14 @@ def aim_at_prompt(history: FileHistory, target: Target) -> Aim:
     prompt = _find_prompt(history, target)
     beside = _Beside(history, prompt)
     states = tuple(state for state in history.states if not beside(state.message))
-    reached = [state for state in states if state.line <= prompt.line]
-    later = [state for state in states if state.line > prompt.line]
+    reached = []
+    for state in states:
+        if state.line <= prompt.line:
+            reached.append(state)
+    later = []
+    for state in states:
+        if state.line > prompt.line:
+            later.append(state)
     own = next((state for state in reached if state.message == prompt.uuid), None)
     # 2.1.329 writes none where it ends within milliseconds of the answer (measured, -p).
     same = (

@@ -68,15 +68,13 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
     try:
         private_folder(parent, where)
         folder = _make_run_folder(parent, now.replace(":", "-"))
-        rows = [
-            _copy_of_change(decided.root, top, change, folder, number)
-            for number, change in enumerate(decided.wanted_changes)
-        ]
-        new = [
-            change.place.parts[:-1]
-            for change in decided.wanted_changes
-            if change.action == "create"
-        ]
+        rows = []
+        for number, change in enumerate(decided.wanted_changes):
+            rows.append(_copy_of_change(decided.root, top, change, folder, number))
+        new = []
+        for change in decided.wanted_changes:
+            if change.action == "create":
+                new.append(change.place.parts[:-1])
         made = dict.fromkeys(
             "/".join(parts) for within in new for parts in safe_tree.missing_folders(top, within)
         )
@@ -126,10 +124,9 @@ def plan_undo(session_id: str, where: Where) -> FilesPlan:
             "The copies beside it are what it overwrote.",
         )
     root = ProjectRoot.of_folder(string(manifest, "root"), where)
-    rows = [
-        _wanted_of_row(root, row, StoredContent(folder, (name,)))
-        for row in _list_or_empty(manifest.get("files"))
-    ]
+    rows = []
+    for row in _list_or_empty(manifest.get("files")):
+        rows.append(_wanted_of_row(root, row, StoredContent(folder, (name,))))
     folders = tuple(
         path for path in _list_or_empty(manifest.get("folders")) if isinstance(path, str)
     )

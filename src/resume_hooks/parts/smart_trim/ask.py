@@ -62,7 +62,10 @@ def parts_of_offer(offer: Offer) -> list[PromptPart]:
     """The offer, split into parts for one call each; empty if nothing is offered."""
     scanned = offer.scanned
     messages = list(_messages_of_offer(offer))
-    rows = [_message_text(row) for row in messages if row.who != ASSISTANT]
+    rows = []
+    for row in messages:
+        if row.who != ASSISTANT:
+            rows.append(_message_text(row))
     outline = fit_ends(
         (
             f"OUTLINE of the conversation, {plural(scanned.context.tokens, 'token')}, in the "
@@ -222,12 +225,13 @@ def ask_about_offer(
     tasks = ((task_text(instructions), part.text) for part in shown)
     try:
         for part, answer in zip(shown, calls.ask_all(tasks, len(shown), ModelAnswer), strict=True):
-            known = [choice for choice in answer.choices if choice.number in part.numbers]
+            known = []
+            for choice in answer.choices:
+                if choice.number in part.numbers:
+                    known.append(choice)
             first = {choice.number: choice for choice in reversed(known)}
-            verdicts += [
-                verdict_of_model(offer, one.number, one.description, one.rationale)
-                for one in first.values()
-            ]
+            for one in first.values():
+                verdicts.append(verdict_of_model(offer, one.number, one.description, one.rationale))
             unknown += len(answer.choices) - len(known)
             twice += len(known) - len(first)
     except HeadlessFailed as error:

@@ -101,9 +101,9 @@ def make_offer(
     taken = choose_pieces(material, options, origins, scanned.scale, scanned.context.tokens)
     free = list(_free_pieces(material, options, {key_of(choice.piece) for choice in taken}))
     if wanted is None:
-        wanted = {
-            key_of(piece) for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]
-        }
+        wanted = set()
+        for piece in sorted(free, key=scanned.scale.tokens, reverse=True)[:most]:
+            wanted.add(key_of(piece))
     candidates = tuple(
         _candidates_of_pieces(
             scanned, options, material, [piece for piece in free if key_of(piece) in wanted]
@@ -128,7 +128,10 @@ def _free_pieces(material: TrimMaterial, options: Options, taken: set[Key]) -> I
     """The contents that may go, are worth it, and were not taken; oldest first."""
     # The last long answer of each turn is its result; shorter ones behind it are never offered
     # anyway.
-    said = [piece for piece in material.pieces if piece.kind == TEXT]
+    said = []
+    for piece in material.pieces:
+        if piece.kind == TEXT:
+            said.append(piece)
     last_words = set(
         {material.turn(material.places[piece.number]): piece for piece in said}.values()
     )
@@ -149,7 +152,10 @@ def _candidates_of_pieces(
 ) -> Iterator[Candidate]:
     # The rules that do not act here give hints to the model.
     hints = (RULES[name] for name in CERTAIN if name not in options.only)
-    fates = {key_of(pick.piece): pick.why for rule in hints for pick in rule(material, options)}
+    fates = {}
+    for rule in hints:
+        for pick in rule(material, options):
+            fates[key_of(pick.piece)] = pick.why
     calls: dict[str, list[int]] = {}  # by the file, command or address that they are about
     for call in material.calls.values():
         calls.setdefault(call.target, []).append(material.places[call.number])
@@ -157,7 +163,10 @@ def _candidates_of_pieces(
         place, target = material.places[piece.number], material.target(piece)
         failed = "failed" if piece.call in material.failed else ""
         if target:
-            later = [other for other in calls.get(target, ()) if other > place]
+            later = []
+            for other in calls.get(target, ()):
+                if other > place:
+                    later.append(other)
         else:
             later = []
         if later:

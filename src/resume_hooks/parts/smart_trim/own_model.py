@@ -101,10 +101,9 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
 def plan_decided_trim(request: Request, instructions: str) -> TrimPlan:
     """The trim that was shown. PlanOutdated where the session has changed."""
     offered = _make_one_part_offer(request, instructions)
-    verdicts = [
-        Verdict(record, tuple(address), *words)
-        for record, address, *words in _kept_verdicts(request, offered)
-    ]
+    verdicts = []
+    for record, address, *words in _kept_verdicts(request, offered):
+        verdicts.append(Verdict(record, tuple(address), *words))
     return smart.plan_smart_trim(
         offered, [*verdicts_of_rules(offered), *verdicts], request.where
     ).trim
@@ -176,7 +175,9 @@ def _note_of_verdicts(offered: Offer, verdicts: Sequence[Verdict]) -> str:
 
 def _seal_of_offer(offered: Offer) -> str:
     """A digest that is equal for the same contents under the same numbers."""
-    judged = [verdict_of_model(offered, one.number, "", "") for one in offered.candidates]
+    judged = []
+    for one in offered.candidates:
+        judged.append(verdict_of_model(offered, one.number, "", ""))
     return digest_of_content([list(verdict) for verdict in (*verdicts_of_rules(offered), *judged)])
 
 

@@ -68,12 +68,19 @@ class Verdict(NamedTuple):
 def verdicts_of_rules(offered: Offer) -> list[Verdict]:
     """The verdicts of the rules that act without asking."""
     pieces = [choice.piece for choice in offered.taken]
-    return [
-        Verdict(
-            choice.piece.number, choice.piece.address, digest_of_content(value), choice.rule, "", ""
+    rules = []
+    for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True):
+        rules.append(
+            Verdict(
+                choice.piece.number,
+                choice.piece.address,
+                digest_of_content(value),
+                choice.rule,
+                "",
+                "",
+            )
         )
-        for choice, value in zip(offered.taken, offered.scanned.values(pieces), strict=True)
-    ]
+    return rules
 
 
 def verdict_of_model(offered: Offer, number: int, description: str, rationale: str) -> Verdict:
@@ -111,11 +118,11 @@ def choices_of_verdicts(
     PlanOutdated if a content is not offered (any more), is not what the verdict was about, or is
     judged twice.
     """
-    on_offer = {verdict.key: verdict for verdict in verdicts_of_rules(offered)}
-    on_offer |= {
-        key_of(one.piece): verdict_of_model(offered, one.number, "", "")
-        for one in offered.candidates
-    }
+    on_offer = {}
+    for verdict in verdicts_of_rules(offered):
+        on_offer[verdict.key] = verdict
+    for one in offered.candidates:
+        on_offer[key_of(one.piece)] = verdict_of_model(offered, one.number, "", "")
     valid = [
         verdict
         for verdict in verdicts

@@ -21,7 +21,10 @@ SHOWN = 3
 
 def preview_table(decided: SmartPlan) -> str:
     """The plan as text: totals, savings by rule, and each content that the model chose, with its reasons."""
-    rows = [(verdict, choice) for verdict, choice in decided.rows if verdict.by == RULE]
+    rows = []
+    for verdict, choice in decided.rows:
+        if verdict.by == RULE:
+            rows.append((verdict, choice))
     lines = [preview_trim(decided.trim), "", f"chosen by the model ({len(rows):,})"]
     for verdict, choice in rows:
         tokens = round(choice.tokens_saved(decided.offer.scanned.scale))
@@ -29,22 +32,19 @@ def preview_table(decided: SmartPlan) -> str:
             f"  {tokens:>8,}  {line_of(_about_choice(choice))}  "
             f"{_reference_of_choice(decided, choice)}"
         )
-        lines += [
-            f"{'':12}{words}"
-            for words in (verdict.description, f"why: {verdict.rationale}")
-            if words
-        ]
+        for words in (verdict.description, f"why: {verdict.rationale}"):
+            if words:
+                lines.append(f"{'':12}{words}")
     return "\n".join(lines)
 
 
 def largest_choices(decided: SmartPlan, model: str) -> list[str]:
     """How many contents the model chose, and the largest of them."""
     scale = decided.offer.scanned.scale
-    rows = [
-        (choice.tokens_saved(scale), verdict, choice)
-        for verdict, choice in decided.rows
-        if verdict.by == RULE
-    ]
+    rows = []
+    for verdict, choice in decided.rows:
+        if verdict.by == RULE:
+            rows.append((choice.tokens_saved(scale), verdict, choice))
     shown = sorted(rows, key=lambda row: row[0], reverse=True)[:SHOWN]
     return [
         f"chosen by {model}: {len(rows):,}, the largest:",

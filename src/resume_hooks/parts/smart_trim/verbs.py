@@ -166,17 +166,18 @@ def _take_back_plan(
             "Leave the locator out, or name the session that the plan was made of.",
         )
     trim = smart_options(stored.smart.keep_recent, stored.smart.rules)
-    verdicts = [
-        Verdict(
-            row.record,
-            tuple(row.address),
-            row.digest,
-            row.by,
-            clean_description(row.description),
-            row.rationale,
+    verdicts = []
+    for row in stored.smart.choices:
+        verdicts.append(
+            Verdict(
+                row.record,
+                tuple(row.address),
+                row.digest,
+                row.by,
+                clean_description(row.description),
+                row.rationale,
+            )
         )
-        for row in stored.smart.choices
-    ]
     return smart.replan_smart_trim(
         scanned, trim, verdicts, options.where, options.output_dir
     ), ModelVerdicts()

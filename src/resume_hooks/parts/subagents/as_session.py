@@ -145,7 +145,10 @@ def _find_inline_subagent(
     words, _, name = locator.strip().rpartition("/")
     session = resolve(words, cwd, where, foreign=True)
     there = inline_agents(session.path)
-    fitting = [one for one in there if one.name.startswith(name)]
+    fitting = []
+    for one in there:
+        if one.name.startswith(name):
+            fitting.append(one)
     if there and not fitting:
         raise SessionNotFound(
             f"No sub-agent {one_line(plain_line(name), 80)} of session {session.session_id}",
@@ -194,7 +197,10 @@ def _lines_as_session(path: str, lines: Container[int] | None) -> Iterator[bytes
             else:
                 record = None
             if record is not None and record.get("isSidechain"):
-                kept = {key: value for key, value in record.items() if key not in OWN}
+                kept = {}
+                for key, value in record.items():
+                    if key not in OWN:
+                        kept[key] = value
                 yield encode({**kept, "isSidechain": False}) + b"\n"
             else:
                 yield line.raw if record is not None else b"\n"

@@ -57,7 +57,10 @@ def _ancestors_on_server(
                 theirs = of_ids(db, [session_id], owner=owner)
             else:
                 theirs = []
-            own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+            own = []
+            for session in of_ids(db, [session_id], mine=True):
+                if not session.given:
+                    own.append(session)
             found = next(iter([*theirs, *own]), None)
             unseen = Ancestor(
                 session_id, "", "", "unknown", "unknown", None, None, PRIVATE, "", "", 0

@@ -111,7 +111,10 @@ def push_behind(
         ):
             return
         everything = sessions_behind(team, where)
-        waiting = [each for each in everything if only in {"", each.session_id}]
+        waiting = []
+        for each in everything:
+            if only in {"", each.session_id}:
+                waiting.append(each)
         if not (waiting or has_queued(where) or (not only and expiring(where)[0])):
             return  # the next turn's end need not wait
         os.utime(mark)

@@ -292,13 +292,14 @@ def _without_variables_of_a_project() -> Iterator[None]:
     Those stay that name a file outside the project, and a password.
     """
     projects = projects_of(os.environ)
-    left_out = {
-        name: value
-        for name, value in os.environ.items()
-        if name.startswith("PG")
-        and name != "PGPASSWORD"
-        and not (name in _FILES and is_outside(value, projects))
-    }
+    left_out = {}
+    for name, value in os.environ.items():
+        if (
+            name.startswith("PG")
+            and name != "PGPASSWORD"
+            and not (name in _FILES and is_outside(value, projects))
+        ):
+            left_out[name] = value
     for name in left_out:
         del os.environ[name]
     try:

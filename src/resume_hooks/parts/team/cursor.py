@@ -60,7 +60,9 @@ def cursor_of(session_id: str, where: Where) -> Cursor:
     try:
         if row["version"] != _VERSION:
             return Cursor()
-        places = {str(name): SentPlace(*place) for name, place in row["places"].items()}
+        places = {}
+        for name, place in row["places"].items():
+            places[str(name)] = SentPlace(*place)
         return Cursor(int(row["row"]), int(row["base"]), bool(row["drop"]), places)
     except (KeyError, TypeError, ValueError, AttributeError):
         return Cursor()

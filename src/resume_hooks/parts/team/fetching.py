@@ -117,7 +117,9 @@ def resume_team_session(
         return came, notes
     line, notes = _own_ancestors(wanted, db)
     with contextlib.ExitStack() as stack:
-        fetched = [stack.enter_context(_unpack_session(session, db, where)) for session in line]
+        fetched = []
+        for session in line:
+            fetched.append(stack.enter_context(_unpack_session(session, db, where)))
         came = import_sessions([packed for packed, _ in fetched], wanted.title, options, where)
         if not options.dry_run:
             for session, (_, parts), one in zip(line, fetched, came, strict=True):
@@ -128,7 +130,10 @@ def resume_team_session(
 
 def _is_own(session_id: str, db: Database, where: Where) -> bool:
     """Whether an id is that of a session of one's own, here or on another machine: its lineage is nobody else's."""
-    own = [session for session in of_ids(db, [session_id], mine=True) if not session.given]
+    own = []
+    for session in of_ids(db, [session_id], mine=True):
+        if not session.given:
+            own.append(session)
     return bool(own) or Family(where).has(session_id)
 
 
@@ -174,7 +179,10 @@ def drop_gone(db: Database, where: Where) -> list[str]:
     for row in gone:
         removal.discard(os.path.join(team_folder(where), _PULLED, str(row)), where.state)
     if gone:
-        left = {row: name for row, name in known.items() if row not in gone}
+        left = {}
+        for row, name in known.items():
+            if row not in gone:
+                left[row] = name
         state_file.replace_state_file(
             os.path.join(team_folder(where), _PULLED, _ROWS), json.dumps(left).encode(), where
         )
@@ -185,7 +193,10 @@ def _own_ancestors(wanted: TeamSession, db: Database) -> tuple[list[TeamSession]
     """One's own sessions from the first ancestor down to the wanted one, and what to say of one that is missing."""
     line = [wanted]
     while (parent := line[0].parent) and len(line) < MOST_ANCESTORS:
-        own = [session for session in of_ids(db, [parent], mine=True) if not session.given]
+        own = []
+        for session in of_ids(db, [parent], mine=True):
+            if not session.given:
+                own.append(session)
         if not own:
             return line, [f"Its ancestor {parent} is private to somebody, or was never pushed."]
         if any(session.session_id == parent for session in line):

@@ -208,7 +208,10 @@ def asked_of(query: Query) -> list[str]:
         f" & !({_term_query(term, stem_of)})" for term in query.excluded if not term.exact
     )
     every = [_term_query(term, stem_of) for term in query.terms]
-    exact = [_term_query(term, stem_of) for term in query.terms if term.exact]
+    exact = []
+    for term in query.terms:
+        if term.exact:
+            exact.append(_term_query(term, stem_of))
     begun = [_term_query(term, lambda form: f"{stem_of(form)}:*") for term in query.terms]
     forms = [
         " & ".join(every),

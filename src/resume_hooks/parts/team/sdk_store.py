@@ -89,11 +89,10 @@ class PostgresSessionStore:
                     "The session was deleted while it was appended to", "Append again."
                 )
             part, count, summary = found[0]
-            uuids = [
-                entry["uuid"]
-                for entry in entries
-                if isinstance(entry.get("uuid"), str) and entry["uuid"]
-            ]
+            uuids = []
+            for entry in entries:
+                if isinstance(entry.get("uuid"), str) and entry["uuid"]:
+                    uuids.append(entry["uuid"])
             answer = await _strict_rows(
                 db,
                 "insert into team.sdk_seen select %s, u from unnest(%s::bytea[]) u"
@@ -144,7 +143,10 @@ class PostgresSessionStore:
             " where owner = team.me() and project_key = %s and subpath = ''"
         )
         found = await self._rows(query, (project_key,), _LISTED)
-        return [{"session_id": each.name, "mtime": each.mtime} for each in found]
+        sessions = []
+        for each in found:
+            sessions.append({"session_id": each.name, "mtime": each.mtime})
+        return sessions
 
     async def list_session_summaries(self, project_key: str) -> list[dict[str, Any]]:
         """Their folded summaries, on the same clock."""
@@ -153,7 +155,10 @@ class PostgresSessionStore:
             " where owner = team.me() and project_key = %s and subpath = '' and summary is not null"
         )
         found = await self._rows(query, (project_key,), _SUMMARY)
-        return [{**json.loads(each.summary), "mtime": each.mtime} for each in found]
+        summaries = []
+        for each in found:
+            summaries.append({**json.loads(each.summary), "mtime": each.mtime})
+        return summaries
 
     async def delete(self, key: Key) -> None:
         """Remove a transcript; the main one with all below it."""
@@ -196,7 +201,8 @@ def _entries(pieces: Iterable[bytes]) -> list[Entry]:
             body = unpacking.decompress(packed, room)
             if not unpacking.eof:
                 raise _damaged_store()
-            entries += [json.loads(line) for line in body.split(b"\n")]
+            for line in body.split(b"\n"):
+                entries.append(json.loads(line))
         except (zlib.error, ValueError, RecursionError) as error:
             raise _damaged_store() from error
         room = max(1, room - len(body))  # 0 would be no limit

@@ -215,5 +215,8 @@ def choose_team_session(locator: str, sessions: list[TeamSession]) -> TeamSessio
 
 def _own_first(sessions: list[TeamSession]) -> list[TeamSession]:
     """One's own of some where there are any; else all of them."""
-    own = [session for session in sessions if session.mine and not session.given]
+    own = []
+    for session in sessions:
+        if session.mine and not session.given:
+            own.append(session)
     return own or [session for session in sessions if session.mine] or sessions

@@ -123,7 +123,10 @@ def forget_queued(db: Database, where: Where) -> list[str]:
     """Have everything forgotten that was deleted here; the ids."""
     queue = os.path.join(team_folder(where), _QUEUE)
     try:
-        waiting = [name for name in sorted(os.listdir(queue)) if is_session_id(name)]
+        waiting = []
+        for name in sorted(os.listdir(queue)):
+            if is_session_id(name):
+                waiting.append(name)
     except OSError:
         return []
     gone: list[str] = []

@@ -244,15 +244,17 @@ class _HitReader:
 
     def __init__(self, query: Query) -> None:
         self._query = query
-        marks = [
-            tuple(stem(form) for forms in term.forms for form in forms[:1]) for term in query.terms
-        ]
-        lookups = [
-            Lookup(term, "word", (), mark, 1, 1.0, mark)
-            for term, mark in zip(query.terms, marks, strict=True)
-        ]
+        marks = []
+        for term in query.terms:
+            marks.append(tuple(stem(form) for forms in term.forms for form in forms[:1]))
+        lookups = []
+        for term, mark in zip(query.terms, marks, strict=True):
+            lookups.append(Lookup(term, "word", (), mark, 1, 1.0, mark))
         self._marker = Marker(lookups)
-        stems = [word.removesuffix("i").encode() for mark in marks for word in mark]
+        stems = []
+        for mark in marks:
+            for word in mark:
+                stems.append(word.removesuffix("i").encode())
         # No line may be passed over where a phrase must not be in any, or a word is spelled in
         # several ways.
         sees_all = any(term.exact for term in query.excluded) or not all(

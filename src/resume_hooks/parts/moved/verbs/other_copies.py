@@ -27,7 +27,9 @@ def delete_other_copies(options: DeleteOptions) -> None:
     chosen = choose_copy(
         named, options.where, by_path=os.path.basename(named.path) in str(options.locator)
     )
-    plans = [delete.plan_delete(other, options.where) for other in chosen.others]
+    plans = []
+    for other in chosen.others:
+        plans.append(delete.plan_delete(other, options.where))
     if not (options.force or options.dry_run):
         delete.require_quiet(chosen.kept, options.where)
     stays = f"{chosen.kept.path} stays"

@@ -48,9 +48,9 @@ def rehome_folder(options: RehomeOptions) -> int:
         f"{verb} {plural(len(made), 'session')} of {old} to {new}; the sessions themselves "
         "stay as they are."
     )
-    rows: list[tuple[str, object]] = [
-        (one.parent_session_id[:8], f"{one.session_id}  {one.title}") for one in made
-    ]
+    rows: list[tuple[str, object]] = []
+    for one in made:
+        rows.append((one.parent_session_id[:8], f"{one.session_id}  {one.title}"))
     rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
     options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", warnings)
     return int(any(one.why != THERE for one in left))

@@ -89,7 +89,9 @@ class PartBuilder:
 
     def parts_of_conversation(self, found: ExportConversation, depth: int = 0) -> Iterator[Part]:
         """The parts of a conversation. SessionNotFound if the file changed meanwhile."""
-        agents = {agent.name.removeprefix(PREFIX): agent for agent in subagents_of(found.path)}
+        agents = {}
+        for agent in subagents_of(found.path):
+            agents[agent.name.removeprefix(PREFIX)] = agent
         with open_transcript(found.path) as stream:
             builder = _Conversation(self, found, stream, agents if depth < MAX_DEPTH else {}, depth)
             for row in found.rows:

@@ -175,10 +175,10 @@ class CallPart(NamedTuple):
     @property
     def tasks(self) -> list[tuple[str, str]]:
         """The tasks that the call writes down: state and words."""
-        return [
-            (string(row, "status"), string(row, "content"))
-            for row in objects(self.given.get("todos"))
-        ]
+        tasks = []
+        for row in objects(self.given.get("todos")):
+            tasks.append((string(row, "status"), string(row, "content")))
+        return tasks
 
 
 class EndPart(NamedTuple):

@@ -182,13 +182,14 @@ def _bundle_text(taken: ImportSource, found: list[ImportedSession], *, whole: bo
         done = "brought in"
     else:
         done = "would bring in"
-    rows = [
-        (
-            "known" if came.existing else done,
-            " · ".join(filter(None, (came.receipt.title, came.session_id))),
+    rows = []
+    for came in found:
+        rows.append(
+            (
+                "known" if came.existing else done,
+                " · ".join(filter(None, (came.receipt.title, came.session_id))),
+            )
         )
-        for came in found
-    ]
     if whole:
         what = "whole, with what lies beside them"
     else:

@@ -59,12 +59,14 @@ def push(options: PushOptions) -> None:
     if options.everything:
         wanted = background.pushable(team, options.where)
     else:
-        wanted = [
-            _pushable_session(locator, options.where) for locator in options.locators or [None]
-        ]
+        wanted = []
+        for locator in options.locators or [None]:
+            wanted.append(_pushable_session(locator, options.where))
     gone: list[str] = []
     if options.dry_run:
-        done = [pushing.preview_push(session, options.where) for session in wanted]
+        done = []
+        for session in wanted:
+            done.append(pushing.preview_push(session, options.where))
     else:
         with connected(team.service) as db:
             gone = sharing.remove_gone(db, options.where)
@@ -91,16 +93,17 @@ def pull(options: PullOptions) -> None:
             wanted = [named_team_session(options.locator, db)]
         else:
             wanted = []
-        paths = [fetching.pull(session, db, options.where) for session in wanted]
+        paths = []
+        for session in wanted:
+            paths.append(fetching.pull(session, db, options.where))
     lines = [in_shell(f"outline {path}") for path in paths] + [
         f"{session_id} is gone" for session_id in gone
     ]
     data = {"files": paths, "gone": gone, "written": bool(paths or gone)}
-    whose = [
-        "It was a member's who left: nobody verified what it says."
-        for session in wanted
-        if session.given
-    ]
+    whose = []
+    for session in wanted:
+        if session.given:
+            whose.append("It was a member's who left: nobody verified what it says.")
     print_team_answer(
         options, data, lambda: "\n".join(lines) or "Nothing to do.", [*whose, *db.notes]
     )

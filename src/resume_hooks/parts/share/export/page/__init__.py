@@ -289,7 +289,9 @@ def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
     given = call.given
     rows = given.get("edits")
     found = objects(rows) if isinstance(rows, list) else [given]
-    pairs = [(string(row, "old_string"), string(row, "new_string")) for row in found]
+    pairs = []
+    for row in found:
+        pairs.append((string(row, "old_string"), string(row, "new_string")))
     if call.tool == "Write":
         written = string(given, "content")
     else:
@@ -298,7 +300,9 @@ def _edits_of_call(call: CallPart) -> list[tuple[str, str]]:
 
 
 def _call_summary(call: CallPart) -> Html:
-    counts = [count_changed_lines(old, new) for old, new in _edits_of_call(call)]
+    counts = []
+    for old, new in _edits_of_call(call):
+        counts.append(count_changed_lines(old, new))
     gone, come = sum(count[0] for count in counts), sum(count[1] for count in counts)
     badges = (
         element("span", f"+{come}", class_="plus") if come else "",
