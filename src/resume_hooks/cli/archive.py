@@ -80,7 +80,9 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
     if options.project:
         folder = current_folder()
         return [each for each in sessions_of(folder, options.where) if belongs(each.path, folder)]
-    found = [locate_session(locator, options.where) for locator in options.locators or [None]]
+    found = []
+    for locator in options.locators or [None]:
+        found.append(locate_session(locator, options.where))
     return list({session.path: session for session in found}.values())
 
 
@@ -109,7 +111,10 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
         told = permission.first_archive_line(options.where, current_folder())
     else:
         told = ""
-    failed = [each for each in done.outcomes if each.result == "failed"]
+    failed = []
+    for each in done.outcomes:
+        if each.result == "failed":
+            failed.append(each)
     notes = [each.sentence for each in done.dropped] + [
         _failure_of_outcome(each) for each in failed
     ]
@@ -181,10 +186,9 @@ def _outcome_text(done: ArchiveReport) -> str:
 
 
 def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
-    counts = {
-        result: sum(each.result == result for each in outcomes)
-        for result in ("kept", "renewed", "unchanged")
-    }
+    counts = {}
+    for result in ("kept", "renewed", "unchanged"):
+        counts[result] = sum(each.result == result for each in outcomes)
     failed = sum(each.result == "failed" for each in outcomes)
     size = size_text(sum(each.session.size for each in outcomes))
     said = (
@@ -214,7 +218,9 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
             held_now = f"{size}; they take {room}."
         else:
             held_now = "The vault is empty."
-        away = [f"{each.session_id} went on {clock.minute(each.at)}: {each.why}." for each in gone]
+        away = []
+        for each in gone:
+            away.append(f"{each.session_id} went on {clock.minute(each.at)}: {each.why}.")
         return "\n".join([*rows, held_now, *away])
 
     options.emit(data, text, damaged)
@@ -222,11 +228,10 @@ def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) ->
 
 
 def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
-    packed = [
-        each
-        for each in trash.all_deleted(options.where)
-        if each.transcript.where and not options.locators
-    ]
+    packed = []
+    for each in trash.all_deleted(options.where):
+        if each.transcript.where and not options.locators:
+            packed.append(each)
     total, done = sum(each.size for each in (*kept, *packed)), 0
     findings: list[ArchiveFinding] = unreadable(options.where) if not options.locators else []
     with work_progress("Verifying", quiet=options.as_json) as advance:
@@ -241,7 +246,9 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     data = NOTHING | {"findings": findings, "verified": done, "vault": kept}
 
     def text() -> str:
-        said = [f"{finding.session_id}: {finding.message}" for finding in findings]
+        said = []
+        for finding in findings:
+            said.append(f"{finding.session_id}: {finding.message}")
         read_of = plural(len(kept) + len(packed), "session")
         return "\n".join(
             [*said, f"{read_of}, {size_text(done)} read: {len(findings) or 'no'} findings."]

@@ -35,9 +35,8 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
-    rows += [
-        f"   before that: {kept.session_id}@{name_earlier_state(state)}" for state in states(kept)
-    ]
+    for state in states(kept):
+        rows.append(f"   before that: {kept.session_id}@{name_earlier_state(state)}")
     rows += [] if kept.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)
 
@@ -48,9 +47,14 @@ def print_list(options: SessionsOptions, project: Project | None, scope: str) ->
     The last written first.
     """
     archive_lost(options.where)
-    present = {session.session_id for session in all_sessions(options.where)}
+    present = set()
+    for session in all_sessions(options.where):
+        present.add(session.session_id)
     gone = all_archived(options.where, present)
-    wanted = [kept for kept in gone if project is None or project.holds([kept.cwd], kept.project)]
+    wanted = []
+    for kept in gone:
+        if project is None or project.holds([kept.cwd], kept.project):
+            wanted.append(kept)
     end = options.offset + options.limit if options.limit else None
     shown = list(islice(wanted, options.offset, end))
     data = {
@@ -75,16 +79,17 @@ def _archived_list_text(shown: Sequence[ArchivedSession]) -> str:
             "The vault holds no session here that is gone from the client's folders. archive "
             "--list shows the rest."
         )
-    rows = [
-        (
-            kept.session_id[:SHORT],
-            clock.minute(kept.ended),
-            size_text(kept.size),
-            size_text(kept.stored),
-            clock.minute(kept.archived_at)[:10],
-            plain_line(kept.title),
+    rows = []
+    for kept in shown:
+        rows.append(
+            (
+                kept.session_id[:SHORT],
+                clock.minute(kept.ended),
+                size_text(kept.size),
+                size_text(kept.stored),
+                clock.minute(kept.archived_at)[:10],
+                plain_line(kept.title),
+            )
         )
-        for kept in shown
-    ]
     table = column_table(HEADS, rows, len(HEADS), shutil.get_terminal_size().columns)
     return f"{table}\nBack to the client: {in_shell('restore ID')}"

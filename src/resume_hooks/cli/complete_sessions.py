@@ -61,7 +61,10 @@ def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
         found = list(_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
         return []  # the folder is gone; Tab is no place for a message
-    words = [word for word in ("latest",) if word.startswith(incomplete.lower()) and found]
+    words = []
+    for word in ("latest",):
+        if word.startswith(incomplete.lower()) and found:
+            words.append(word)
     return [*(CompletionItem(word, help="the newest session") for word in words), *found]
 
 

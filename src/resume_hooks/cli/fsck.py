@@ -41,10 +41,9 @@ def fsck(options: FsckOptions) -> int:
         sessions = every()
     else:
         sessions = [options.locate_whole_session()]
-    reports = [
-        examine_session(session, options.where)
-        for session in _sessions_with_progress(sessions, quiet=options.as_json)
-    ]
+    reports = []
+    for session in _sessions_with_progress(sessions, quiet=options.as_json):
+        reports.append(examine_session(session, options.where))
     hidden = unlistable(options.where) if options.everywhere else []
     options.emit(
         _reports_data(reports, hidden),
@@ -97,15 +96,18 @@ def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
             codes = ", ".join(
                 group.kind.code for group in report.groups if group.kind.severity != "note"
             )
-            counts = {
-                severity: report.count(severity) for severity in SEVERITIES if severity != "note"
-            }
+            counts = {}
+            for severity in SEVERITIES:
+                if severity != "note":
+                    counts[severity] = report.count(severity)
             problems = ", ".join(
                 plural(count, severity) for severity, count in counts.items() if count
             )
             rows.append(f"{report.session_id}  {problems}: {codes}")
     clean = sum(report.clean for report in reports)
-    unseen = [f"{folder}  can't be listed: check its permissions" for folder in hidden]
+    unseen = []
+    for folder in hidden:
+        unseen.append(f"{folder}  can't be listed: check its permissions")
     totals = f"{plural(len(reports), 'session')}, {clean:,} clean, {len(rows):,} with problems."
     if hidden:
         more = [f"{plural(len(hidden), 'folder')} can't be listed; nothing in there was looked at."]

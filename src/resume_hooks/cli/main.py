@@ -65,11 +65,10 @@ class Verbs(click.Group):
             CompletionItem,
         )  # only a shell that completes waits for it
 
-        verbs = [
-            CompletionItem(name, help=line)
-            for name, line in VERBS.items()
-            if name.startswith(incomplete)
-        ]
+        verbs = []
+        for name, line in VERBS.items():
+            if name.startswith(incomplete):
+                verbs.append(CompletionItem(name, help=line))
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

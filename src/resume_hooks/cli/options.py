@@ -244,7 +244,11 @@ class ChildOptions(SessionOptions):
 
 def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
     """The rows of the table for the options that parts which are here have on a verb of the core."""
-    return [row for row in part_table.OPTIONS.get(verb, ()) if is_there(row[0])]
+    parts = []
+    for row in part_table.OPTIONS.get(verb, ()):
+        if is_there(row[0]):
+            parts.append(row)
+    return parts
 
 
 def _parameter_name(names: Sequence[str]) -> str:
@@ -253,9 +257,9 @@ def _parameter_name(names: Sequence[str]) -> str:
 
 
 def _flag_of_parameter(name: str) -> str:
-    options = {
-        parameter.name: parameter.opts for parameter in click.get_current_context().command.params
-    }
+    options = {}
+    for parameter in click.get_current_context().command.params:
+        options[parameter.name] = parameter.opts
     return max(options[name], key=len)
 
 
@@ -399,5 +403,7 @@ def project_folder_of_option(given: str | None) -> str:
 
 def notes_of(session_id: str, where: Where) -> list[str]:
     """The notes of parts on a session."""
-    notes = [note_on(session_id, where) for note_on in answers(questions.note_on_session)]
+    notes = []
+    for note_on in answers(questions.note_on_session):
+        notes.append(note_on(session_id, where))
     return [note for note in notes if note]

@@ -29,7 +29,10 @@ def show_outline(options: OutlineOptions) -> None:
         within = asked.within(found.turn_count)
     else:
         within = range(found.turn_count + 1)
-    chosen = [turn for turn in found.turns if turn.number in within]
+    chosen = []
+    for turn in found.turns:
+        if turn.number in within:
+            chosen.append(turn)
     if options.touched is not None:
         ending = f"/{options.touched.strip().removeprefix('./').strip('/')}"
         chosen = [

@@ -97,7 +97,10 @@ def _refuse_together(options: ReadOptions) -> None:
         raise UsageError(
             "--limit is for pages", "Use it with --page, or --max-chars for what is printed."
         )
-    of_records = [name for name in ("after", "before", "skip", "raw") if getattr(options, name)]
+    of_records = []
+    for name in ("after", "before", "skip", "raw"):
+        if getattr(options, name):
+            of_records.append(name)
     if forms and [name for name in of_records if (name, forms) != ("before", ["--page"])]:
         raise UsageError(
             f"--{of_records[0]} is for a record, {forms[0]} for a session", "Leave one of them out."
@@ -148,8 +151,12 @@ def _print_turns(session: SessionFile, options: ReadOptions) -> None:
     passages = reader.passages_of_rows(reader.rows_of_turns(turns, failed=options.errors), names)
     shown = passage_rows(passages, names, options.max_chars)
     if options.errors:
-        calls = [reader.lines_of_calls(one.entry.record() or {}) for one in passages]
-        numbered = [[f"{names.full}:{number}" for number in numbers] for numbers in calls]
+        calls = []
+        for one in passages:
+            calls.append(reader.lines_of_calls(one.entry.record() or {}))
+        numbered = []
+        for numbers in calls:
+            numbered.append([f"{names.full}:{number}" for number in numbers])
         shown = [With(row, {"calls": found}) for row, found in zip(shown, numbered, strict=True)]
     gap = errors_gap if options.errors else records_gap
     what = _shown_part_text(turns, reader.turns, "error" if options.errors else "", len(passages))
@@ -167,17 +174,18 @@ def _print_commands(session: SessionFile, options: ReadOptions) -> None:
     about = _heading_of_session(
         session, names, _shown_part_text(turns, reader.turns, "command", len(found))
     )
-    rows = [
-        With(
-            one,
-            {
-                "reference": f"{names.full}:{one.number}",
-                "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
-                "exit_code": one.code,
-            },
+    rows = []
+    for one in found:
+        rows.append(
+            With(
+                one,
+                {
+                    "reference": f"{names.full}:{one.number}",
+                    "result": f"{names.full}:{one.answer}" if one.answer >= 0 else None,
+                    "exit_code": one.code,
+                },
+            )
         )
-        for one in found
-    ]
     options.emit(
         {**_session_data(session), "turn_count": reader.turns, "commands": rows},
         lambda: commands_text(about, found, names, options.max_chars),
@@ -300,12 +308,13 @@ def passages_text(
             runs[-1].append(one)
         else:
             runs.append([one])
-    pieces = [
-        _text_piece(run, names)
-        if run[0].added
-        else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
-        for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False)
-    ]
+    pieces = []
+    for before, run in zip([None, *(run[-1] for run in runs)], runs, strict=False):
+        pieces.append(
+            _text_piece(run, names)
+            if run[0].added
+            else run[0].piece(names, limit, with_turn=before is None or before.turn != run[0].turn)
+        )
 
     def gap_of_runs(first: int, last: int) -> str:
         start = sum(len(run) for run in runs[:first])
@@ -370,10 +379,14 @@ def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int
     """
     sizes = [len(one.text) for one in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
-    return [
-        With(one, {"reference": f"{names.full}:{one.word}", "calls": [], "text": one.text[:room]})
-        for one, room in zip(passages, rooms, strict=True)
-    ]
+    rows = []
+    for one, room in zip(passages, rooms, strict=True):
+        rows.append(
+            With(
+                one, {"reference": f"{names.full}:{one.word}", "calls": [], "text": one.text[:room]}
+            )
+        )
+    return rows
 
 
 def commands_text(

@@ -140,14 +140,17 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
     """Ask for a new home folder and make the child there. click.Abort for none."""
     say(found.why)
     here = _current_home().folder
-    choices = [
-        AnswerChoice(
-            place.folder,
-            place.why
-            or ("the current folder" if place.folder == here else "the folder that it leads to"),
+    choices = []
+    for place in found.homes:
+        choices.append(
+            AnswerChoice(
+                place.folder,
+                place.why
+                or (
+                    "the current folder" if place.folder == here else "the folder that it leads to"
+                ),
+            )
         )
-        for place in found.homes
-    ]
     chosen = found.homes[ask_question(COPY, choices)]
     receipt = fork(Session.of(session, where), ForkSpec(home=chosen.folder), Caller(where)).receipt
     tell_child_made(receipt)

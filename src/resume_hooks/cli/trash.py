@@ -193,10 +193,8 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
         return ""
     count = len(decided.derived)
     lines = [f"\n\n{plural(count, 'session')} came from it and will miss it:"]
-    lines += [
-        f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}"
-        for child in decided.derived[:SHOWN]
-    ]
+    for child in decided.derived[:SHOWN]:
+        lines.append(f"  {child.row.session_id}  {word_of(child.row.kind)}  {child.row.title}")
     lines += [f"  and {count - SHOWN:,} more"] if count > SHOWN else []
     kept = archived_of_id(decided.session.session_id, where) is not None
     lines.append(
@@ -292,11 +290,10 @@ def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
     found, strays = trash.all_deleted(where), trash.strays(where)
     archived = all_archived(where)
-    kept = [
-        each
-        for each in archived
-        if states(each) or not os.path.lexists(real(each.place, where, each.home))
-    ]
+    kept = []
+    for each in archived:
+        if states(each) or not os.path.lexists(real(each.place, where, each.home)):
+            kept.append(each)
     data = NOT_RESTORED | {"trash": found, "strays": strays}
     data["vault"] = kept
 

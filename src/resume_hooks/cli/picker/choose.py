@@ -67,9 +67,9 @@ def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
         )
         for row in rows
     )
-    answers = [
-        AnswerChoice(session_name(row), about) for row, about in zip(rows, facts, strict=True)
-    ]
+    answers = []
+    for row, about in zip(rows, facts, strict=True):
+        answers.append(AnswerChoice(session_name(row), about))
     return rows[ask_question("Which session?", answers)]
 
 

@@ -451,9 +451,11 @@ def _line_window(text: Callable[[], str], style: str) -> Window:
 
 def _help_window(shown: Chooser) -> Window:
     def lines(width: int, _height: int) -> list[tuple[str, str]]:
-        return [
-            ("class:aside", part) for line in LONG_HELP for part in wrap_to_columns(line, width, 3)
-        ]
+        lines = []
+        for line in LONG_HELP:
+            for part in wrap_to_columns(line, width, 3):
+                lines.append(("class:aside", part))
+        return lines
 
     def height() -> Dimension:
         return Dimension(min=len(LONG_HELP), preferred=len(lines(shown.size()[0], 0)))
@@ -499,9 +501,9 @@ def _preview_window(shown: Chooser, **size: object) -> Window:
             *shown.preview(row),
         ]
         styles = ["class:kind", "class:head"]
-        return [
-            (styles[at] if at < len(styles) else "", cut_to_columns(line, width))
-            for at, line in enumerate(text[:height])
-        ]
+        lines = []
+        for at, line in enumerate(text[:height]):
+            lines.append((styles[at] if at < len(styles) else "", cut_to_columns(line, width)))
+        return lines
 
     return Window(_Lines(lines), **size)  # type: ignore[arg-type]
