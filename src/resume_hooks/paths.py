@@ -100,7 +100,10 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
         every = set(os.listdir(folder))
     except OSError:
         return ""  # not there yet, or nothing that we could change
-    names = {name for name in every if not name.startswith(".") and name != "lost+found"}
+    names = set()
+    for name in every:
+        if not name.startswith(".") and name != "lost+found":
+            names.add(name)
     if every & {MARK, *_TELLING}:
         theirs = names - STATE_NAMES
     else:
@@ -243,7 +246,10 @@ def project_names(
 
 def project_folders(cwd: str, where: Where) -> List[str]:
     """The project folders that may hold sessions of ``cwd``: several if a long key was hashed differently."""
-    return [os.path.join(where.projects, name) for name in project_names(cwd, where)]
+    folders = []
+    for name in project_names(cwd, where):
+        folders.append(os.path.join(where.projects, name))
+    return folders
 
 
 def is_session_id(text: object) -> bool:
@@ -276,7 +282,9 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
     """
     if not is_session_id(session_id):
         return None
-    paths = [os.path.join(folder, session_id + ENDING) for folder in all_folders(where)]
+    paths = []
+    for folder in all_folders(where):
+        paths.append(os.path.join(folder, session_id + ENDING))
     files = [path for path in paths if is_session_file(path)]
     if files:
         return max(files, key=_mtime)

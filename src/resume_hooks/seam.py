@@ -128,11 +128,10 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
 
 def triggers() -> List[Trigger]:
     """The triggers of the installed parts, each with the full name of its lane."""
-    found = [
-        (row[0], Trigger(name, *row[1:]))
-        for name, row in part_table.TRIGGERS.items()
-        if is_there(row[0])
-    ]
+    found = []
+    for name, row in part_table.TRIGGERS.items():
+        if is_there(row[0]):
+            found.append((row[0], Trigger(name, *row[1:])))
     return [each._replace(lane=f"{__package__}.parts.{part}.{each.lane}") for part, each in found]
 
 

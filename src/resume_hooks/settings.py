@@ -264,7 +264,9 @@ def load(where: Where | None = None) -> dict[str, Setting]:
 
     Where a value is unreadable, that of the next weaker source is in force.
     """
-    settings = {name: Setting(key.default, "default") for name, key in KEYS.items()}
+    settings = {}
+    for name, key in KEYS.items():
+        settings[name] = Setting(key.default, "default")
     for name, source, raw in _setting_values(KEYS, where or Where()):
         try:
             settings[name] = Setting(KEYS[name].read(raw), source)
@@ -301,12 +303,13 @@ def vault_room(where: Where | None = None) -> int | None:
 
 def without_variables(where: Where) -> Where:
     """The same places without the settings in the environment, which a repository that you trust can set."""
-    kept = {
-        name: value
-        for name, value in where.environ.items()
-        if not name.startswith("CLAUDE_PLUGIN_OPTION_")
-        and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
-    }
+    kept = {}
+    for name, value in where.environ.items():
+        if (
+            not name.startswith("CLAUDE_PLUGIN_OPTION_")
+            and name.removeprefix("RESUME_HOOKS_").lower() not in KEYS
+        ):
+            kept[name] = value
     return Where(kept)
 
 
@@ -373,7 +376,10 @@ def _plugin_options(where: Where) -> dict[str, object]:
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
     if isinstance(switched, dict):
-        off = {name for name, on in switched.items() if on is False}
+        off = set()
+        for name, on in switched.items():
+            if on is False:
+                off.add(name)
     else:
         off = set()
     found: dict[str, object] = {}
@@ -393,7 +399,10 @@ def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, s
     Empty ones count as not given.
     """
     stored, options = read_object(settings_file(where)), _plugin_options(where)
-    decisive = {name for name, key in KEYS.items() if key.stored_only}
+    decisive = set()
+    for name, key in KEYS.items():
+        if key.stored_only:
+            decisive.add(name)
     if not decisive.isdisjoint([*stored, *options]) and is_projects_state(where):
         stored, options = (
             {name: found[name] for name in found if name not in decisive}
