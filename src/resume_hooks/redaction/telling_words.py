@@ -168,23 +168,31 @@ def _places_that_set(lower: bytes, places: Iterable[int]) -> Iterator[int]:
 
 _PASS = _Word(_places_that_set, _spans_by_names)
 
+
+def _word_at_end(word: bytes, endings: bytes = b"") -> _Word:
+    """A word of names that tells nothing where other letters than ``endings`` end the name: ``keyboard``."""
+    other = late(re.escape(word) + rb"(?!(?:" + endings + rb")(?![a-z]))[a-z]+(?![\w-])")
+
+    def telling_places(lower: bytes, places: Iterable[int]) -> Iterator[int]:
+        for place in places:
+            if not other.match(lower, place) and _may_be_set(lower, place):
+                yield place
+
+    return _Word(telling_places, _spans_by_names)
+
+
 WORDS: dict[bytes, _Word] = {
     b"pass": _PASS,
-    **dict.fromkeys(
-        [
-            b"pw",
-            b"sec",
-            b"token",
-            b"key",
-            b"auth",
-            b"cred",
-            b"salt",
-            b"psk",
-            b"community",
-            b"login",
-        ],
-        _PASS,
-    ),
+    b"pw": _word_at_end(b"pw", rb"d"),
+    b"secret": _PASS,
+    b"token": _word_at_end(b"token"),
+    b"key": _word_at_end(b"key"),
+    b"auth": _word_at_end(b"auth", rb"tok|ident|orization"),
+    b"cred": _word_at_end(b"cred", rb"s|entials?"),
+    b"salt": _word_at_end(b"salt"),
+    b"psk": _word_at_end(b"psk"),
+    b"community": _word_at_end(b"community"),
+    b"login": _word_at_end(b"login", rb"s"),
     **{
         row.option: _Word(
             partial(may_be_arguments, option=row.option), partial(argument_spans, option=row.option)
@@ -259,19 +267,38 @@ def word_finder_by_expression() -> _Finder:
     search = re.compile(
         b"|".join(_expression_around_sign(sign, words) for sign, words in around.items())
     ).search
+    by_pair = _words_by_pair(around)
+    no_words: list[tuple[int, bytes, int]] = []
 
     def find(lower: bytes) -> Iterator[tuple[int, int]]:
         match = search(lower)
         while match:  # from the next byte on: words may stand in one another
             place = match.start()
-            sign = lower[place : place + 1]
-            for number, word in around[sign]:
-                start = place - word.index(sign)
+            for number, word, before in by_pair.get(lower[place : place + 2], no_words):
+                start = place - before
                 if start >= 0 and lower.startswith(word, start):
                     yield number, start
             match = search(lower, place + 1)
 
     return find
+
+
+def _words_by_pair(
+    around: dict[bytes, list[tuple[int, bytes]]],
+) -> dict[bytes, list[tuple[int, bytes, int]]]:
+    """The words that may stand around a sign and the byte behind it, each with its bytes before the sign."""
+    by_pair: dict[bytes, list[tuple[int, bytes, int]]] = {}
+    for sign, words in around.items():
+        for number, word in words:
+            before = word.index(sign)
+            second = word[before + 1 : before + 2]
+            if second:
+                pairs = [sign + second]
+            else:
+                pairs = [sign, *(sign + bytes([other]) for other in range(256))]
+            for pair in pairs:
+                by_pair.setdefault(pair, []).append((number, word, before))
+    return by_pair
 
 
 def _expression_around_sign(sign: bytes, words: list[tuple[int, bytes]]) -> bytes:
