@@ -8,6 +8,7 @@ import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
 import { compact, keepBelow, tellChoice, tellOf, trim } from './compacting.mjs'
+import { hearChange, hearEdit } from './draft.mjs'
 import { open, openSoon, start, submit } from './opening.mjs'
 import { drawPane, holds, move, show } from './pane.mjs'
 import { WAITING_MS } from './shared_values.mjs'
@@ -87,6 +88,14 @@ export function register(on) {
   on('ui.render', { component: 'AbovePrompt' }, drawBand).catch(leave)
   on('ui.focus', { component: 'Pane' }, ($, e, next) => move($, e, next)).catch(leave)
   on('prompt.submit', async ($, e, next) => await holds($, e) ? { drop: LISTED } : submit($, e, next)).catch(leave)
+  on('prompt.edit', ($, e, next) => {
+    hearEdit(e)
+    return next(e)
+  }).catch(leave)
+  on('prompt.change', ($, e, next) => {
+    hearChange(e)
+    return next(e)
+  }).catch(leave)
   on('turn.start', ($, e, next) => start($, e, next)).catch(leave)
   on('session.measure', ($, e, next) => {
     $.clock.after(0, () => measure($))

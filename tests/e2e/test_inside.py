@@ -35,12 +35,14 @@ HEARD = [
     "session.start", "command.run{command=?}", "command.run{command=?}",
     "command.run{command=resume-hooks:recover-context}", "ui.render{component=Pane} (default matcher key: plugin)",
     "ui.render{component=AbovePrompt} (default matcher key: plugin)",
-    "ui.focus{component=Pane} (default matcher key: plugin)", "prompt.submit", "turn.start", "session.measure",
-    "session.compact", "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
+    "ui.focus{component=Pane} (default matcher key: plugin)", "prompt.submit", "prompt.edit",
+    "prompt.change", "turn.start", "session.measure", "session.compact",
+    "classic.SessionStart", "tool.call{tool=mcp__resume-hooks__handoff}", "turn.complete",
     "classic.Stop", "classic.StopFailure",
 ]  # fmt: skip
 GATING = (
-    "session.start", "ui.render", "turn.start", "session.measure", "turn.complete", "tool.call",
+    "session.start", "ui.render", "prompt.edit", "prompt.change", "turn.start", "session.measure",
+    "turn.complete", "tool.call",
 )  # fmt: skip
 """What no answer of ours holds up, and the tool, whose failure is the answer to the call."""
 

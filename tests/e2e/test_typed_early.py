@@ -1,0 +1,59 @@
+"""Words typed right behind a command that opens another session, at the pace of a person.
+
+The client empties the box as it opens the session, in the middle of a word.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.harness.client import Tui
+from tests.e2e.harness.mock_api import last_user_text
+from tests.e2e.test_inside import begin
+
+WORDS = "now fix the parser bug"
+STEP = "step one"
+OPENING = [
+    (f"/handoff {STEP}", 0.25, 0.04),
+    ("/handoff", 0.05, 0.06),
+    ("/back it is slower", 0.15, 0.1),
+    ("/handoff", 0.35, 0.07),
+]
+"""Commands, with the seconds from Enter to the first key, and from key to key."""
+
+
+def type_behind(tui: Tui, command: str, delay: float, pace: float, words: str) -> None:
+    """Press Enter behind the command, go on typing, and press Enter again."""
+    tui.submit(command)
+    time.sleep(delay)
+    for letter in words:
+        tui.type(letter)
+        time.sleep(pace)
+    tui.key("Enter")
+
+
+def sent_prompts(tui: Tui) -> list[str]:
+    """The prompts that were sent, without the tags of the client before them."""
+    prompts = [last_user_text(request) for request in tui.api.main_requests()]
+    return [prompt.rpartition(">")[2].strip() for prompt in prompts]
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(len(OPENING), marks=pytest.mark.wide)])
+def test_words_behind_a_command_arrive_whole(
+    tui: Tui, plugin: Path, parent: Path, count: int
+) -> None:
+    """They are sent to the new session, with the step before them, or wait whole in its box."""
+    begin(tui, plugin, {"RESUME_HOOKS_VAULT": "20G"})
+    for command, delay, pace in OPENING[:count]:
+        tui.api.clear()
+        type_behind(tui, command, delay, pace, WORDS)
+        tui.wait_for("This is the new session|Handed off from|Back to 20")
+        tui.wait_idle(2)
+        whole = f"{STEP} {WORDS}" if STEP in command else WORDS
+        texts = [text for text in [*sent_prompts(tui), tui.input_text()] if text]
+        assert ["".join(text.split()) for text in texts] == ["".join(whole.split())]
+        if tui.input_text():
+            tui.empty_box()
