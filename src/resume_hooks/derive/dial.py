@@ -67,6 +67,11 @@ def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
             after = known
         else:
             after = round(fixed + (length + calls) / CHARACTERS_PER_TOKEN)
+        # The calls are counted at the usual size alone: a larger one holds at least those.
+        if tokens > usual:
+            after = max(after, known)
+        elif tokens < usual:
+            after = min(after, known)
         missing = whole - length
         cut = missing // CHARACTERS if missing > SPARE else 0
         found.append(

@@ -36,7 +36,7 @@ from resume_hooks.hooks.request import Request, time_limit
 from resume_hooks.hooks.triggers import BARE, Trigger
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.copy_result import Copied
-from resume_hooks.system.text import one_line, plain_line
+from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, stated_size
 
@@ -117,7 +117,7 @@ def resume_card(
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
     """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
     context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
-    many = f"about {left or 0:,} prompt{'s' if left != 1 else ''}"
+    many = _prompts_in_words(left or 0)
     if advice is None and context.most_percent < LITTLE:
         full = f"{context.most_percent} % full (of {context.limit:,} tokens)"
         if context.window_known:
@@ -141,7 +141,7 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
             f"{'' if leaves else 'leaves '}{round_tokens(trimmed)}{'' if leaves else ' tokens'}"
         )
     if advice is None:
-        best = f"going on is fine{'' if left is None else f' for {many}'}"
+        best = _going_on(comparison, many, command)
     else:
         if advice.why == COLD:
             why = advice.why
@@ -150,6 +150,29 @@ def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
         best = f"{command(advice.strategy)} fits best: {why}"
     said = f"{', '.join(leaves)}; " if leaves else ""
     return f"{filled}. {said}{best}."
+
+
+def _prompts_in_words(left: int) -> str:
+    if left > MOST_TURNS:
+        return f"more than {MOST_TURNS} prompts"
+    return f"about {plural(left, 'prompt')}"
+
+
+def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) -> str:
+    """That there is room, and which way costs less within the prompts that fit; ``many`` are these in words."""
+    left = comparison.prompts_left
+    if left is None:
+        return "going on is fine"
+    sooner = []
+    for way in comparison.estimates:
+        is_worth = comparison.context.tokens - way.after >= WORTH
+        if way.name in {HANDOFF, TRIM} and is_worth and 0 < (way.pays_after or 0) <= left:
+            sooner.append(way)
+    if not sooner:
+        return f"going on is fine for {many}"
+    way = min(sooner, key=lambda each: each.pays_after or 0)
+    after = plural(way.pays_after or 0, "prompt")
+    return f"there is room for {many}; {command(way.name)} costs less after {after}"
 
 
 def _pressure(context: ContextSize, left: int | None, many: str) -> str:

@@ -11,7 +11,7 @@ class StatsOptions(VerbOptions, body="resume_hooks.parts.stats.verbs.stats:print
     Tokens are those that the API counted, for sub-agents too; SENT are all tokens of requests,
     CACHED those of them out of the cache. A copy that the client's own --fork-session made counts
     again. SAVED is the size of the parent's context when it was left, less that of the child's
-    first own request; only children that somebody went on in count. Hook times are those that the
+    first own request, summed over the MEASURED children, of which both are known. Hook times are those that the
     client wrote into transcripts: it writes few of hooks that say nothing. Months are in UTC.
 
     FIRST EDIT counts, after a start, a compaction, or in a child, the calls of tools up to the

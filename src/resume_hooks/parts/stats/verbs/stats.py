@@ -146,12 +146,12 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         for row in found.months
     ]
     tables = [column_table(heads, months)]
-    heads = ("MADE IN", "KIND", "MADE", "USED", "BEFORE", "AFTER", "SAVED")
+    made_heads = ("MADE IN", "KIND", "MADE", "USED", "MEASURED", "BEFORE", "AFTER", "SAVED")
     savings = [
         (
             row.month,
             plain_line(row.kind),
-            *(f"{number:,}" for number in (row.made, row.used)),
+            *(f"{number:,}" for number in (row.made, row.used, row.measured)),
             *(
                 f"{number:,}" if row.measured else "-"
                 for number in (row.before, row.after, row.saved)
@@ -159,7 +159,7 @@ def _stats_text(found: Figures, state: Sequence[FolderSize], heading: str) -> st
         )
         for row in found.savings
     ]
-    tables.append(column_table(heads, savings, words=2))
+    tables.append(column_table(made_heads, savings, words=2))
     stretches = [
         (
             plain_line(row.kind),
