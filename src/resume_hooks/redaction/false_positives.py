@@ -30,7 +30,7 @@ _REFERENCE = late(
     rb"|::|^\.{0,2}/|^\\|^--|&[a-z]{2,8}$|^:[\w:]+$|^@[\w-]+/[\w.-]+$|^@?[a-z][\w./-]*@\d+\.\d|^,.*\($|^[a-z][a-z+]{1,9}://[^@?]*$|aws4_request$"
     rb"|^(?:[a-z]{2,12}\d{0,2}/){2,}[a-z]{2,12}\d{0,2}$|^[A-Za-z-]+(?::[A-Za-z-]+){2,}$|^\.\*|^%[sd]|%[sd]$|=\$[a-z]|^(?:return|void|typeof|await|throw|function)\b"
     rb"|\w\[\w*\].*\w\[\w|^(?=[^.]*\.[A-Za-z][^.]*\.[A-Za-z])[\w$.]+(?:\?|[:+*]|&&|\|\||={1,3})[A-Za-z_$!]|"
-    rb"(?i:(?:private|public|secret)key)|^urn:|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
+    rb"(?i:(?:private|public|secret)key)|^(?:urn|pkcs11):|^@[a-z]+\.[a-z]+$|^\d*\*[A-Z(]\w*$|^\^[a-z]+$|^[\w-]+:[x*!]:\d+:\d+:"
     rb"|\[\^?(?:a-z|A-Z|0-9)|\\[dw][+*{]|[\])]\{\d+,?\d*\}"
 )
 """Text of a program or a shell that names where a secret comes from."""

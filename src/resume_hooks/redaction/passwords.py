@@ -167,7 +167,7 @@ _TECHNICAL = late(
 _ASCII = late(rb"[!-~]+")
 _STANDARD = late(
     rb"(?i)(?<![a-z0-9])(?:hmac|sha-?\d{1,3}|pbkdf2|ed25519|hkdf)(?![a-z0-9])"
-    rb"|\A(?:id-)?(?:pbes2|base-?\d\d|x\d{3,5}|md5)\Z"
+    rb"|\A(?:id-)?(?:pbes2|base-?\d\d|x\d{3,5}|md5|ieee-?\d{3,5}x?|aes-?\d{3}-\w{3}|\d{1,2}-(?:bit|byte))\Z"
 )
 _DIGIT = late(rb"\d")
 _TOPIC = late(
@@ -535,8 +535,8 @@ def _is_secret_value(what: int, value: bytes, least: int, name: bytes = b"") -> 
 
 def _is_another_name(value: bytes, name: bytes) -> bool:
     """Whether a value is a shorter or a longer name than the one it is set to: ``client_secret_arn``."""
-    value, name = value.lower(), name.lower()
-    if value.translate(_ONE_JOINT) == name.translate(_ONE_JOINT) or value.startswith(name + b":"):
+    value, name = value.lower().translate(_ONE_JOINT), name.lower().translate(_ONE_JOINT)
+    if value.startswith(name + b":"):
         return True
     return value in name or (
         name in value and len(_words_of_name(name)) > 1 and _NAME_ALONE.fullmatch(value) is not None
