@@ -26,7 +26,7 @@ PACKAGES = {
 }  # fmt: skip
 
 GROUND = {
-    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "project_places",
+    "__init__", "__main__", "api", "clock", "errors", "part", "part_table", "paths", "untrusted_folders",
     "questions", "seam", "settings", "shared_values", "team", "version",
 }  # fmt: skip
 

@@ -94,7 +94,7 @@ def test_the_shortest_lane(config_home: ConfigHome, prompt: str) -> None:
         for name in (
             "", ".paths", ".errors", ".settings", ".system", ".system.text", ".system.clipboard", ".system.copy_result",
             ".hooks", ".system.invocation", ".hooks.prompt", ".hooks.reply", ".hooks.triggers",
-            ".hooks.plain_cards", ".part_table", ".project_places", ".seam", ".shared_values",
+            ".hooks.plain_cards", ".part_table", ".untrusted_folders", ".seam", ".shared_values",
         )
     }  # fmt: skip
 

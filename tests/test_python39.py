@@ -13,7 +13,7 @@ from tests.needs import REPO, python39
 
 SOURCE = REPO / "src" / "resume_hooks"
 MODULES = [
-    "errors", "part", "paths", "part_table", "project_places", "questions", "seam", "shared_values",
+    "errors", "part", "paths", "part_table", "untrusted_folders", "questions", "seam", "shared_values",
     "archive.__init__", "archive.retention.__init__", "archive.retention.pending",
     "hooks.__init__", "hooks.fallback", "hooks.hook_state", "hooks.pending_handoff",
     "hooks.plain_cards", "hooks.reply", "hooks.session", "hooks.start_parts", "hooks.triggers",

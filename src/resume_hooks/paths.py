@@ -14,7 +14,7 @@ import stat
 import unicodedata
 from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
-from resume_hooks.project_places import home_folder, may_be_a_projects
+from resume_hooks.untrusted_folders import may_be_a_projects, users_home
 
 MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
 MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
@@ -118,7 +118,7 @@ def is_projects_state(where: Where) -> bool:
 
     ``~/.claude`` of the user's own home never does, whatever that leads to.
     """
-    usual = os.path.join(home_folder(), ".claude", "resume-hooks")
+    usual = os.path.join(users_home(), ".claude", "resume-hooks")
     return where.state != usual and may_be_a_projects(where.state, where.environ)
 
 

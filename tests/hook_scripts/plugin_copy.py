@@ -119,7 +119,7 @@ def make_plugin(folder: Path) -> PluginCopy:
     needed = [
         "errors",
         "paths",
-        "project_places",
+        "untrusted_folders",
         "part_table",
         "questions",
         "seam",

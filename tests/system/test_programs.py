@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks import project_places
+from resume_hooks import untrusted_folders
 from resume_hooks.system import programs
 
 
@@ -24,8 +24,8 @@ def program(path: Path, text: str = "") -> str:
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, in a repository in a repository; the home is three folders above it."""
-    for module in (programs, project_places):
-        monkeypatch.setattr(module, "home_folder", lambda: str(tmp_path / "home"))
+    for module in (programs, untrusted_folders):
+        monkeypatch.setattr(module, "users_home", lambda: str(tmp_path / "home"))
     folder = tmp_path / "home" / "outer" / "repo" / "pkg"
     folder.mkdir(parents=True)
     (folder.parent / ".git").mkdir()

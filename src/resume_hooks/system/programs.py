@@ -14,7 +14,7 @@ import sys
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Dict, Mapping, NoReturn, Optional, Sequence, Tuple
 
-from resume_hooks.project_places import ROOT, home_folder, is_outside, projects_of
+from resume_hooks.untrusted_folders import ROOT, is_outside, projects_of, users_home
 
 if TYPE_CHECKING:
     import subprocess
@@ -49,7 +49,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
             found[name] = value
     if "HOME" in env:
         found["HOME"] = (
-            home_folder()
+            users_home()
         )  # which HOME may say otherwise: pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
         if is_outside(env[name], projects):

@@ -14,8 +14,8 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 
-from resume_hooks.project_places import ROOT
 from resume_hooks.system import programs
+from resume_hooks.untrusted_folders import ROOT
 
 
 def output_of_command(

@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.parts.team.rows import Database, bounded_memory, parse_whole_number
-from resume_hooks.project_places import is_outside, projects_of
 from resume_hooks.system.plugin_files import CHECKOUT
 from resume_hooks.system.text import plain_line
+from resume_hooks.untrusted_folders import is_outside, projects_of
 
 if TYPE_CHECKING:
     import psycopg

@@ -21,7 +21,7 @@ def projects_of(env: Mapping[str, str]) -> list[str]:
         folders.append(os.getcwd())
     except OSError:  # it is gone, and all that was in it
         folders.append(env.get("PWD", ""))
-    home = os.path.join(os.path.realpath(home_folder()), "")
+    home = os.path.join(os.path.realpath(users_home()), "")
     found = []
     for folder in folders:
         if os.path.isabs(folder):
@@ -31,7 +31,7 @@ def projects_of(env: Mapping[str, str]) -> list[str]:
     return found
 
 
-def home_folder() -> str:
+def users_home() -> str:
     """The user's home folder, from the system's list of users: the project may have set HOME."""
     try:
         import pwd  # exists where there are users in our sense
@@ -68,7 +68,7 @@ def is_outside(path: str, projects: Sequence[str]) -> bool:
 def may_be_a_projects(folder: str, env: Mapping[str, str]) -> bool:
     """Whether a folder, with its links resolved, lies in the project or in any repository but the home folder's own."""
     real = os.path.realpath(folder)
-    home = os.path.join(os.path.realpath(home_folder()), "")
+    home = os.path.join(os.path.realpath(users_home()), "")
     lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(
         os.path.join(real, ".git")
     )
