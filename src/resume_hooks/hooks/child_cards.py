@@ -1,6 +1,6 @@
 """The card of any child that was made: its frame, and how to open it.
 
-A verb's own lines are in the verb's module.
+The lines on what it holds are the verb's: ``facts`` of the outcome that ``derive.verbs`` returns.
 
 Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a
 working model none says Ctrl+C, the key that would end the turn.

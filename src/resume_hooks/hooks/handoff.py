@@ -1,6 +1,6 @@
 """``>handoff``: make a fresh child of some size, or show the one that the same words made.
 
-The lines of its card.
+The lines on the next step and on ``/clear`` in its card; the verb gives the others.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ nothing is found at all, also as a part of words.
 
 A turn is the unit of a hit, since a question and its answer stand in different records of one turn.
 Windows and records each have their order (BM25); the reciprocal ranks of a turn in both are summed
-up. What a word of a prompt counts beside one of an output is decided when it is indexed.
+up. What a word of a prompt counts beside one of an output is decided when it is indexed, by
+``index.read_transcript.words_by_weight``.
 """
 
 from __future__ import annotations

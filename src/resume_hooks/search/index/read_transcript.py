@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from resume_hooks import clock
 from resume_hooks.paths import open_regular
 from resume_hooks.search.index.changes import ReadJob, ReadPosition
-from resume_hooks.search.index.extract import TextExtractor
+from resume_hooks.search.index.extract import RecordTexts, TextExtractor
 from resume_hooks.search.index.postings import Documents
 from resume_hooks.search.index.tokenize import words_of
 from resume_hooks.search.roles import ROLES
@@ -193,9 +193,7 @@ class _RowReader:
                 int.from_bytes(f"{self._name}\n{texts.prompt}".encode(errors="replace")) % _PRIME,
                 0,
             )
-        said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
-        done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
-        words = b" ".join([*said, *said, *done])  # what somebody said counts twice
+        words = words_by_weight(texts)
         said_bytes = "".join(texts[2:6]).encode("utf-8", "replace")
         self.size += len(words)
         fields = {
@@ -214,6 +212,13 @@ class _RowReader:
             "path": texts.files,
         }
         self.documents.add(self.turn, words.decode(), fields)
+
+
+def words_by_weight(texts: RecordTexts) -> bytes:
+    """The words of a record, each as often as it counts: what a person or the model said twice."""
+    said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
+    done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
+    return b" ".join([*said, *said, *done])
 
 
 def _ids(record: Record) -> tuple[int, int]:
