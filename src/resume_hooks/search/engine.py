@@ -193,7 +193,10 @@ class Searcher:
         wordings, rankings, capped = [], [], False
         for query in queries:
             lookups = [self._terms.look_up(term) for term in query.terms]
-            without = [self._terms.strictly(term) for term in query.excluded if not term.exact]
+            without = []
+            for term in query.excluded:
+                if not term.exact:
+                    without.append(self._terms.strictly(term))
             ranking = Ranking(self._index.words, within, without, query.when)
             if lookups:
                 found = ranking.turns(lookups)
@@ -378,9 +381,10 @@ def result_text(
     head = f"resume-hooks search: {' · '.join(filter(None, said))}"
     if not result.hits:
         return _cut_to_budget("\n".join([head, "", *_nothing_found(result)]), budget)
-    pieces = [
-        (hit, hit is session[0]) for session in _group_by_session(result.hits) for hit in session
-    ]
+    pieces = []
+    for session in _group_by_session(result.hits):
+        for hit in session:
+            pieces.append((hit, hit is session[0]))
     plain = [_hit_text(hit, top=top, model=model) for hit, top in pieces]
 
     def rest_of(shown: int) -> list[str]:

@@ -315,9 +315,14 @@ class SessionLister:
 
 def short_ids(rows: Sequence[ListedSession], where: Where) -> list[str]:
     """The id of each row, as short as it can be among the sessions of this machine."""
-    others = {row.session_id for row in rows if row.agent != NAME}
+    others = set()
+    for row in rows:
+        if row.agent != NAME:
+            others.add(row.session_id)
     if others:
-        others = {session.session_id for session in store_of(where).sessions()}
+        others = set()
+        for session in store_of(where).sessions():
+            others.add(session.session_id)
     own = {row.session_id for row in rows}
     ids = ShortIds(known_ids(where) | others | own)
     return [ids.shorten(row.session_id) for row in rows]

@@ -110,7 +110,9 @@ class Terms:
         rows = min(map(self._count_rows, wholes))
         if not rows:
             return Lookup(term, "nowhere", (), wholes, 0, self._weight(0))
-        parts = [() if term.exact else tuple(map(stem, forms[1:])) for forms in term.forms]
+        parts = []
+        for forms in term.forms:
+            parts.append(() if term.exact else tuple(map(stem, forms[1:])))
         tokens = tuple(Token((whole,), own) for whole, own in zip(wholes, parts, strict=True))
         return Lookup(term, "word", tokens, wholes, rows, self._weight(rows), wholes)
 
@@ -252,7 +254,10 @@ class Ranking:
     def turns(self, lookups: Sequence[Lookup]) -> list[TurnHit]:
         """The turns that hold some of the terms and every phrase, the best first."""
         known = [lookup for lookup in lookups if lookup.known]
-        phrases = [lookup for lookup in lookups if lookup.term.exact]
+        phrases = []
+        for lookup in lookups:
+            if lookup.term.exact:
+                phrases.append(lookup)
         if not known or not all(lookup.known for lookup in phrases):
             return []
         if phrases:
@@ -263,7 +268,9 @@ class Ranking:
         limited = Query.boolean_query([(Occur.Must, _any_of(known)), *self._limits.turns])
         windows = self._words.turns(limited, LOOKED_AT)
         scores = self._fused(by_turn, windows)
-        hits = [TurnHit(key, _titles_last(by_turn[key]), score) for key, score in scores.items()]
+        hits = []
+        for key, score in scores.items():
+            hits.append(TurnHit(key, _titles_last(by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
         self._cover(hits[:CANDIDATES], lookups)
         return hits
@@ -290,7 +297,9 @@ class Ranking:
 
     def _phrased(self, phrases: Sequence[Lookup]) -> list[Posting]:
         """The records that may hold a phrase, in turns that may hold all of them."""
-        groups = [self._search_records(Occur.Must, _all_of(phrase), PHRASED) for phrase in phrases]
+        groups = []
+        for phrase in phrases:
+            groups.append(self._search_records(Occur.Must, _all_of(phrase), PHRASED))
         self.capped = any(len(group) == PHRASED for group in groups)
         shared = set.intersection(
             *({turn_key(row.file, row.turn) for row in group} for group in groups)
@@ -360,7 +369,10 @@ def _rank_shares(scores: Mapping[int, float]) -> dict[int, float]:
     places: dict[float, int] = {}
     for place, score in enumerate(sorted(scores.values(), reverse=True), 1):
         places.setdefault(score, place)
-    return {key: (1 + DAMPING) / (places[score] + DAMPING) for key, score in scores.items()}
+    shares = {}
+    for key, score in scores.items():
+        shares[key] = (1 + DAMPING) / (places[score] + DAMPING)
+    return shares
 
 
 def _titles_last(records: list[Posting]) -> list[Posting]:
@@ -381,7 +393,8 @@ def _any_of(lookups: Iterable[Lookup]) -> Query:
     for token in (token for lookup in lookups for token in lookup.tokens):
         ways = [_term(name) for name in token.stems]
         clauses.append(ways[0] if len(ways) == 1 else Query.disjunction_max_query(ways))
-        clauses += [Query.boost_query(_term(part), IN_PARTS) for part in token.parts]
+        for part in token.parts:
+            clauses.append(Query.boost_query(_term(part), IN_PARTS))
     return Query.boolean_query([(Occur.Should, clause) for clause in clauses])
 
 

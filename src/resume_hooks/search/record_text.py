@@ -154,11 +154,10 @@ class Marker:
     def marks(self, text: Text, begin: int = 0) -> list[Mark]:
         """The words in a text from ``begin`` on, none in another, in order."""
         shown, low = text.shown[begin : begin + REACH], text.low[begin : begin + REACH]
-        found = [
-            (place, place + len(phrase.low), number)
-            for number, phrase in self._phrases
-            for place in islice(phrase.places_in(low), MOST_MARKS)
-        ]
+        found = []
+        for number, phrase in self._phrases:
+            for place in islice(phrase.places_in(low), MOST_MARKS):
+                found.append((place, place + len(phrase.low), number))
         for stem, number in self._stems.items():
             found += islice(_stemmed(stem, number, shown, low), MOST_MARKS)
         marks: list[Mark] = []
@@ -195,7 +194,10 @@ def snippet_of(text: Text, marker: Marker, width: int, place: int = 0) -> Snippe
     start, end = _sentences_around(flat, first, last) or _cut_around(flat, first, last, width)
     shown = f"{'… ' if start or begin else ''}{flat[start:end].rstrip()}{' …' if end < len(flat) else ''}"
     shift = start - (2 if start or begin else 0)
-    spans = [(a - shift, b - shift) for a, b, _ in marks if a >= start and b <= end]
+    spans = []
+    for a, b, _ in marks:
+        if a >= start and b <= end:
+            spans.append((a - shift, b - shift))
     together = kinds > 1 or (kinds == 1 and marker.single)
     if together:
         spread = 1 - min(1.0, (last - first) / (4 * width))
@@ -212,7 +214,9 @@ def _sentences_around(flat: str, first: int, last: int) -> tuple[int, int] | Non
     """
     low = max(0, first - MOST_SHOWN)
     region = flat[low : last + MOST_SHOWN]
-    ends = [low + found.end() for found in _SENTENCE_END.finditer(region)]
+    ends = []
+    for found in _SENTENCE_END.finditer(region):
+        ends.append(low + found.end())
     before = [0] * (low == 0) + [end for end in ends if end <= first]
     after = [end for end in ends if end >= last] + [len(flat)] * (low + len(region) == len(flat))
     if not before or not after or after[0] - before[-1] > MOST_SHOWN:

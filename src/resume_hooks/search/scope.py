@@ -249,7 +249,11 @@ def _tool_names(words: Postings, tool: str) -> list[str] | None:
     """The names that a tool goes by; capitals don't matter."""
     if not tool:
         return None
-    return [name for name, _ in words.beginning("tool", "") if tool.casefold() == name.casefold()]
+    names = []
+    for name, _ in words.beginning("tool", ""):
+        if tool.casefold() == name.casefold():
+            names.append(name)
+    return names
 
 
 def _touched(words: Postings, path: str) -> list[str] | None:
@@ -259,5 +263,8 @@ def _touched(words: Postings, path: str) -> list[str] | None:
     tail = encodable(path).replace("\\", "/").removeprefix("./").rstrip("/")
     ends = f"/{tail.lstrip('/')}"
     inside = f"{tail}/" if tail.startswith("/") else f"{ends}/"
-    names = [name for name, _ in words.beginning("path", "") if tail in name]
+    names = []
+    for name, _ in words.beginning("path", ""):
+        if tail in name:
+            names.append(name)
     return [name for name in names if name == tail or name.endswith(ends) or inside in name]

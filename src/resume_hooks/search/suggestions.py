@@ -27,7 +27,9 @@ def suggested(hits: Sequence[Hit], known: Collection[str], words: Postings) -> t
     shown: dict[str, str] = {}
     counts = Counter[str]()
     for hit in hits:
-        by_stem = {stem(folded(word)): word for word in _WORD.findall(hit.snippet)}
+        by_stem = {}
+        for word in _WORD.findall(hit.snippet):
+            by_stem[stem(folded(word))] = word
         shown = {**by_stem, **shown}
         counts.update(by_stem.keys() - known)
     new = [root for root in counts if shown[root].lower() not in COMMON]

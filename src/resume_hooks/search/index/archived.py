@@ -42,7 +42,10 @@ class ArchivedSessions:
 
     def __init__(self, where: Where, files: Iterable[TranscriptFile]) -> None:
         self._where = where
-        present = {file.session_id for file in files if not file.agent}
+        present = set()
+        for file in files:
+            if not file.agent:
+                present.add(file.session_id)
         gone = (session_id for session_id in archived_ids(where) if session_id not in present)
         self.states = {
             session_id: state for session_id in gone if (state := _state(session_id, where))
@@ -60,9 +63,9 @@ class ArchivedSessions:
         archived = archived_of_id(session_id, self._where)
         state = self.states[session_id]
         if archived:
-            rows = [
-                _transcript_of_part(archived, part, state, self._where) for part in archived.parts
-            ]
+            rows = []
+            for part in archived.parts:
+                rows.append(_transcript_of_part(archived, part, state, self._where))
         else:
             rows = []
         return [row for row in rows if row and row.size]

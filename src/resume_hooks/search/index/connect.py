@@ -485,7 +485,9 @@ def status_of(where: Where) -> Status:
                 return nothing._replace(
                     state="newer" if version > VERSION else "missing", size=index_size(where)
                 )
-            counts = [db.execute(f"SELECT {what}").fetchone()[0] for what in _COUNTS]
+            counts = []
+            for what in _COUNTS:
+                counts.append(db.execute(f"SELECT {what}").fetchone()[0])
             held = count_records(where) if counts[0] else 0
             work, gone = changes(db, files, shelf)
         finally:

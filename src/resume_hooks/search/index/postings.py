@@ -50,10 +50,10 @@ class Segment(NamedTuple):
     @property
     def files(self) -> list[str]:
         """The names of its files."""
-        return [
-            f"{self.name}.{part}"
-            for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else []))
-        ]
+        files = []
+        for part in (*_PARTS, *([f"{self.mark}.del"] if self.gone else [])):
+            files.append(f"{self.name}.{part}")
+        return files
 
 
 def segments(folder: str) -> list[Segment]:
@@ -427,10 +427,16 @@ class Postings:
                     (tantivy.Occur.Should, tantivy.Query.term_set_query(SCHEMA, name, list(new)))
                 )
             found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
-            records |= {(row.file, row.offset): row for row in found}
+            for row in found:
+                records[(row.file, row.offset)] = row
             new = {number for row in found for number in (row.key, row.own)} - known
-        origins = {row.own: row.key for row in records.values() if row.own}
-        groups: dict[int, list[Posting]] = {_first_origin(key, origins): [] for key in keys}
+        origins = {}
+        for row in records.values():
+            if row.own:
+                origins[row.own] = row.key
+        groups: dict[int, list[Posting]] = {}
+        for key in keys:
+            groups[_first_origin(key, origins)] = []
         for row in records.values():
             groups.setdefault(_first_origin(row.key, origins), []).append(row)
         return {key: groups[_first_origin(key, origins)] for key in keys}

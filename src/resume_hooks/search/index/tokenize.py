@@ -120,7 +120,10 @@ def folded(text: str) -> str:
 def _forms(token: bytes) -> list[bytes]:
     if not token.isascii():
         if len(token) <= 4_096:
-            return [word.encode() for word in _foreign(token.decode("utf-8", "replace"))]
+            forms = []
+            for word in _foreign(token.decode("utf-8", "replace")):
+                forms.append(word.encode())
+            return forms
         return []
     lower = token.lower()
     low = lower.strip(b"_")

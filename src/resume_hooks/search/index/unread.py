@@ -135,7 +135,10 @@ class RawWords:
         for needles, found in lengths.items():
             if len(found) > _BEST:
                 lengths[needles] = heapq.nsmallest(_BEST, found)
-        left = [number for number in range(len(self._needles)) if not (every | known) >> number & 1]
+        left = []
+        for number in range(len(self._needles)):
+            if not (every | known) >> number & 1:
+                left.append(number)
         if left:
             others = _in_other_letters(low, [self._needles[number] for number in left])
         else:
@@ -144,7 +147,10 @@ class RawWords:
 
     def _terms_of(self, needles: int) -> frozenset[int]:
         """The numbers of the terms that some needles make up."""
-        have = {needle for number, needle in enumerate(self._needles) if needles >> number & 1}
+        have = set()
+        for number, needle in enumerate(self._needles):
+            if needles >> number & 1:
+                have.add(needle)
         return frozenset(
             number
             for number, tokens in enumerate(self._ways)
@@ -185,7 +191,11 @@ def _in_other_letters(low: bytes, needles: Sequence[bytes]) -> set[bytes]:
     text = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), words)
     # An escaped pair is one letter.
     text = folded(text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"))
-    return {needle for needle in needles if needle.decode() in text}
+    letters = set()
+    for needle in needles:
+        if needle.decode() in text:
+            letters.add(needle)
+    return letters
 
 
 def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
@@ -194,7 +204,9 @@ def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
     Of the words in a line those that few other files hold count most.
     """
     having = Counter(number for each in files.values() for number in each.held)
-    weights = {number: math.log(1 + len(files) / count) for number, count in having.items()}
+    weights = {}
+    for number, count in having.items():
+        weights[number] = math.log(1 + len(files) / count)
     return {path: _worth(each, weights) for path, each in files.items()}
 
 
@@ -203,10 +215,8 @@ def _worth(words: FileWords, weights: Mapping[int, float]) -> float:
     worths = []
     for terms, lengths in words.lines.items():
         weight = sum(map(weights.__getitem__, terms))
-        worths += [
-            weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN)))
-            for length in lengths
-        ]
+        for length in lengths:
+            worths.append(weight / (1 + _LENGTH * max(0.0, math.log2(max(1, length) / PLAIN))))
     best = heapq.nlargest(_BEST, worths)
     apart = words.held.difference(*words.lines)
     return sum(best[:1]) + _OTHERS * (sum(best[1:]) + sum(map(weights.__getitem__, apart)))
@@ -231,9 +241,16 @@ def _needle(word: str) -> bytes:
 def _words_with(low: bytes, letter: re.Pattern[bytes], escape: re.Pattern[bytes]) -> set[bytes]:
     """The words of a text in which a letter of some kind stands."""
     beyond = low.translate(None, _ASCII)  # ten times as fast as looking through the ASCII, too
-    ways = [way for way in (letter, _RARE) if way.search(beyond)]
-    places = [found.start() for way in ways for found in way.finditer(low)]
-    places += [found.start() for found in escape.finditer(low)]
+    ways = []
+    for way in (letter, _RARE):
+        if way.search(beyond):
+            ways.append(way)
+    places = []
+    for way in ways:
+        for found in way.finditer(low):
+            places.append(found.start())
+    for found in escape.finditer(low):
+        places.append(found.start())
     pieces, start, end = list[bytes](), 0, 0
     for place in sorted(places):
         if place - AROUND > end:

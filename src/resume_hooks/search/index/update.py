@@ -118,10 +118,14 @@ class _Update:
         if self._postings.worn:
             raise IndexDamaged("Most of what the index holds is of files that are gone")
         self._db.execute("BEGIN IMMEDIATE")
-        doubtful = {number for (number,) in self._db.execute("SELECT id FROM files WHERE doubt")}
+        doubtful = set()
+        for (number,) in self._db.execute("SELECT id FROM files WHERE doubt"):
+            doubtful.add(number)
         if doubtful:
             self._postings.check()
-        entered = [item._replace(file_id=item.file_id or self._added(item.file)) for item in work]
+        entered = []
+        for item in work:
+            entered.append(item._replace(file_id=item.file_id or self._added(item.file)))
         touched = [*(item.file_id for item in entered), *gone]
         self._db.executemany(
             "UPDATE files SET doubt=1 WHERE id=?", ((number,) for number in touched)
@@ -161,10 +165,11 @@ class _Update:
         yield from self._read_files(others)
         for batch in _batches(foreign):
             with contextlib.ExitStack() as opened:
-                paths = [
-                    opened.enter_context(readable_briefly(item.file.path, self._where))
-                    for item in batch
-                ]
+                paths = []
+                for item in batch:
+                    paths.append(
+                        opened.enter_context(readable_briefly(item.file.path, self._where))
+                    )
                 yield from self._read_files(list(zip(batch, paths, strict=True)))
         for session_id, items in packed.items():
             archived = archived_of_id(session_id, self._where)
@@ -189,12 +194,16 @@ class _Update:
     ) -> Generator[tuple[FileWork, Part | None]]:
         """What is read of these files, each at the path that is given for it."""
         entered = [(self._entered(item, path), path) for item, path in work]
-        yield from ((item, None) for item, _ in entered if not item.file_id)
-        known = {path: item for item, path in entered if item.file_id}
-        jobs = [
-            (item.job._replace(path=path, file=item.file_id), item.size)
-            for path, item in known.items()
-        ]
+        for item, _ in entered:
+            if not item.file_id:
+                yield (item, None)
+        known = {}
+        for item, path in entered:
+            if item.file_id:
+                known[path] = item
+        jobs = []
+        for path, item in known.items():
+            jobs.append((item.job._replace(path=path, file=item.file_id), item.size))
         with contextlib.closing(readings(jobs)) as results:
             for job, part in results:
                 yield known[job.path], part
