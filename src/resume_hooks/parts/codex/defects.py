@@ -48,7 +48,10 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
     NotATranscript, SessionNotFound as ``read_meta``.
     """
     meta, named = read_meta(path), parse_name(path)
-    short = [field for field in REQUIRED if not string(meta.payload, field)]
+    short = []
+    for field in REQUIRED:
+        if not string(meta.payload, field):
+            short.append(field)
     if short:
         yield Defect(FIELDS, f"it does not tell {', '.join(short)}", 0)
     if named and string(meta.payload, "id") not in {"", named.thread_id}:
@@ -97,7 +100,10 @@ def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
     payloads = [item.payload for item in items]
     paired = of_items.pairs(payloads)
     orphans = of_items.orphans(payloads)
-    open_calls = {pair.call for pair in paired.values() if pair.output < 0}
+    open_calls = set()
+    for pair in paired.values():
+        if pair.output < 0:
+            open_calls.add(pair.call)
     for place, item in enumerate(items):
         kind, record = of_items.kind(item.payload), item.number if item.file == path else None
         if place in orphans:

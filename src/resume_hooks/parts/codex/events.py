@@ -60,12 +60,14 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
         return False
     session_id = reply.field(event, "session_id")
     home = OTHERS[NAME].home_in(where)
-    typed = [
-        line
-        for line in _last_lines(os.path.join(home, TYPED))
-        if string(line, "session_id") == session_id
-    ]
-    near = [line for line in typed if _second(line, "ts") >= started - SPAN]
+    typed = []
+    for line in _last_lines(os.path.join(home, TYPED)):
+        if string(line, "session_id") == session_id:
+            typed.append(line)
+    near = []
+    for line in typed:
+        if _second(line, "ts") >= started - SPAN:
+            near.append(line)
     if len(near) != 1 or near[0] is not typed[-1]:
         return False
     trigger = recognise_trigger(string(near[0], "text"))

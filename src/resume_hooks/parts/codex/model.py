@@ -96,7 +96,10 @@ class CodexExec:
 
     def _run(self, program: str, prompt: bytes, schema: dict[str, Any], limit: float) -> Captured:
         """Run it in an empty folder, with our instructions in the place of Codex's own."""
-        environ = {key: value for key, value in self.where.environ.items() if key not in _OUTER}
+        environ = {}
+        for key, value in self.where.environ.items():
+            if key not in _OUTER:
+                environ[key] = value
         try:
             top = programs.temporary_folders(self.where.environ)
             with tempfile.TemporaryDirectory(

@@ -178,7 +178,10 @@ def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
 
     Newer fields than the parent's client knew are not added.
     """
-    payload = {key: value for key, value in meta.items() if key not in _LEFT_OUT}
+    payload = {}
+    for key, value in meta.items():
+        if key not in _LEFT_OUT:
+            payload[key] = value
     payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
     if "session_id" in payload:
         payload["session_id"] = child.session_id

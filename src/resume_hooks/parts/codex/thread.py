@@ -130,7 +130,10 @@ class CodexThread:
                 found += _pieces_of_output(item, place, own)
             elif kind == of_items.MESSAGE:
                 found += _pieces_of_message(item, place)
-        prompts = [place for place, item in enumerate(payloads) if of_items.is_prompt(item)]
+        prompts = []
+        for place, item in enumerate(payloads):
+            if of_items.is_prompt(item):
+                prompts.append(place)
         return TrimMaterial(
             pieces=tuple(found),
             places={place: place for place in range(len(payloads))},
@@ -151,7 +154,9 @@ class CodexThread:
         own = str(self.meta.get("id"))
         uuids = {place: item.uuid for place, item in enumerate(self.items)}
         file, lines = self.session.original, self.numbers
-        here = {place: Origin(own, file, uuid, lines.get(uuid, 0)) for place, uuid in uuids.items()}
+        here = {}
+        for place, uuid in uuids.items():
+            here[place] = Origin(own, file, uuid, lines.get(uuid, 0))
         return Origins(own, file, here | self.trimmed_origins, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
@@ -199,7 +204,9 @@ class CodexThread:
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """A child that is told its items, with those in their place that were edited."""
-        told = [edited.get(place, record) for place, record in enumerate(self.told)]
+        told = []
+        for place, record in enumerate(self.told):
+            told.append(edited.get(place, record))
         return told_body(child, head, self.meta, told, self.surroundings, leaves_goal=self.has_goal)
 
 
@@ -305,7 +312,10 @@ def read_left(session: SessionFile, find: Finder) -> CodexThread:
     except (NotATranscript, SessionNotFound):
         whole = _read(session, rollout_lines(session.original))
     orphans = of_items.orphans([item.payload for item in whole.items])
-    kept = [place for place in range(len(whole.items)) if place not in orphans]
+    kept = []
+    for place in range(len(whole.items)):
+        if place not in orphans:
+            kept.append(place)
     return replace(
         whole,
         items=tuple(whole.items[at] for at in kept),
@@ -363,7 +373,10 @@ class _Marks:
     def take(self, line: RolloutLine) -> None:
         """Take in the next line; a compaction makes all before it forgotten."""
         if line.kind == ITEM:
-            own = {key: value for key, value in line.record.items() if key in MARKS}
+            own = {}
+            for key, value in line.record.items():
+                if key in MARKS:
+                    own[key] = value
             self._keep(line, -1, own, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._by_place.clear()

@@ -122,7 +122,9 @@ class CodexWriter:
         """A child that holds a conversation as text, behind what we tell."""
         at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
         first = item_record(message(USER, told), at, own, {OPENING: True})
-        rest = [item_record(message(one.role, one.text), one.at or at, one.uuid) for one in said]
+        rest = []
+        for one in said:
+            rest.append(item_record(message(one.role, one.text), one.at or at, one.uuid))
         return told_body(made, head, self._meta(made), [first, *rest])
 
     def fork(
@@ -173,7 +175,9 @@ class CodexWriter:
                 of_items.REASONING,
             }:
                 told.append({**record, "payload": payload})
-        surroundings = [line._replace(record=without(line.record)) for line in parent.surroundings]
+        surroundings = []
+        for line in parent.surroundings:
+            surroundings.append(line._replace(record=without(line.record)))
         child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
         tokens = parent.context.tokens
         head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
@@ -198,7 +202,9 @@ class CodexWriter:
 
     def scanned(self, session: SessionFile) -> CodexThread:
         """What is sent of a thread, and what of it can be trimmed."""
-        numbers = {node.uuid: node.number for node in scan(self._readable(session)).nodes}
+        numbers = {}
+        for node in scan(self._readable(session)).nodes:
+            numbers[node.uuid] = node.number
         return replace(self._read(session), numbers=numbers)
 
     def untrim(
@@ -220,7 +226,10 @@ class CodexWriter:
         originals = _originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_of_own(reading.session, "untrim", output_dir)
         trimmed = parent.trimmed_origins
-        chosen = [place for place in sorted(trimmed) if parent.items[place].uuid in wanted]
+        chosen = []
+        for place in sorted(trimmed):
+            if parent.items[place].uuid in wanted:
+                chosen.append(place)
         edited, missing = dict[int, Record](), list[MissingOriginal]()
         for place in chosen:
             item, origin = parent.items[place], trimmed[place]
@@ -232,7 +241,10 @@ class CodexWriter:
                     why = f"{origin.reference} holds something else"
                 missing.append(MissingOriginal(wanted[item.uuid], why))
                 continue
-            kept = {key: value for key, value in parent.told[place].items() if key not in MARKS}
+            kept = {}
+            for key, value in parent.told[place].items():
+                if key not in MARKS:
+                    kept[key] = value
             edited[place] = {**kept, "payload": original}
         if missing and (strict or not edited):
             raise SessionNotFound(lost(missing, len(chosen)), "Nothing was written.")

@@ -240,7 +240,10 @@ class Threads(SessionStore):
     ) -> list[SessionFile]:
         """The threads of these projects, the last written first."""
         wanted = None if projects is None else set(projects)
-        threads = {own: each for own, each in self._threads.items() if own.startswith(prefix)}
+        threads = {}
+        for own, each in self._threads.items():
+            if own.startswith(prefix):
+                threads[own] = each
         return newest_first(
             _session(each)
             for own, each in threads.items()
@@ -259,7 +262,10 @@ class Threads(SessionStore):
 
     @cached_property
     def _projects(self) -> dict[str, str]:
-        return {own: _project(each.path) for own, each in self._threads.items()}
+        projects = {}
+        for own, each in self._threads.items():
+            projects[own] = _project(each.path)
+        return projects
 
 
 def _project(path: str) -> str:
@@ -314,11 +320,10 @@ def thread_names(home: str) -> dict[str, str]:
             ) as db,
         ):
             rows = db.execute("SELECT id, name FROM threads WHERE name <> ''").fetchall()
-            names = {
-                one: said
-                for one, said in rows
-                if isinstance(one, str) and isinstance(said, str) and said.strip()
-            }
+            names = {}
+            for one, said in rows:
+                if isinstance(one, str) and isinstance(said, str) and said.strip():
+                    names[one] = said
     with contextlib.suppress(OSError), open(os.path.join(home, LIST), "rb") as stream:
         for raw in stream.read(MAX_LIST).split(b"\n"):
             row = parse(raw) or {}

@@ -41,11 +41,10 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
 
     ``first`` is the whole first line, in which children of ours say it themselves.
     """
-    own: Record = {
-        key: first[key]
-        for key in ("continue_metadata", "trim_metadata")
-        if isinstance(first.get(key), dict)
-    }
+    own: Record = {}
+    for key in ("continue_metadata", "trim_metadata"):
+        if isinstance(first.get(key), dict):
+            own[key] = first[key]
     if not own and meta.forked_from:
         own["continue_metadata"] = {
             "parent_session_id": meta.forked_from,
@@ -152,7 +151,9 @@ class Converter:
             "version": meta.version and f"Codex {meta.version}",
             "entrypoint": HEADLESS if meta.source == "exec" else meta.source,
         }
-        self._around |= {key: value for key, value in told.items() if value}
+        for key, value in told.items():
+            if value:
+                self._around[key] = value
 
     def _records_of_item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
         kind, uuid = of_items.kind(item), self._ids.of(item, line.record.get(OWN_ID))
@@ -216,15 +217,17 @@ class Converter:
         own, made = of_items.call_id(item), uses_of_call(item)
         if len(made) > 1:
             self._uses[own] = len(made)
-        return [
-            {
-                "type": records.CALL,
-                "id": _id_of_use(own, place),
-                "name": one.name,
-                "input": one.given,
-            }
-            for place, one in enumerate(made)
-        ]
+        blocks = []
+        for place, one in enumerate(made):
+            blocks.append(
+                {
+                    "type": records.CALL,
+                    "id": _id_of_use(own, place),
+                    "name": one.name,
+                    "input": one.given,
+                }
+            )
+        return blocks
 
     def _result_records(self, item: Record) -> list[Record]:
         """What a call was answered with: a result for each of its uses, the first of which says it."""
@@ -390,9 +393,11 @@ TELLING = 400  # characters of an output's beginning that tell how a command end
 def message_blocks(item: Record) -> list[Record]:
     """The texts and pictures of a message, without the marks that stand around pictures."""
     found = [_block(part) for part in of_items.parts(item)]
-    return [
-        block for block in found if block and not _PICTURE.fullmatch(string(block, "text").strip())
-    ]
+    blocks = []
+    for block in found:
+        if block and not _PICTURE.fullmatch(string(block, "text").strip()):
+            blocks.append(block)
+    return blocks
 
 
 def _block(part: Record) -> Record | None:

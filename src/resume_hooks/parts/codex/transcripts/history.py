@@ -114,9 +114,10 @@ class History:
     def _hear(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
             turns = positive(line.payload.get("num_turns"))
-            starts = [
-                place for place, item in enumerate(self.items) if of_items.opens_turn(item.payload)
-            ]
+            starts = []
+            for place, item in enumerate(self.items):
+                if of_items.opens_turn(item.payload):
+                    starts.append(place)
             if starts and turns:
                 del self.items[starts[max(0, len(starts) - turns)] :]
         elif line.event() == "token_count" and self._own in ("", line.file):

@@ -169,7 +169,10 @@ def pairs(items: list[Record]) -> dict[str, Pair]:
 def orphans(items: list[Record]) -> set[int]:
     """The places of outputs whose calls are not there; one that never had a call, as of a goal, does not count."""
     answers = {pair.output for pair in pairs(items).values()}
-    outputs = {place for place, item in enumerate(items) if kind(item) in OUTPUTS and call_id(item)}
+    outputs = set()
+    for place, item in enumerate(items):
+        if kind(item) in OUTPUTS and call_id(item):
+            outputs.add(place)
     return outputs - answers
 
 

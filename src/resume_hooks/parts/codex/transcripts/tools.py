@@ -56,10 +56,9 @@ def uses_of_call(item: Record) -> list[Use]:
         patch = string(given, "input") or string(given, "patch")
         return list(_uses_of_patch(patch)) or [Use(name, given)]
     if name == "update_plan":
-        rows = [
-            {"content": string(row, "step"), "status": string(row, "status")}
-            for row in objects(given.get("plan"))
-        ]
+        rows = []
+        for row in objects(given.get("plan")):
+            rows.append({"content": string(row, "step"), "status": string(row, "status")})
         return [Use("TodoWrite", {"todos": rows})]
     if name == "view_image":
         return [Use("Read", {"file_path": string(given, "path")})]
@@ -118,7 +117,10 @@ def _use_of_shell(given: Record) -> Use:
         return Use("Bash", given)
     if command.lstrip().startswith("apply_patch") and PATCH in command:
         return Use("apply_patch", {"input": command[command.index(PATCH) :]})
-    rest = {key: value for key, value in given.items() if key in {"workdir", "justification"}}
+    rest = {}
+    for key, value in given.items():
+        if key in {"workdir", "justification"}:
+            rest[key] = value
     return Use("Bash", {"command": command, **rest})
 
 
