@@ -138,10 +138,16 @@ def shares(sizes: Sequence[int], weights: Sequence[int], room: int) -> list[int]
     What one does not need goes to the others, so that the short ones stay whole.
     """
     given = [0] * len(sizes)
-    waiting = [place for place, size in enumerate(sizes) if size]
+    waiting = []
+    for place, size in enumerate(sizes):
+        if size:
+            waiting.append(place)
     while waiting and room > 0:
         level = room / sum(weights[place] for place in waiting)
-        small = [place for place in waiting if sizes[place] <= level * weights[place]]
+        small = []
+        for place in waiting:
+            if sizes[place] <= level * weights[place]:
+                small.append(place)
         for place in small or waiting:
             given[place] = sizes[place] if small else int(level * weights[place])
         if not small:

@@ -307,7 +307,9 @@ def _before_compactions(transcript: Transcript) -> set[int]:
 def _started_agents(session: SessionFile, observer: OutlineScan) -> Iterator[OutlineAgent]:
     """The sub-agents of a session in the order in which they were started, those of no known turn last."""
     found = subagents_of(session.path) if not observer.subagent else []
-    order = {f"{PREFIX}{agent}": place for place, agent in enumerate(observer.agents)}
+    order = {}
+    for place, agent in enumerate(observer.agents):
+        order[f"{PREFIX}{agent}"] = place
     for one in sorted(found, key=lambda one: order.get(one.name, len(order))):
         turn, task = observer.agents.get(one.name.removeprefix(PREFIX), (None, ""))
         try:
@@ -367,7 +369,9 @@ def outline_text(
         by_file = f" --file {shlex.quote(plain_line(touched))}"
     else:
         by_file = ""
-    blocks = ["\n".join(block) for block in _blocks_of_turns(found, turns, names, WIDTHS[-1])]
+    blocks = []
+    for block in _blocks_of_turns(found, turns, names, WIDTHS[-1]):
+        blocks.append("\n".join(block))
 
     def gap(first: int, last: int) -> str:
         span = span_text(turns[first].number, turns[last].number)
@@ -419,17 +423,18 @@ def _blocks_of_turns(
     agents: dict[int | None, list[OutlineAgent]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(agent)
-    blocks = [
-        [
-            _line_of_turn(turn, _reason_aside(turn, found.compactions), names, width),
-            *_lines_of_agents(agents.get(turn.number, ()), names, width),
-            *(
-                _line_of_compaction(compaction, names)
-                for compaction in compactions.get(turn.number, ())
-            ),
-        ]
-        for turn in turns
-    ]
+    blocks = []
+    for turn in turns:
+        blocks.append(
+            [
+                _line_of_turn(turn, _reason_aside(turn, found.compactions), names, width),
+                *_lines_of_agents(agents.get(turn.number, ()), names, width),
+                *(
+                    _line_of_compaction(compaction, names)
+                    for compaction in compactions.get(turn.number, ())
+                ),
+            ]
+        )
     if blocks and len(turns) == len(found.turns):
         blocks[-1] += _lines_of_agents(agents.get(None, ()), names, width)
     return blocks
@@ -448,7 +453,9 @@ def _reason_aside(turn: OutlineTurn, compactions: Sequence[Compaction]) -> str:
 
 
 def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: Width) -> str:
-    tools = [f"{plain_line(one_line(tool, 40))} {count}" for tool, count in turn.tools.items()]
+    tools = []
+    for tool, count in turn.tools.items():
+        tools.append(f"{plain_line(one_line(tool, 40))} {count}")
     grown = f" (+{turn.growth:,})" if turn.growth else ""
     facts = (
         f"{turn.number}",
@@ -467,14 +474,18 @@ def _line_of_turn(turn: OutlineTurn, aside: str, names: TranscriptNames, width: 
 
 
 def _files_of_turn(turn: OutlineTurn, room: int) -> str:
-    read = [path for path in turn.files if path not in turn.edited]
+    read = []
+    for path in turn.files:
+        if path not in turn.edited:
+            read.append(path)
     parts = []
     for label, paths in (("edited", turn.edited), ("read", read)):
         if paths:
-            short = [
-                one_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60)
-                for path in paths
-            ]
+            short = []
+            for path in paths:
+                short.append(
+                    one_line(plain_line("/".join(path.rsplit("/", 2)[-2:]).lstrip("/")), 60)
+                )
             parts.append(
                 f"{label} {_some_words(short, max(1, room // 2) if label == 'read' else room)}"
             )

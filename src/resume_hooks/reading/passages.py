@@ -336,7 +336,10 @@ def _read_passages(
     wanted = [call for call in answered if call not in made]
     calls = made | (calls_before(stream, rows[0][0].offset, wanted) if wanted else {})
     file = PassageFile(names, subagent_name(entries.file) is not None)
-    return [passage(record, entry, file, calls) for entry, record in rows]
+    passages = []
+    for entry, record in rows:
+        passages.append(passage(record, entry, file, calls))
+    return passages
 
 
 def _saying(entries: RecordLines, lines: Iterable[Line]) -> Iterator[Row]:
@@ -430,12 +433,20 @@ class TurnReader:
     def commands_of_turns(self, asked: Turns | None = None) -> list[ShellCall]:
         """The commands of the shell, in the order they were called; of the turns ``asked`` for."""
         within = self._lines_of_turns(asked)
-        return [command for command in self._commands.values() if command.turn in within]
+        turns = []
+        for command in self._commands.values():
+            if command.turn in within:
+                turns.append(command)
+        return turns
 
     def rows_of_turns(self, asked: Turns | None = None, *, failed: bool = False) -> list[RecordRow]:
         """The records of the turns ``asked`` for, all or only failures."""
         within = self._lines_of_turns(asked)
-        return [row for row in self.rows if row.turn in within and (row.failed or not failed)]
+        turns = []
+        for row in self.rows:
+            if row.turn in within and (row.failed or not failed):
+                turns.append(row)
+        return turns
 
     def _lines_of_turns(self, asked: Turns | None) -> range:
         if asked:

@@ -316,10 +316,9 @@ def texts_in(file: str | OneOpen, session: str) -> Iterator[tuple[str, str]]:
 
 def checked(text: str, said: Iterable[tuple[str, str]]) -> CheckedSummary:
     """A summary, checked against what was ``said``: the reference and the text of each record, in their order."""
-    pieces = [
-        (piece, _sentence_of_piece(piece) if says else None)
-        for piece, says in _pieces_of_text(text)
-    ]
+    pieces = []
+    for piece, says in _pieces_of_text(text):
+        pieces.append((piece, _sentence_of_piece(piece) if says else None))
     places = _Places([sentence for _, sentence in pieces if sentence])
     for reference, words in said:
         places.take_record(reference, words)
