@@ -99,7 +99,10 @@ class Graph:
 
         Do nothing if that can't be told.
         """
-        boundaries = [node for node in self.nodes.values() if node.boundary]
+        boundaries = []
+        for node in self.nodes.values():
+            if node.boundary:
+                boundaries.append(node)
         if not any(node.segment for node in boundaries):
             return False
         last = boundaries[-1]
@@ -203,7 +206,10 @@ def _chosen_leaf(
     }
     parents = graph.children(graph.nodes.values())
     ends = (_message_at(graph, node) for node in graph.nodes.values() if node.uuid not in parents)
-    leaves = {end.uuid: end for end in ends if end is not None and end.uuid not in answered}
+    leaves = {}
+    for end in ends:
+        if end is not None and end.uuid not in answered:
+            leaves[end.uuid] = end
     if len(leaves) > 1:
         stays = pointed is not None and pointed.uuid in leaves
         if pointed is not None and stays and not checkpoint.explicit:
@@ -223,8 +229,12 @@ def _newest_below(graph: Graph, last: Node, rows: list[Node]) -> Node:
     seen = {last.uuid}
     queue = [last]
     while queue:
-        more = [child for child in children.get(queue.pop().uuid, ()) if child.uuid not in seen]
-        seen.update(child.uuid for child in more)
+        more = []
+        for child in children.get(queue.pop().uuid, ()):
+            if child.uuid not in seen:
+                more.append(child)
+        for child in more:
+            seen.add(child.uuid)
         below += more
         queue += more
     timed = [node for node in below if node.time_ms is not None]
@@ -377,7 +387,10 @@ def _remarks_below(graph: Graph, leaf: Node, off: list[Node], seen: set[str]) ->
     found: list[Node] = []
     queue = [leaf]
     while queue:
-        below = [node for node in children.pop(queue.pop(0).uuid, ()) if node is not leaf]
+        below = []
+        for node in children.pop(queue.pop(0).uuid, ()):
+            if node is not leaf:
+                below.append(node)
         found += below
         queue += below
     return sorted(found, key=_time)

@@ -354,7 +354,10 @@ class HeadTail:
     @property
     def pull_requests(self) -> frozenset[str]:
         """Numbers of the pull requests that the client linked, within reach, and their addresses in small letters."""
-        links = [record for record in self._records_within_reach if records.kind(record) == PR_LINK]
+        links = []
+        for record in self._records_within_reach:
+            if records.kind(record) == PR_LINK:
+                links.append(record)
         numbers = (record.get("prNumber") for record in links)
         known = set()
         for number in numbers:
@@ -414,7 +417,9 @@ class HeadTail:
     @property
     def folders(self) -> list[str]:
         """The working directories seen at both ends, in order of appearance."""
-        seen = [records.string(record, "cwd") for record in self._records_within_reach]
+        seen = []
+        for record in self._records_within_reach:
+            seen.append(records.string(record, "cwd"))
         return list(dict.fromkeys(folder for folder in (self.cwd, *seen) if folder))
 
     @property

@@ -140,21 +140,29 @@ def _form(transcript: Transcript) -> tuple[object, ...]:
 
 
 def _links(transcript: Transcript) -> list[tuple[object, ...]]:
-    return [
-        (
-            *(
-                node.number,
-                node.uuid,
-                node.parent,
-                node.kind,
-                node.subtype,
-                node.sidechain,
-                node.session_id,
-            ),
-            *(node.time_ms, node.message_id, node.prompt, node.context_tokens, node.input_tokens),
+    links: list[tuple[object, ...]] = []
+    for node in transcript.nodes:
+        links.append(
+            (
+                *(
+                    node.number,
+                    node.uuid,
+                    node.parent,
+                    node.kind,
+                    node.subtype,
+                    node.sidechain,
+                    node.session_id,
+                ),
+                *(
+                    node.time_ms,
+                    node.message_id,
+                    node.prompt,
+                    node.context_tokens,
+                    node.input_tokens,
+                ),
+            )
         )
-        for node in transcript.nodes
-    ]
+    return links
 
 
 def _call_pairs(transcript: Transcript) -> list[tuple[object, ...]]:

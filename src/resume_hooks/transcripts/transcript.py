@@ -150,18 +150,28 @@ class Transcript:
 
         What stands before the first prompt belongs to no turn.
         """
-        starts = [index for index, node in enumerate(self.chain) if node.prompt]
+        starts = []
+        for index, node in enumerate(self.chain):
+            if node.prompt:
+                starts.append(index)
         ends = [*starts[1:], len(self.chain)]
-        return [
-            ChainTurn(n, tuple(self.chain[a:b]))
-            for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1)
-        ]
+        turns = []
+        for n, (a, b) in enumerate(zip(starts, ends, strict=False), 1):
+            turns.append(ChainTurn(n, tuple(self.chain[a:b])))
+        return turns
 
     @cached_property
     def pairs(self) -> dict[str, tuple[Node, Node | None]]:
         """Tool calls of the live chain by id: the record that calls and the one that answers, if any."""
-        answers = {call: node for node in self.chain for call in node.results}
-        return {call: (node, answers.get(call)) for node in self.chain for call in node.calls}
+        answers = {}
+        for node in self.chain:
+            for call in node.results:
+                answers[call] = node
+        pairs = {}
+        for node in self.chain:
+            for call in node.calls:
+                pairs[call] = (node, answers.get(call))
+        return pairs
 
     def ending(self, chain: Sequence[Node]) -> Transcript:
         """The same file with ``chain``, the beginning of its live one, as the whole of it."""
@@ -383,11 +393,10 @@ def chooses_alike(tail: Transcript) -> bool:
 def certain_chain(tail: Transcript) -> list[Node]:
     """The end of the live chain, as far as the end of the file tells it; empty if it doesn't."""
     chain = live_chain(tail.nodes, tail.checkpoint, tail.size, bridging=False)
-    rows = [
-        node
-        for node in tail.nodes
-        if not node.sidechain and not node.broken and node.kind != PROGRESS
-    ]
+    rows = []
+    for node in tail.nodes:
+        if not node.sidechain and not node.broken and node.kind != PROGRESS:
+            rows.append(node)
     # A branch that is not the last one may stand back where a compaction farther up kept messages.
     certain = tail.checkpoint.explicit or _last_boundary(tail) >= 0 or (rows and rows[-1] in chain)
     # What came back to a record without a parent, by the answer that both are of, hangs on what
