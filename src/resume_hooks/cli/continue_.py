@@ -166,15 +166,18 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     else:
         usual = advised or (FORK if leaner else GO_ON)
     words = _words_for_ways(found, leaner=leaner)
-    answers = [
-        AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}")
-        for way in WAYS
-    ]
+    answers = []
+    for way in WAYS:
+        answers.append(
+            AnswerChoice(way, f"{words[way]}{'  <- fits best' if way == advised else ''}")
+        )
     return WAYS[ask_question("How do you want to continue?", answers, WAYS.index(usual))]
 
 
 def _words_for_ways(found: Comparison, *, leaner: bool) -> dict[str, str]:
-    tokens = {row.name: f"about {row.after:,} tokens" for row in found.estimates}
+    tokens = {}
+    for row in found.estimates:
+        tokens[row.name] = f"about {row.after:,} tokens"
     model = settings.load()["summary_model"].value
     if found.context.compacts_at_once:
         full = ", which would compact at once"

@@ -126,13 +126,17 @@ def column_table(
     """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
     if not rows:
         return ""
-    widths = [max(width(row[place]) for row in (heads, *rows)) for place in range(len(heads))]
-    lines = [
-        "  ".join(
-            pad_columns(cell, widths[place], right=place >= words) for place, cell in enumerate(row)
-        ).rstrip()
-        for row in (heads, *rows)
-    ]
+    widths = []
+    for place in range(len(heads)):
+        widths.append(max(width(row[place]) for row in (heads, *rows)))
+    lines = []
+    for row in (heads, *rows):
+        lines.append(
+            "  ".join(
+                pad_columns(cell, widths[place], right=place >= words)
+                for place, cell in enumerate(row)
+            ).rstrip()
+        )
     first, *others = (fit_columns(line, room) if room else line for line in lines)
     return "\n".join([click.style(first, dim=True), *others])
 

@@ -60,7 +60,10 @@ def ask_question(
             raise click.Abort
         if given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= len(answers):
             return int(given[:9]) - 1
-        named = [place for place, answer in enumerate(answers) if answer.name.lower() == given]
+        named = []
+        for place, answer in enumerate(answers):
+            if answer.name.lower() == given:
+                named.append(place)
         if named:
             return named[0]
         say(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
@@ -97,10 +100,11 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
     """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
     if not error.candidates:
         raise error
-    answers = [
-        AnswerChoice(str(row["session_id"])[:8], f"{minute(str(row['ended']))}  {row['title']}")
-        for row in error.candidates
-    ]
+    answers = []
+    for row in error.candidates:
+        answers.append(
+            AnswerChoice(str(row["session_id"])[:8], f"{minute(str(row['ended']))}  {row['title']}")
+        )
     if error.count > len(answers):
         shown = f", the newest {len(answers)}"
     else:

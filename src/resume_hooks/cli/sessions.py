@@ -61,7 +61,9 @@ def list_sessions(options: SessionsOptions) -> None:
     data = With(
         found, {"scope": scope, "offset": options.offset, "sessions": found.rows, "archived": []}
     )
-    notes = [note for agent in agents(options.where, options.agent) for note in agent.notes()]
+    notes = []
+    for agent in agents(options.where, options.agent):
+        notes.extend(agent.notes())
     if not found.rows:
         notes += (
             f"{place} can't be listed: check its permissions" for place in look.store.hidden()
@@ -88,8 +90,12 @@ def _sessions_text(found: ListingPage, folder: str, options: SessionsOptions) ->
         )
     now = time.time()
     ids = listing.short_ids(found.rows, options.where)
-    cells = [(short, *_cells_of_row(row, now)) for short, row in zip(ids, found.rows, strict=True)]
-    marks = [_marks_of_row(row, folder, with_end=options.expiring) for row in found.rows]
+    cells = []
+    for short, row in zip(ids, found.rows, strict=True):
+        cells.append((short, *_cells_of_row(row, now)))
+    marks = []
+    for row in found.rows:
+        marks.append(_marks_of_row(row, folder, with_end=options.expiring))
     lines = _sessions_table(cells, marks, shutil.get_terminal_size((PIPED, 0)).columns)
     if found.more:
         more = [f"More: --offset {offset + len(found.rows)}, or --limit 0 for all."]
@@ -153,7 +159,9 @@ def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
 def _sessions_table(
     cells: Sequence[tuple[str, ...]], marks: Sequence[str], columns: int
 ) -> list[str]:
-    widths = [max(len(row[place]) for row in (_HEADS, *cells)) for place in range(len(_HEADS) - 1)]
+    widths = []
+    for place in range(len(_HEADS) - 1):
+        widths.append(max(len(row[place]) for row in (_HEADS, *cells)))
     room = max(LEAST_TITLE, columns - sum(widths) - 2 * len(widths))
     lines = [click.style(_padded_row(_HEADS, widths).rstrip(), dim=True)]
     for row, mark in zip(cells, marks, strict=True):

@@ -36,7 +36,10 @@ class Strict(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _fields(cls, value: Any) -> dict[str, Any]:
-        return {name: _encodable(inner) for name, inner in _read_fields(cls, value).items()}
+        fields = {}
+        for name, inner in _read_fields(cls, value).items():
+            fields[name] = _encodable(inner)
+        return fields
 
 
 def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
@@ -44,12 +47,16 @@ def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
         return value
     if isinstance(value, With):
         return {**_read_fields(form, value.value), **value.fields}
-    sources = {name: field.json_schema_extra for name, field in form.model_fields.items()}
-    return {
-        name: source.get(value) if isinstance(source, _Source) else getattr(value, name)
-        for name, source in sources.items()
-        if isinstance(source, _Source) or hasattr(value, name)
-    }
+    sources = {}
+    for name, field in form.model_fields.items():
+        sources[name] = field.json_schema_extra
+    fields = {}
+    for name, source in sources.items():
+        if isinstance(source, _Source) or hasattr(value, name):
+            fields[name] = (
+                source.get(value) if isinstance(source, _Source) else getattr(value, name)
+            )
+    return fields
 
 
 class Had(Generic[T]):
@@ -90,10 +97,15 @@ class Like:
         """Pydantic's hook: the form stands for the value."""
         if self._form is None:
             hints = get_type_hints(source)
-            fields: dict[str, Any] = {name: (kind, ...) for name, kind in hints.items()}
+            fields: dict[str, Any] = {}
+            for name, kind in hints.items():
+                fields[name] = (kind, ...)
             for name, change in self._fields.items():
                 fields[name] = _field_definition(hints.get(name), change)
-            kept = {name: field for name, field in fields.items() if field is not None}
+            kept = {}
+            for name, field in fields.items():
+                if field is not None:
+                    kept[name] = field
             self._form = create_model(
                 source.__name__, __base__=Strict, __doc__=source.__doc__, **kept
             )

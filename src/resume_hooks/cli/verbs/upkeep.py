@@ -9,7 +9,11 @@ from resume_hooks.cli.options import DRY_RUN, SessionOptions, VerbOptions, argum
 
 
 def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [key for key in settings.KEYS if key.startswith(incomplete)]
+    names = []
+    for key in settings.KEYS:
+        if key.startswith(incomplete):
+            names.append(key)
+    return names
 
 
 class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
