@@ -92,9 +92,8 @@ def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
     )
     text = Redactor().redact(plain(one.text[:most]))
     for line in text.splitlines():
-        yield from (
-            f"{INDENT}{part}" for part in wrap_to_columns(line, columns - len(INDENT), MOST)
-        )
+        for part in wrap_to_columns(line, columns - len(INDENT), MOST):
+            yield f"{INDENT}{part}"
     if len(one.text) > most:
         yield f"{INDENT}…"
 

@@ -234,15 +234,19 @@ def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float
     """A row for the module: the session, its lines, those while it is marked, and where in it the words are."""
     said, columns, hit = choices.quote_of(row), asked.columns, {}
     if said is not None and said.reference:
-        lines = [hit_rows(row, said, columns, chosen=chosen) for chosen in (False, True)]
+        lines = []
+        for chosen in (False, True):
+            lines.append(hit_rows(row, said, columns, chosen=chosen))
         hit = {"reference": said.reference, "found": said.snippet[said.place :]}
     elif asked.words:
         prompt = choices.prompt_of(row)
-        lines = [
-            first_prompt_rows(row, prompt, columns, now, chosen=chosen) for chosen in (False, True)
-        ]
+        lines = []
+        for chosen in (False, True):
+            lines.append(first_prompt_rows(row, prompt, columns, now, chosen=chosen))
     else:
-        lines = [[session_line(row, columns, now, chosen=chosen)] for chosen in (False, True)]
+        lines = []
+        for chosen in (False, True):
+            lines.append([session_line(row, columns, now, chosen=chosen)])
     return [row.session_id, *lines, hit]
 
 
@@ -294,13 +298,18 @@ def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[s
     room = asked.lines - FIELD - 1
     heading = [row.title] if room > LEAST else []
     shown = _page_of_session(asked, room - len(heading), where)
-    ways = [way for way in WAYS if way[0] != UNDO or was_compacted(row.path)]
+    ways = []
+    for way in WAYS:
+        if way[0] != UNDO or was_compacted(row.path):
+            ways.append(way)
     if not _is_at_home(row, event):
         ways = [(word, name, _way_elsewhere(word, what, row)) for word, name, what in ways]
     if not heading:
         ways = [(word, name, _way_of_title(word, what, row)) for word, name, what in ways]
     first = [word for word, *_ in ways].index(ON if asked.reference else OPEN)
-    lines = [cut_to_columns(line, asked.columns) for line in [*heading, *shown.lines]]
+    lines = []
+    for line in [*heading, *shown.lines]:
+        lines.append(cut_to_columns(line, asked.columns))
     return {
         "lines_read": lines,
         "ways": ways,

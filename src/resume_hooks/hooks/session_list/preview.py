@@ -44,10 +44,9 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
     agents: dict[int | None, list[str]] = {}
     for agent in found.subagents:
         agents.setdefault(agent.turn, []).append(f"  {agent.name} · {agent.task}")
-    lines = [
-        [_turn_line(turn, whole=whole), *agents.get(turn.number, ())]
-        for turn in reversed(found.turns)
-    ]
+    lines = []
+    for turn in reversed(found.turns):
+        lines.append([_turn_line(turn, whole=whole), *agents.get(turn.number, ())])
     turns = [*agents.get(None, ()), *chain.from_iterable(lines)]
     if whole:
         return [f"{plural(found.turn_count, 'turn')}, newest first", *turns]

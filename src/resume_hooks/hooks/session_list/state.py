@@ -128,10 +128,9 @@ class Choices:
 
     def add(self, found: Iterable[Listed]) -> None:
         """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
-        new = [
-            _Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt)
-            for one in found
-        ]
+        new = []
+        for one in found:
+            new.append(_Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt))
         self._entries += new
         self._by_id.update((entry.row.session_id, entry) for entry in new)
         titled, others = self._fitting(new)
@@ -234,7 +233,10 @@ class Choices:
 def _words_of(typed: str) -> tuple[list[str], list[str]]:
     """The words that are to be there, and those that are not: ``-word``, as a search has it."""
     words = typed.casefold().split()
-    without = [word[1:] for word in words if re.match(r"-[^-]", word)]
+    without = []
+    for word in words:
+        if re.match(r"-[^-]", word):
+            without.append(word[1:])
     return [word for word in words if word[1:] not in without or word[0] != "-"], without
 
 
