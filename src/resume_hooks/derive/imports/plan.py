@@ -136,7 +136,10 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         shrunk=True,
         thoughts=frozenset(read_back.thoughts),
     )
-    said = [node.number for node in row.nodes if node.number in sorting.said]
+    said = []
+    for node in row.nodes:
+        if node.number in sorting.said:
+            said.append(node.number)
     before = size_of_chain(source.path, transcript.chain)[0].tokens
     left_out = sum(node.characters for node in transcript.chain if node.number not in sorting.said)
     after = max(0, before - round(left_out / tokens.characters_per_token(transcript.chain)))
