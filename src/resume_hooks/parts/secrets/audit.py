@@ -112,7 +112,10 @@ def scan_for_secrets(
         appended = known and known.inode == status.st_ino and size >= known.offset > 0
         if known and appended and _digest_of_edges(stream, known.offset) == known.edge:
             offset, number = known.offset, known.lines
-            findings = [found for found in known.findings if found.line < number]
+            findings = []
+            for found in known.findings:
+                if found.line < number:
+                    findings.append(found)
         stream.seek(offset)
         left = size - offset
         while left > 0 and (block := stream.read(min(BLOCK, left))):
@@ -413,9 +416,9 @@ def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator
             yield place
     if sessions is None:
         own = os.path.join(where.state, FILE_NAME)
-        yield from (
-            place for place in places_of_notes(where) if place.kind != INDEXED and place.path != own
-        )
+        for place in places_of_notes(where):
+            if place.kind != INDEXED and place.path != own:
+                yield place
 
 
 def _sizes_of_places(places: Iterable[Location]) -> dict[Location, int]:

@@ -159,13 +159,19 @@ class _ThinkingEdits:
         if node is None or node.kind != ASSISTANT:
             return
         content = blocks(record)
-        kept = [block for block in content if not self._cleaner.is_secret_thought(block, [])]
+        kept = []
+        for block in content:
+            if not self._cleaner.is_secret_thought(block, []):
+                kept.append(block)
         if len(kept) < len(content):
             self.edits[node.number] = self._without_secret_thoughts
             self.gone |= set() if kept else {node.number}
 
     def _without_secret_thoughts(self, record: Record) -> Record | None:
-        kept = [block for block in blocks(record) if not self._cleaner.is_secret_thought(block, [])]
+        kept = []
+        for block in blocks(record):
+            if not self._cleaner.is_secret_thought(block, []):
+                kept.append(block)
         if kept:
             return with_content(record, kept)
         return None

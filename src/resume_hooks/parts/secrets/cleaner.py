@@ -154,7 +154,10 @@ class Cleaner:
         """A line of JSON without the secrets in its keys and in the names of tools."""
         if next(suspect_places(body), None) is None:
             return body
-        places = [(key.start, key.end) for key in json_strings(body) if key.is_key]
+        places = []
+        for key in json_strings(body):
+            if key.is_key:
+                places.append((key.start, key.end))
         names = _spans_of_tool_names(body)
         parts, place = [], 0
         for start, end in sorted([*places, *names.items()]):
@@ -192,10 +195,12 @@ class Cleaner:
         self, raw: bytes, secrets: Sequence[Secret], found: list[RemovedSecret]
     ) -> bytes:
         """Bytes without those of these secrets that are of a wanted kind."""
-        wanted = [secret for secret in secrets if not self._kinds or secret.kind in self._kinds]
-        found += [
-            RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])) for one in wanted
-        ]
+        wanted = []
+        for secret in secrets:
+            if not self._kinds or secret.kind in self._kinds:
+                wanted.append(secret)
+        for one in wanted:
+            found.append(RemovedSecret(one.kind, _values_of_secret(raw[one.start : one.end])))
         if wanted:
             return without_secrets(raw, _extend_to_words(raw, wanted))
         return raw
@@ -233,7 +238,10 @@ class Cleaner:
         """
         record = parse(body)
         content = records.blocks(record) if record is not None else []
-        kept = [block for block in content if not self.is_secret_thought(block, found)]
+        kept = []
+        for block in content:
+            if not self.is_secret_thought(block, found):
+                kept.append(block)
         if record is None or len(kept) == len(content):
             return body
         return encode(records.with_content(record, kept))
@@ -241,11 +249,11 @@ class Cleaner:
 
 def _spans_of_tool_names(body: bytes) -> dict[int, int]:
     """Start and end of each called tool's name, which may change: no client calls a tool by a name in a transcript."""
-    return {
-        leaf.start: leaf.end
-        for leaf in string_leaves(body)
-        if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf)
-    }
+    names = {}
+    for leaf in string_leaves(body):
+        if leaf.path[-3:] == _TOOL_NAME and is_kept(body, leaf):
+            names[leaf.start] = leaf.end
+    return names
 
 
 def _until_stable(raw: bytes, once: Callable[[bytes], bytes]) -> bytes:

@@ -93,7 +93,10 @@ def parse_named_secrets(given: bytes) -> dict[str, str]:
         raise UsageError(
             "What was given is not text in UTF-8", "Give the secrets as text, one a line."
         ) from error
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = []
+    for line in text.split("\n"):
+        if line.strip():
+            lines.append(line.strip())
     if not lines:
         raise UsageError(
             "No secret was given", "Write one a line to --secret-stdin, from a file or a prompt."
@@ -139,11 +142,9 @@ def encoded_lines_of(value: str) -> Iterator[str]:
     """The lines of the encoded body of a multi-line secret: each discloses a part of it."""
     lines = _LINE_ENDS.split(value)
     if len(lines) > 1:
-        yield from (
-            line
-            for line in map(str.strip, lines)
-            if _ENCODED_LINE.fullmatch(line) and is_telling(line)
-        )
+        for line in map(str.strip, lines):
+            if _ENCODED_LINE.fullmatch(line) and is_telling(line):
+                yield line
 
 
 def written_forms_of(value: str) -> Iterator[str]:
@@ -151,7 +152,8 @@ def written_forms_of(value: str) -> Iterator[str]:
     yield value
     once = list(_json_forms(value))
     yield from once
-    yield from (twice for form in once for twice in _json_forms(form))
+    for form in once:
+        yield from _json_forms(form)
     raw = value.encode("utf-8", "replace")
     for percent in (quote(raw, safe=""), quote(raw), quote_plus(raw)):
         yield percent

@@ -154,11 +154,9 @@ def regular_files_below(
                     yield folder
                     return
                 yield path
-    yield from (
-        error.filename
-        for error in closed
-        if not isinstance(error, FileNotFoundError | NotADirectoryError)
-    )
+    for error in closed:
+        if not isinstance(error, FileNotFoundError | NotADirectoryError):
+            yield error.filename
 
 
 def _may_be_file(path: str) -> bool:
@@ -195,17 +193,16 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         os.path.join(where.state, TRASH),
         {entry.folder for entry in trash.all_deleted(where)},
     )
-    yield from (Location(TRASHED, path, _id_below(home, path)) for path in deleted)
+    for path in deleted:
+        yield Location(TRASHED, path, _id_below(home, path))
     for path in _files_of_ours(
         home, deleted
     ):  # whose it is nothing can tell: it counts as one that came from ours
         yield Location(TRASHED, path, _id_below(home, path), CHILD)
-    yield from (
-        Location(KEPT, kept.folder, kept.session_id) for kept in manifest.all_archived(where)
-    )
-    yield from (
-        Location(KEPT, path, _id_below(vault(where), path)) for path in manifest.unreadable(where)
-    )
+    for kept in manifest.all_archived(where):
+        yield Location(KEPT, kept.folder, kept.session_id)
+    for path in manifest.unreadable(where):
+        yield Location(KEPT, path, _id_below(vault(where), path))
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:
@@ -236,7 +233,8 @@ def _places_in_projects(where: Where) -> Iterator[Location]:
             else:
                 kind = COPY
             yield Location(kind, path, session_id)
-    yield from (Location(COPY, folder) for folder in linked_projects(where))
+    for folder in linked_projects(where):
+        yield Location(COPY, folder)
     try:
         os.scandir(where.projects).close()
     except FileNotFoundError:
@@ -258,19 +256,29 @@ def relations_of_family(session: SessionFile, where: Where) -> dict[str, str]:
     known = Family(where)
     above: list[str] = []
     with contextlib.suppress(SessionNotFound):  # gone since it was named
-        above = [row.session_id for row in known.lineage(session.path)[:-1] if row.session_id]
+        above = []
+        for row in known.lineage(session.path)[:-1]:
+            if row.session_id:
+                above.append(row.session_id)
     own = session.session_id
     found = dict.fromkeys((each.row.session_id for each in known.descendants(own)), CHILD) | {
         own: OWN
     }
     # Also those that only our links, the vault or the trash tell of.
-    pairs = [(link.parent_id, link.child_id) for link in read_links(where)]
+    pairs = []
+    for link in read_links(where):
+        pairs.append((link.parent_id, link.child_id))
     gone = (*manifest.all_archived(where), *trash.all_deleted(where))
-    pairs += [(kept.about.parent[0], kept.session_id) for kept in gone if kept.about.parent]
+    for kept in gone:
+        if kept.about.parent:
+            pairs.append((kept.about.parent[0], kept.session_id))
     waiting = list(found)
     while waiting:
         parent = waiting.pop()
-        new = [child for above_it, child in pairs if above_it == parent and child not in found]
+        new = []
+        for above_it, child in pairs:
+            if above_it == parent and child not in found:
+                new.append(child)
         found |= dict.fromkeys(new, CHILD)
         waiting += new
     return dict.fromkeys(above, PARENT) | found
@@ -323,7 +331,8 @@ def pieces_of_file(path: str, *, lines: bool) -> Iterator[Piece]:
         if binary:
             yield from (Piece(raw, BINARY) for raw in iter(lambda: stream.read(BUFFER), b""))
         elif lines or os.fstat(stream.fileno()).st_size > LARGEST_TEXT:
-            yield from (Piece(line.raw, LINE) for line in read_lines(stream))
+            for line in read_lines(stream):
+                yield Piece(line.raw, LINE)
         else:
             yield Piece(stream.read(), TEXT)
 

@@ -101,7 +101,8 @@ def _scrub_in_child(found: ScrubFindings, options: ScrubOptions) -> int:
     if found.places_to_change:
         foreign = found.session.agent != NAME
         words = ["scrub", found.session.session_id, "--in-place"]
-        words += [word for kind in options.kind for word in ("--kind", kind)]
+        for kind in options.kind:
+            words.extend(("--kind", kind))
         words += ["--secret-stdin"] if options.secret_stdin else []
         warnings.append(
             _REMAIN + ("" if foreign else f" Take them out: {in_shell(shlex.join(words))}")
@@ -129,7 +130,10 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
         done = options.agreed("Take them out, for good?", asks=not options.yes)
         if done:
             found = replace(found, rows=tuple(purge_secrets(found, options.where)))
-    rewritten = [row.place.session_id for row in found.rows if row.state == REMOVED]
+    rewritten = []
+    for row in found.rows:
+        if row.state == REMOVED:
+            rewritten.append(row.place.session_id)
     notes = _notes_of_parts(rewritten, options.where) if done else []
     _print_scrub(found, options, None, notes, done=done)
     tried = not options.dry_run and (done or not found.places_to_change)
@@ -184,11 +188,10 @@ def _facts_of_scrub(found: ScrubFindings) -> str:
         facts.append(("open", found.open))
     parts = [facts_table(facts)]
     for state, heading in _HEADINGS.items():
-        some = [
-            row
-            for row in found.rows
-            if row.state == state and (row.kinds or row.why or state == REMOVED)
-        ]
+        some = []
+        for row in found.rows:
+            if row.state == state and (row.kinds or row.why or state == REMOVED):
+                some.append(row)
         if some:
             if len(some) > SHOWN:
                 more = [f"  and {len(some) - SHOWN:,} more"]
@@ -300,7 +303,9 @@ def _sessions_listed(options: ScrubOptions) -> tuple[set[str] | None, str]:
         return None, " of all sessions"
     if options.project:
         names = project_names(current_folder(), options.where)
-        sessions = {session.session_id for session in store_of(options.where).sessions(names)}
+        sessions = set()
+        for session in store_of(options.where).sessions(names):
+            sessions.add(session.session_id)
         return sessions, f" of this project's {plural(len(sessions), 'session')} (others: --all)"
     session_id = options.locate_session(foreign=True).session_id
     return {session_id}, f" of session {session_id[:8]} alone (others: --project, --all)"
