@@ -60,7 +60,9 @@ def _facts_before_compaction(path: str, most: int) -> str:
     lineage = Family(Where()).lineage(path)
     rows = lineage[_sessions_before_clear(lineage) :]
     block = _lineage_text(rows, path) if len(rows) > 1 else ""
-    cleared = {row.session_id for row in lineage[: _sessions_before_clear(lineage)]}
+    cleared = set()
+    for row in lineage[: _sessions_before_clear(lineage)]:
+        cleared.add(row.session_id)
     room = most - len(_HEAD) - len(block) - len("\n\n") * 2
     known = Opening("")
     for reach in (NEAR, None):

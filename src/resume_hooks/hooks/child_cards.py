@@ -56,8 +56,10 @@ def child_card(
     if not receipt.written:
         lines.append(f"  {again}")
     lines.append(f"  {receipt.sizes}")
-    lines += [f"  {fact}" for fact in facts]
-    lines += [f"  note: {with_shell_commands(warning)}" for warning in receipt.warnings]
+    for fact in facts:
+        lines.append(f"  {fact}")
+    for warning in receipt.warnings:
+        lines.append(f"  note: {with_shell_commands(warning)}")
     if not os.path.isdir(receipt.folder):
         lines.append(f"  note: {receipt.folder} is gone: use the first of these")
     lines.append(f"  in Claude Code   {receipt.in_client}")

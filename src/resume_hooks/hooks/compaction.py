@@ -275,7 +275,10 @@ def _rebuilt_range(
 
     With an ``aim`` in tokens only the last turns that fit; between turns always the last one.
     """
-    prompts = {node.uuid for node in scanned.transcript.chain if node.prompt}
+    prompts = set()
+    for node in scanned.transcript.chain:
+        if node.prompt:
+            prompts.add(node.uuid)
     known = {node.uuid for node in scanned.transcript.chain}
     starts = [
         place
@@ -303,15 +306,17 @@ def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages")
-    return [
-        ShownMessage(
-            records.string(row, "handle"),
-            records.string(row, "role"),
-            _strings_in_field(row, "calls"),
-            _strings_in_field(row, "results"),
+    messages = []
+    for row in rows:
+        messages.append(
+            ShownMessage(
+                records.string(row, "handle"),
+                records.string(row, "role"),
+                _strings_in_field(row, "calls"),
+                _strings_in_field(row, "results"),
+            )
         )
-        for row in rows
-    ]
+    return messages
 
 
 def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:

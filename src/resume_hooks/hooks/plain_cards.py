@@ -30,9 +30,10 @@ def help_card(command: str, trigger: Trigger) -> str:
     else:
         plain = "\nA space before > sends a plain prompt."
     if trigger.sign == BARE:
-        named = [
-            (f"/{each.bare} {each.argument}", each.about) for each in ROWS.values() if each.bare
-        ]
+        named = []
+        for each in ROWS.values():
+            if each.bare:
+                named.append((f"/{each.bare} {each.argument}", each.about))
         how, rows = "what to type", [f"{name:<22} {about}" for name, about in named]
     else:
         how = f"type one behind {trigger.own_sign} at the very start of a prompt"

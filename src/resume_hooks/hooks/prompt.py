@@ -77,9 +77,10 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             from resume_hooks.sessions.link_log import read_links
 
             session_id = reply.field(event, "session_id")
-            parents = [
-                link.parent_id for link in read_links(Where()) if link.child_id == session_id
-            ]
+            parents = []
+            for link in read_links(Where()):
+                if link.child_id == session_id:
+                    parents.append(link.parent_id)
             if parents:
                 remedy = f"The session before it: /resume {parents[-1]}"
         return refusal_card(

@@ -192,7 +192,11 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
         HANDOFF: "continue in a new session, with what was said here",
         TRIM: "continue without old tool output",
     }
-    return [f"{command(way)}: {what}" for way, what in means.items() if comparison.leaves(way)]
+    ways = []
+    for way, what in means.items():
+        if comparison.leaves(way):
+            ways.append(f"{command(way)}: {what}")
+    return ways
 
 
 def round_tokens(tokens: int) -> str:
@@ -220,12 +224,12 @@ def table(comparison: Comparison) -> list[str]:
     most = comparison.context.tokens
     for way in comparison.estimates:
         if way.name == HANDOFF and comparison.dial:
-            sizes = [
-                each
-                for each in comparison.dial
-                if each.carries.after < most or each.carries.size == ALL
-            ]
-            rows += [_size_row(each) for each in sizes]
+            sizes = []
+            for each in comparison.dial:
+                if each.carries.after < most or each.carries.size == ALL:
+                    sizes.append(each)
+            for each in sizes:
+                rows.append(_size_row(each))
         elif way.name not in FRESH or way.after < most:
             rows.append(_way_row(way.name, way.after, way, _WAY_CARRIES[way.name]))
     if not any(way.name == TRIM for way in comparison.estimates):
@@ -292,7 +296,10 @@ def _size_carries(size: DialSize) -> str:
 def _pay_line(comparison: Comparison) -> str:
     """After how many prompts each way has cost less than going on, the handoff at its usual size."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
-    paid = [f"{name} {count}" for name, count in counts if 0 < count <= MOST_TURNS]
+    paid = []
+    for name, count in counts:
+        if 0 < count <= MOST_TURNS:
+            paid.append(f"{name} {count}")
     if paid:
         return f"pays off after prompts: {', '.join(paid)}"
     return f"none pays off within {MOST_TURNS} prompts"

@@ -67,8 +67,10 @@ def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -
     lines = [f"resume-hooks · search · {' · '.join(filter(None, said))}"]
     room = ROWS - len(lines) - 1 - len(found.notes)
     shown = found.hits[: max(1, (room if 2 * found.total <= room else room - 1) // 2)]
-    lines += [line for hit in shown for line in _hit_lines(hit)]
-    lines += [f"  note: {note}" for note in found.notes]
+    for hit in shown:
+        lines.extend(_hit_lines(hit))
+    for note in found.notes:
+        lines.append(f"  note: {note}")
     if found.total > len(shown):
         command = _search_command(
             one_line(plain_line(asked), LONGEST), everywhere=everywhere, limit=found.total

@@ -271,7 +271,9 @@ def _archive_line_of_engine(event: Dict[str, Any]) -> str:
 
 def new_folder_line(event: Dict[str, Any]) -> str:
     """What parts say at a start in a folder that is new to us."""
-    lines = [line(event) for line in seam.answers(questions.line_at_start_in_new_folder)]
+    lines = []
+    for line in seam.answers(questions.line_at_start_in_new_folder):
+        lines.append(line(event))
     return " · ".join(filter(None, lines))
 
 
@@ -292,7 +294,10 @@ def _lines_of_parts() -> List[str]:
     """What parts say at a start; headless runs have nobody to read it, and leave it for a user."""
     if reply.is_headless():
         return []
-    return [line(Where()) for line in seam.answers(questions.line_at_start)]
+    parts = []
+    for line in seam.answers(questions.line_at_start):
+        parts.append(line(Where()))
+    return parts
 
 
 def _mark_venv() -> None:

@@ -67,7 +67,9 @@ def cut_out_middle(text: str, most: int) -> str:
 
 def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
     """Let the other hooks take the parts; the numbers of those that none took."""
-    names = [f"{_PREFIX}{session_id}-{number}" for number in range(1, len(parts) + 1)]
+    names = []
+    for number in range(1, len(parts) + 1):
+        names.append(f"{_PREFIX}{session_id}-{number}")
     try:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)

@@ -210,7 +210,10 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
     """Whether what begins like a ``>`` trigger is a sentence, ``>resume the work``, or a quote of several lines."""
     if verb in {"resume", "trim"} and _WORDS.match(text):
         return True
-    others = [line for line in prompt.split("\n")[1:] if line.strip()]
+    others = []
+    for line in prompt.split("\n")[1:]:
+        if line.strip():
+            others.append(line)
     return bool(others) and all(line.startswith(">") for line in others)
 
 

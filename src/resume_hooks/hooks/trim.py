@@ -68,7 +68,8 @@ def answer(request: Request) -> Outcome:
         if word == "help":
             lines = [HELP]
             if request.trigger.sign == BARE:
-                lines += [line() for line in answers(questions.line_of_trim_help)]
+                for line in answers(questions.line_of_trim_help):
+                    lines.append(line())
             return report_text(help_card("\n".join(lines), request.trigger, asked=asked))
         confirmations.consume_question(request.session_id)
         return report_text(cancelled_card(asked=asked))
