@@ -358,11 +358,10 @@ def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Ad
     """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
     if context.tokens < COLD_TOKENS:
         return None
-    worth = {
-        way.name: way
-        for way in estimates
-        if way.pays_after == 1 and context.tokens - way.after >= WORTH
-    }
+    worth = {}
+    for way in estimates:
+        if way.pays_after == 1 and context.tokens - way.after >= WORTH:
+            worth[way.name] = way
     if TRIM in worth and (HANDOFF not in worth or worth[TRIM].after <= context.tokens / 2):
         return Advice(TRIM, COLD)
     if HANDOFF in worth:

@@ -92,7 +92,10 @@ class AtRecord(NamedTuple):
         """The record itself; of any other line the message before it."""
         uuid = self.record.uuid if isinstance(self.record, RecordOffset) else self.record
         if isinstance(uuid, str) and uuid:
-            named = [node for node in transcript.nodes if node.uuid.lower() == uuid.lower()]
+            named = []
+            for node in transcript.nodes:
+                if node.uuid.lower() == uuid.lower():
+                    named.append(node)
             if named:
                 return CutTarget(_usable(named, self.place_in_words))
             return _not_there(transcript, f"No {self.place_in_words}")
@@ -104,9 +107,10 @@ class AtRecord(NamedTuple):
                 transcript,
                 f"No {self.place_in_words}, it has lines 0 to {transcript.line_count - 1}",
             )
-        before = [
-            node for node in transcript.nodes if (node.offset if offset >= 0 else node.number) <= at
-        ]
+        before = []
+        for node in transcript.nodes:
+            if (node.offset if offset >= 0 else node.number) <= at:
+                before.append(node)
         if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
             return CutTarget(_usable(before[-1:], self.place_in_words))
         found = _last(before)
@@ -130,9 +134,15 @@ class AtMessage(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The last record of the answer, on the live chain if it is there."""
-        parts = [node for node in transcript.chain if node.message_id == self.message_id]
+        parts = []
+        for node in transcript.chain:
+            if node.message_id == self.message_id:
+                parts.append(node)
         if not parts and transcript.whole:
-            parts = [node for node in transcript.nodes if node.message_id == self.message_id]
+            parts = []
+            for node in transcript.nodes:
+                if node.message_id == self.message_id:
+                    parts.append(node)
         if parts and self.message_id:
             return CutTarget(_usable(parts, self.place_in_words))
         return _not_there(transcript, f"No {self.place_in_words}")
@@ -194,7 +204,10 @@ class AtTurn(NamedTuple):
         """
         if not transcript.whole:
             return None  # what stands before has turns of its own
-        prompts = [node for node in transcript.nodes if node.prompt]
+        prompts = []
+        for node in transcript.nodes:
+            if node.prompt:
+                prompts.append(node)
         number = self.number if self.number > 0 else len(prompts) + 1 + self.number
         if not self.number or not 1 <= number <= len(prompts):
             there = (
@@ -203,7 +216,10 @@ class AtTurn(NamedTuple):
             raise UsageError(f"No turn {self.number} in this session", there)
         first = prompts[number - 1].number
         end = prompts[number].number if number < len(prompts) else transcript.line_count
-        live = [node for node in linearize(transcript.chain).nodes if first <= node.number < end]
+        live = []
+        for node in linearize(transcript.chain).nodes:
+            if first <= node.number < end:
+                live.append(node)
         own = live or [node for node in transcript.nodes if first <= node.number < end]
         return CutTarget(_usable(own, self.place_in_words))
 

@@ -48,7 +48,9 @@ def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
 
     contents, known = planned.contents, planned.sizes.after
     digest, usual = contents.digest or Digest(), contents.tokens
-    said = {tokens: len(opening(digest, characters(tokens)).text) for tokens in _told_of(usual)}
+    said = {}
+    for tokens in _told_of(usual):
+        said[tokens] = len(opening(digest, characters(tokens)).text)
     whole = len(opening(digest, AMPLE).text)
     carried = len(planned.carried.text)
     fixed = known - carried / CHARACTERS_PER_TOKEN

@@ -314,9 +314,9 @@ def _block_text(block: Record, tools: dict[str, str], reference: str) -> str:
         )
     if kind == records.RESULT:
         told = block.get("content")
-        parts = [
-            string(part, "text") or f"[{string(part, 'type')}]" for part in records.objects(told)
-        ]
+        parts = []
+        for part in records.objects(told):
+            parts.append(string(part, "text") or f"[{string(part, 'type')}]")
         said = _cut_long(
             told if isinstance(told, str) else "\n".join(parts), MOST_OF_RESULT, reference
         )

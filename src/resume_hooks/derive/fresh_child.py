@@ -335,7 +335,10 @@ def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) ->
     """The line for the plan of a session, else of its latest ancestor with one; ``ancestors`` stand oldest first."""
     if note := plan_note(ends, where):
         return note
-    paths = [row.session_file for row in reversed(ancestors) if row.session_file != ends.path]
+    paths = []
+    for row in reversed(ancestors):
+        if row.session_file != ends.path:
+            paths.append(row.session_file)
     there = [path for path in paths if os.path.isfile(path)][:GENERATIONS]
     return next((note for path in there if (note := plan_note(HeadTail(path), where))), "")
 

@@ -80,9 +80,9 @@ def _block_texts(block: Record) -> Iterator[str]:
         # What was several parts is one text, a line of which may stand for a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
-        yield from (
-            value for value in records.mapping(block, "input").values() if isinstance(value, str)
-        )
+        for value in records.mapping(block, "input").values():
+            if isinstance(value, str):
+                yield value
     elif stands_for_answer(string(block, "text")):
         yield string(block, "text")
 
@@ -92,10 +92,9 @@ def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
 
     SessionNotFound where one is gone or holds something else.
     """
-    found = {
-        place: originals.original_of_line(*reference)
-        for place, reference in lacking(record).items()
-    }
+    found = {}
+    for place, reference in lacking(record).items():
+        found[place] = originals.original_of_line(*reference)
     for place, line in found.items():
         if _original_block(message(record)["content"][place], line.record() or {}) is None:
             raise SessionNotFound(f"{line.reference} holds something else")
@@ -328,8 +327,13 @@ def plan_untrim(
     child = make_draft(session, ends, KIND, where, output_dir)
     whole = len(restored) == len(reading.trimmed)
     before, after = _sizes(reading, restored, whole=whole)
-    own = {piece.digest for piece in reading.pieces.found if piece.kind == THINKING}
-    edits: dict[int, Edit] = {row.node.number: row.edit for row in restored}
+    own = set()
+    for piece in reading.pieces.found:
+        if piece.kind == THINKING:
+            own.add(piece.digest)
+    edits: dict[int, Edit] = {}
+    for row in restored:
+        edits[row.node.number] = row.edit
     if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
         edits.setdefault(legend.number, _without_legend)  # nothing explains placeholders any more
     body = chain_rewrite(
@@ -458,7 +462,10 @@ def _weighed(
 
 
 def _digest(record: Record) -> bytes:
-    held = {key: record[key] for key in CONTENTS[1:] if key in record}
+    held = {}
+    for key in CONTENTS[1:]:
+        if key in record:
+            held[key] = record[key]
     return hashlib.sha256(encode({"content": message(record).get("content"), **held})).digest()
 
 
@@ -518,7 +525,9 @@ def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
 
 def sentences(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
-    sentences = [f"Record {row.record} stays trimmed: {row.why}." for row in missing[:NAMED]]
+    sentences = []
+    for row in missing[:NAMED]:
+        sentences.append(f"Record {row.record} stays trimmed: {row.why}.")
     if len(missing) <= NAMED:
         return sentences
     return [*sentences, f"{len(missing) - NAMED:,} more records stay trimmed."]

@@ -154,8 +154,10 @@ def _write(
         return Nothing(receipt, plan, files=write_files(None))
     files = write_files(receipt)
     facts = _facts_of_opening(plan.carried)
-    facts += [f"written: {path}" for path in files.documents]
-    facts += [f"note: {warning}" for warning in files.warnings]
+    for path in files.documents:
+        facts.append(f"written: {path}")
+    for warning in files.warnings:
+        facts.append(f"note: {warning}")
     return Opened(receipt, plan, "handed off", tuple(facts), next_step=spec.next_step, files=files)
 
 
@@ -164,7 +166,10 @@ def _facts_of_opening(digest: Opening) -> list[str]:
     counts = [(digest.messages, "message")]
     for section, noun in COUNTED:
         counts.append((shown_entries(digest.text, section), noun))
-    said = [plural(count, noun) for count, noun in counts if count]
+    said = []
+    for count, noun in counts:
+        if count:
+            said.append(plural(count, noun))
     facts = [f"carries {', '.join(said) or 'your prompts'}"]
     if digest.left_out:
         left_out = plural(digest.left_out, "message")
