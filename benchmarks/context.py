@@ -148,7 +148,7 @@ def window(use: ContextSize) -> int | None:
 def trimmed(session: SessionFile, where: Where) -> int:
     """What the receipt of a trim gives as the size before it; 0 where there is none."""
     try:
-        return agents.trim(session, where, options_of()).sizes.before
+        return agents.plan_trim(session, where, options_of()).sizes.before
     except ResumeHooksError:
         return 0
 
@@ -156,7 +156,7 @@ def trimmed(session: SessionFile, where: Where) -> int:
 def handed_off(session: SessionFile, where: Where) -> int:
     """The same of a handoff."""
     try:
-        return agents.fresh(session, where, kind="handoff").sizes.before
+        return agents.plan_fresh(session, where, kind="handoff").sizes.before
     except ResumeHooksError:
         return 0
 

@@ -126,7 +126,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
         "trim": lambda: plan.plan_trim(
             plan.scan_session(session), config_home.where, Options(threshold=80, keep_recent=0)
         ),
-        "handoff": lambda: agents.fresh(session, config_home.where, kind="handoff"),
+        "handoff": lambda: agents.plan_fresh(session, config_home.where, kind="handoff"),
         "outline": lambda: outline(session),
         "reading": lambda: TurnReader(session),
         "fsck": lambda: examine_session(session, config_home.where),
@@ -151,7 +151,7 @@ def test_titles_and_names_are_cut_wherever_they_are_shown(config_home: ConfigHom
         config_home.project(), SESSION, [*conversation(2), custom_title("t" * 10_000_000)]
     )
     began = time.process_time()
-    decided = agents.fresh(session_file(path), config_home.where, kind="handoff")
+    decided = agents.plan_fresh(session_file(path), config_home.where, kind="handoff")
     assert len(decided.draft.free_title()) <= 80
     event = {"session_id": SESSION, "transcript_path": path, "prompt": ">resume"}
     assert len(answered(prompt.main, json.dumps(event).encode())) < 2 * reply.MAX_REASON
@@ -238,7 +238,7 @@ def test_counts_that_no_context_has(config_home: ConfigHome, count: object) -> N
     rows: list[Any] = [user("hello", uuid="u"), answer, user("so", uuid="v", parent="a")]
     session = session_file(write_session(config_home.project(), SESSION, rows))
     assert 0 <= size_of_tail(session.path).tokens <= 4 * records.MAX_TOKENS
-    made = write(agents.fresh(session, config_home.where), config_home.where)
+    made = write(agents.plan_fresh(session, config_home.where), config_home.where)
     assert Path(made.file).is_file()
     plan.plan_trim(plan.scan_session(session), config_home.where, Options(threshold=80))
 

@@ -198,7 +198,7 @@ def handed_off(path: Path, base: int, contents: Contents) -> Left:
     These are the steps of ``handoff --size``, which takes whole thousands alone. Of the request
     count lineage, next step and card, too.
     """
-    decided = agents.fresh(
+    decided = agents.plan_fresh(
         session_file(str(path)), Where(), kind="handoff", next_step=STEP, contents=contents
     )
     child = Path(carry_out(decided, Where(), dry_run=False).file)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from resume_hooks.cli.verbs.sessions import LineageOptions, SessionsOptions
     from resume_hooks.derive.agents import ForeignWriter, Writer
     from resume_hooks.derive.child.receipt import FilesBeside, Receipt
-    from resume_hooks.derive.fresh_child import RolloverPlan
+    from resume_hooks.derive.fresh_child import FreshPlan
     from resume_hooks.derive.model.port import HeadlessModel
     from resume_hooks.derive.outcome import Outcome
     from resume_hooks.derive.trim.plan import TrimPlan
@@ -107,7 +107,7 @@ def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
 
 @question_of
 def files_beside_handoff(
-    decided: RolloverPlan, where: Where, options: Any, /
+    decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], FilesBeside]:
     """A function that writes files beside a handoff into the user's project, before anything is made.
 

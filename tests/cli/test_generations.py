@@ -133,7 +133,7 @@ def test_of_two_values_the_newest_counts(config_home: ConfigHome, last: Path) ->
 def test_a_child_of_0_2_0_still_tells_its_prompts(config_home: ConfigHome) -> None:
     """Its digest has no talk: its prompts and last words are the talk before its own."""
     path = Talk().prompt("go").says("ok").write(config_home)
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         session_file(str(path)), config_home.where, kind="handoff", contents=Contents(Digest())
     )
     child = Path(write(plan, config_home.where).file)
@@ -170,7 +170,7 @@ def large(home: ConfigHome) -> Any:
         talk.prompt(f"{number} 이렇게 해 주세요. " * 20).says(f"{number} 그렇게 했습니다. " * 60)
     path = str(talk.write(home))
     contents = Contents(digest(path, home), tokens=48_000)
-    return path, agents.fresh(
+    return path, agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step="계속", contents=contents
     )
 

@@ -356,10 +356,10 @@ def test_a_receipt_says_what_the_card_said(
     found = compare(session, where, clock.now())
     if found.leaves(HANDOFF):
         contents = Contents(digest_of(session, where))
-        made = write(agents.fresh(session, where, kind="handoff", contents=contents), where)
+        made = write(agents.plan_fresh(session, where, kind="handoff", contents=contents), where)
         assert made.tokens_after == found.leaves(HANDOFF)
     if found.leaves(TRIM):
-        decided = agents.trim(session, where, options_of())
+        decided = agents.plan_trim(session, where, options_of())
         if decided.pays:
             assert write(decided, where).tokens_after == found.leaves(TRIM)
 
@@ -369,7 +369,7 @@ def test_what_came_after_the_last_count(config_home: ConfigHome) -> None:
     rows = bulky()
     rows.append(user("x" * 4_000, uuid="late", parent=rows[-1]["uuid"], ts=200))
     found = compared(config_home, rows, 300)
-    trimmed = agents.trim(
+    trimmed = agents.plan_trim(
         locate.session_file(str(config_home.project() / f"{SESSION}.jsonl")),
         config_home.where,
         options_of(),

@@ -84,7 +84,7 @@ def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None
         contents = Contents(
             digest_of(session, config_home.where), tokens=int(size.removesuffix("k")) * 1_000
         )
-        planned = agents.fresh(session, config_home.where, kind="handoff", contents=contents)
+        planned = agents.plan_fresh(session, config_home.where, kind="handoff", contents=contents)
         assert estimate.carries.after == pytest.approx(
             planned.sizes.after, rel=0 if size == "12k" else 0.1
         )

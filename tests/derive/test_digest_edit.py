@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from resume_hooks.derive.fresh_child import MAX_EDITED, NOTE, digest_to_edit, edited_digest
+from resume_hooks.derive.digest_edit import MAX_EDITED, NOTE, digest_to_edit, edited_digest
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 

@@ -24,7 +24,7 @@ from resume_hooks.derive.fresh_child import (
     OPENING_LINE,
     TITLE_LINE,
     FreshLines,
-    RolloverPlan,
+    FreshPlan,
 )
 from resume_hooks.errors import (
     CheckFailed,
@@ -91,7 +91,7 @@ def rolled(
 ) -> tuple[Receipt, list[dict[str, Any]]]:
     """Plan and write a handoff; the receipt, and the child's records."""
     options.setdefault("kind", "handoff")
-    receipt = write(agents.fresh(parent, home.where, **options), home.where)
+    receipt = write(agents.plan_fresh(parent, home.where, **options), home.where)
     return receipt, read(receipt.file)
 
 
@@ -410,16 +410,16 @@ def test_a_vanished_parent(config_home: ConfigHome) -> None:
     Nothing is planned of a session that is gone.
     """
     parent = a_parent(config_home)
-    decided = agents.fresh(parent, config_home.where)
+    decided = agents.plan_fresh(parent, config_home.where)
     os.unlink(parent.path)
     with pytest.raises(SessionNotFound):
-        agents.fresh(parent, config_home.where)
+        agents.plan_fresh(parent, config_home.where)
     assert all(check.ok for check in write(decided, config_home.where).checks)
 
 
 def test_a_vanished_folder(config_home: ConfigHome) -> None:
     """Where the folder went between plan and write, the failure says so."""
-    decided = agents.fresh(a_parent(config_home), config_home.where)
+    decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     shutil.rmtree(config_home.project())
     with pytest.raises(WriteFailed, match=decided.draft.setting.session_id):
         write(decided, config_home.where)
@@ -428,7 +428,7 @@ def test_a_vanished_folder(config_home: ConfigHome) -> None:
 
 def test_a_name_that_is_taken_is_not_overwritten(config_home: ConfigHome) -> None:
     """A plan is applied once; the second time finds its file there and leaves it."""
-    decided = agents.fresh(a_parent(config_home), config_home.where)
+    decided = agents.plan_fresh(a_parent(config_home), config_home.where)
     write(decided, config_home.where)
     before = listing(config_home.project())
     with pytest.raises(WriteFailed):
@@ -445,7 +445,7 @@ from resume_hooks.errors import WriteFailed
 if sys.argv[2] == "full":
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 parent = locate.session_file(sys.argv[1])
-decided = agents.fresh(parent, Where(), kind="handoff")
+decided = agents.plan_fresh(parent, Where(), kind="handoff")
 if sys.argv[2] == "full":
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
 else:
@@ -481,7 +481,7 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     """The child is made and named; the receipt warns that links.jsonl was not written."""
     (config_home.root / "file").write_text("")
     environ = {**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "file" / "state")}
-    decided = agents.fresh(a_parent(config_home), Where(environ), kind="handoff")
+    decided = agents.plan_fresh(a_parent(config_home), Where(environ), kind="handoff")
     receipt = write(decided, Where(environ))
     assert os.path.exists(receipt.file)
     assert "the session itself holds it" in receipt.warnings[0]
@@ -495,7 +495,7 @@ def test_a_failed_check_removes_the_file(
 
     Where they differ nothing is kept and nothing is linked.
     """
-    decided = agents.fresh(
+    decided = agents.plan_fresh(
         a_parent(config_home), config_home.where, kind="handoff", next_step="go on"
     )
     before = listing(config_home.root)
@@ -508,7 +508,7 @@ def test_a_failed_check_removes_the_file(
     assert listing(config_home.root).keys() == before.keys()
 
 
-def damaged(decided: RolloverPlan, part: str) -> RolloverPlan:
+def damaged(decided: FreshPlan, part: str) -> FreshPlan:
     """The plan with one line that says something else."""
     import dataclasses
 

@@ -183,7 +183,7 @@ class Client:
         """A fresh session, where something was asked in this one."""
         session = session_file(str(self.path))
         try:
-            decided = agents.fresh(session, self.where, kind="handoff", next_step="go on")
+            decided = agents.plan_fresh(session, self.where, kind="handoff", next_step="go on")
         except NothingToHandOff:
             return
         self.go_on_in(write(decided, self.where).file)

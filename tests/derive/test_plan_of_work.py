@@ -8,7 +8,7 @@ import pytest
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import plan_note
+from resume_hooks.derive.plan_of_work import plan_note
 from resume_hooks.sessions import locate
 from resume_hooks.transcripts.head_tail import HeadTail
 from tests.builders import SESSION, ConfigHome, conversation, line, user, write_session
@@ -30,7 +30,7 @@ def planned(home: ConfigHome, text: str | None, slug: str = SLUG) -> str:
 def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
     """By its file and its title, behind the lineage and before the next step."""
     path = planned(config_home, "\n# Parse dates\n\nFirst the tests.\n")
-    decided = agents.fresh(
+    decided = agents.plan_fresh(
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
     )
     file = config_home.config / "plans" / f"{SLUG}.md"
@@ -42,14 +42,16 @@ def test_a_grandchild_is_told_of_the_plan_too(config_home: ConfigHome) -> None:
     """The child between has none of its own."""
     parent = planned(config_home, "# Parse dates\n")
     made = write(
-        agents.fresh(locate.session_file(parent), config_home.where, kind="handoff"),
+        agents.plan_fresh(locate.session_file(parent), config_home.where, kind="handoff"),
         config_home.where,
     )
     with open(made.file, "ab") as stream:
         stream.write(
             line(user("go on", uuid="u9", parent=None, session_id=made.session_id)) + b"\n"
         )
-    grandchild = agents.fresh(locate.session_file(made.file), config_home.where, kind="handoff")
+    grandchild = agents.plan_fresh(
+        locate.session_file(made.file), config_home.where, kind="handoff"
+    )
     assert "The plan of this work (Parse dates) is the file" in grandchild.opening
 
 

@@ -41,7 +41,7 @@ def resumes_as_a_fresh_child(
     parent = home.install_session(source, session_id)
     fingerprint = hashlib.sha256(parent.read_bytes()).digest()
     try:
-        plan = agents.fresh(
+        plan = agents.plan_fresh(
             locate.session_file(str(parent)), home.where, kind="handoff", next_step=_STEP
         )
     except NothingToHandOff:

@@ -47,7 +47,7 @@ def child(home: ClientHome) -> Path:
         assistant(REASON, uuid="a2", parent="u2", session_id=PARENT, tokens=9_000),
     ]
     parent = home.install_session(session_bytes(records), PARENT, set_cwd=True)
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         locate.session_file(str(parent)), home.where, kind="handoff", next_step="go on"
     )
     return Path(write(plan, home.where).file)

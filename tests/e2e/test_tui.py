@@ -181,7 +181,7 @@ def test_the_child_looks_right_on_every_client(
     (parent,) = home.sessions()
     source = locate.session_file(str(parent))
     contents = Contents(digest_of(source, home.where))
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         source, home.where, kind="handoff", next_step="fix the tests", contents=contents
     )
     child = write(plan, home.where)
@@ -203,7 +203,7 @@ def test_the_child_has_its_title_in_the_picker(
     run_print(client, home, api, "remember the word ALPHA")
     (parent,) = home.sessions()
     child = write(
-        agents.fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
+        agents.plan_fresh(locate.session_file(str(parent)), home.where, kind="handoff"), home.where
     )
     with Tui(client, home, api) as tui:
         tui.start(["--resume"], ready=False)

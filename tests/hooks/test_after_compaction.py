@@ -83,7 +83,7 @@ def test_what_was_said_comes_back(config_home: ConfigHome) -> None:
 def test_the_lineage_comes_back(config_home: ConfigHome) -> None:
     """Of a child of ours, as its opening had it."""
     parent = write_session(config_home.project(), ONE, conversation(2))
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         locate.session_file(parent), config_home.where, kind="handoff", next_step="go on"
     )
     receipt = write(plan, config_home.where)

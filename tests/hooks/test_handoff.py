@@ -53,7 +53,9 @@ def parent(config_home: ConfigHome) -> str:
 
 def made(home: ConfigHome, parent: str, step: str = "go on") -> Receipt:
     """A handoff of ``parent``."""
-    plan = agents.fresh(locate.session_file(parent), home.where, kind="handoff", next_step=step)
+    plan = agents.plan_fresh(
+        locate.session_file(parent), home.where, kind="handoff", next_step=step
+    )
     return write(plan, home.where)
 
 
@@ -180,7 +182,7 @@ def test_a_long_digest_gives_way_by_section(
     ]
     parent = locate.session_file(str(write_session(config_home.project(), SESSION, talk)))
     contents = Contents(digest_of(parent, config_home.where))
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         parent, config_home.where, kind="handoff", next_step="go on " * 200, contents=contents
     )
     receipt = write(plan, config_home.where)

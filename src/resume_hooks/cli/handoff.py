@@ -25,7 +25,7 @@ from resume_hooks.cli.child import (
 )
 from resume_hooks.cli.verbs.children import HandoffOptions, RolloverOptions
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
+from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.derive.opening_size import ALL, checked_size
 from resume_hooks.derive.verbs.handoff import HandoffSpec, plan_handoff
 from resume_hooks.derive.verbs.handoff import handoff as make_handoff
@@ -114,7 +114,7 @@ def _require_sense(options: HandoffOptions) -> None:
         raise UsageError("--edit needs a terminal", "Leave --edit out, or run it in a terminal.")
 
 
-def _show_handoff(decided: RolloverPlan, options: HandoffOptions) -> None:
+def _show_handoff(decided: FreshPlan, options: HandoffOptions) -> None:
     digest = decided.contents.digest or Digest()
     whole = full(digest)
     unmade = (

@@ -10,10 +10,18 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from resume_hooks import questions
-from resume_hooks.derive import fresh_child
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, Sizes
-from resume_hooks.derive.fresh_child import NOTHING, Contents, Opening, RolloverPlan, plan_of_work
+from resume_hooks.derive.fresh_child import (
+    NOTHING,
+    Contents,
+    FreshOpening,
+    FreshPlan,
+    make_opening,
+    plan_of_opening,
+    usable_step,
+)
+from resume_hooks.derive.plan_of_work import plan_of_work
 from resume_hooks.errors import NothingToFork, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME
@@ -59,8 +67,8 @@ class Writer(Protocol):
     ) -> Draft:
         """A child to be of a session with these ``ends``, in the agent's folders."""
 
-    def opening(self, told: Opening) -> Body:
-        """A child that opens with what we tell."""
+    def opening_body(self, opening: FreshOpening) -> Body:
+        """What a child holds that opens with what we tell."""
 
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
         """A child that holds a conversation as text, behind what we tell; ``head`` are our fields of its first line."""
@@ -99,11 +107,11 @@ class ForeignWriter(Writer, Protocol):
     ) -> ChildPlan:
         """A child of a session of its own, of each line as ``clean`` leaves it."""
 
-    def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
+    def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
         """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
 
 
-def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
+def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     parent: SessionFile,
     where: Where,
     *,
@@ -113,7 +121,7 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     contents: Contents = NOTHING,
     child: Draft | None = None,
     to: str = "",
-) -> RolloverPlan:
+) -> FreshPlan:
     """Decide on a fresh child of ``parent`` for the agent ``to``, by default its own.
 
     ``kind`` is rollover or handoff, ``child`` a draft that was made before. NothingToHandOff where
@@ -123,16 +131,18 @@ def fresh(  # noqa: PLR0913 - what a fresh child may be asked for
         require_whole(parent)
     parent = Session.of(parent, where)
     ends, writer = parent.ends, _writer_of_child(parent, to, where)
-    step = fresh_child.usable_step(ends, next_step)
-    made = child or writer.draft(parent, ends, kind, output_dir, about=step)
-    own = parent.agent == NAME and not made.subagent and not contents.new_task
-    planned = plan_of_work(ends, made.ancestors, where) if own else ""
-    note = "\n".join(filter(None, (_origin_note(made, where), planned)))
-    told = fresh_child.make_opening(parent, ends, made, step, contents, where, note)
-    return fresh_child.fresh(told, writer.opening(told))
+    step = usable_step(ends, next_step)
+    if child is None:
+        child = writer.draft(parent, ends, kind, output_dir, about=step)
+    notes = [_origin_note(child, where)]
+    if parent.agent == NAME and not child.subagent and not contents.new_task:
+        notes.append(plan_of_work(ends, child.ancestors, where))
+    note = "\n".join(filter(None, notes))
+    opening = make_opening(parent, ends, child, step, contents, where, note)
+    return plan_of_opening(opening, writer.opening_body(opening))
 
 
-def fork(
+def plan_fork(
     session: SessionFile,
     where: Where,
     *,
@@ -175,7 +185,7 @@ def fork(
     return forking.ForkPlan(draft=made, body=body, sizes=Sizes(before, after))
 
 
-def trim(
+def plan_trim(
     session: SessionFile, where: Where, options: Options, *, output_dir: str | None = None
 ) -> TrimPlan:
     """Decide on a trimmed child.
@@ -195,7 +205,7 @@ def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
     return writer_of(session.agent, where).scanned(session)
 
 
-def untrim(
+def plan_untrim(
     reading: TrimmedSession,
     where: Where,
     numbers: Collection[int] | None = None,

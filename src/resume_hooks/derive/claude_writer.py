@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.derive.child.draft import Draft, make_draft
 from resume_hooks.derive.child.write import Body
-from resume_hooks.derive.fresh_child import Opening, lines_of
+from resume_hooks.derive.fresh_child import FreshOpening, lines_of
 from resume_hooks.paths import Where
 from resume_hooks.sessions.child_titles import Kind
 from resume_hooks.sessions.session_files import SessionFile
@@ -38,9 +38,9 @@ class ClaudeWriter:
         """A child in the project folder of its parent's home."""
         return make_draft(session, ends, kind, self._where, output_dir, about=about)
 
-    def opening(self, told: Opening) -> Body:
+    def opening_body(self, opening: FreshOpening) -> Body:
         """The lines of a child that opens with a text."""
-        return lines_of(told)
+        return lines_of(opening)
 
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
         """The lines of a child that holds a conversation as text."""

@@ -37,7 +37,7 @@ from resume_hooks.transcripts.tokens import (
 from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.fresh_child import RolloverPlan
+    from resume_hooks.derive.fresh_child import FreshPlan
 
 READ = 0.1  # what a token read from the cache costs; any other costs 1
 WRITE = {
@@ -405,7 +405,7 @@ def _lineage_tokens(session: Session) -> int:
     return round(len(lineage_block.render(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
 
 
-def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:
+def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
     """The plan of a handoff of the usual size without a next step; None where there can be none."""
     from resume_hooks.derive import agents  # a long session is not read for it
     from resume_hooks.derive.fresh_child import Contents
@@ -413,7 +413,7 @@ def _handed_off(session: SessionFile, where: Where) -> RolloverPlan | None:
 
     try:
         contents = Contents(digest_of(session, where), tokens=tokens_of("", where))
-        return agents.fresh(session, where, kind="handoff", contents=contents)
+        return agents.plan_fresh(session, where, kind="handoff", contents=contents)
     except (NothingToHandOff, UsageError):
         return None
 

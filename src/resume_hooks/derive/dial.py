@@ -13,7 +13,7 @@ from resume_hooks.derive.opening_size import name_of
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 if TYPE_CHECKING:
-    from resume_hooks.derive.fresh_child import RolloverPlan
+    from resume_hooks.derive.fresh_child import FreshPlan
 
 SIZES = (1_000, 4_000, 12_000, 24_000)
 """Tokens of the sizes that are always told of, beside the usual one."""
@@ -40,7 +40,7 @@ class DialSize(NamedTuple):
     is_lists: bool = False
 
 
-def dial_of(planned: RolloverPlan, conversation: int) -> tuple[DialSize, ...]:
+def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     """Every size, of the plan of a handoff of the usual one; ``conversation`` are the tokens that the session holds."""
     # The sizes of a long session are told without a digest.
     from resume_hooks.reading.digest.entries import Digest

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, NamedTuple
@@ -15,24 +13,23 @@ from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import Body, ChildPlan, Sizes
 from resume_hooks.errors import NothingToHandOff, UsageError
-from resume_hooks.paths import Where, open_regular
+from resume_hooks.paths import Where
 from resume_hooks.reading.digest import entries
 from resume_hooks.reading.digest.calls import latest_calls
 from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
-from resume_hooks.reading.digest.opening import Opening as Carried
+from resume_hooks.reading.digest.opening import Opening as DigestOpening
 from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.redaction.texts import count_placeholders, redact
-from resume_hooks.sessions.lineage import Ancestor
 from resume_hooks.sessions.lineage_block import unmarked
-from resume_hooks.sessions.opening_layout import NEXT_STEP, opening_lines, opening_text, task_step
+from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import encodable, one_line, plain, plain_line, plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
-from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
+from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
@@ -62,10 +59,10 @@ class Contents(NamedTuple):
 
 
 NOTHING = Contents()
-NOTHING_CARRIED = Carried("")
+NOTHING_CARRIED = DigestOpening("")
 
 
-class Opening(NamedTuple):
+class FreshOpening(NamedTuple):
     """What a fresh child is told: ``text`` its model, ``card`` its screen; ``head`` is its first line.
 
     ``carried`` is the digest in that text, of no text where the user edited it.
@@ -78,12 +75,12 @@ class Opening(NamedTuple):
     ends: HeadTail
     sizes: Sizes
     contents: Contents = NOTHING
-    carried: Carried = NOTHING_CARRIED
+    carried: DigestOpening = NOTHING_CARRIED
 
 
 @dataclass(frozen=True, slots=True)
 class FreshLines(Body):
-    """The lines of a fresh child, without endings; ``make_opening`` is what its model reads first, None for any."""
+    """The lines of a fresh child, without endings; ``opening`` is what its model reads first, None for any."""
 
     title_place: ClassVar[int | None] = TITLE_LINE
     bodies: tuple[bytes, ...]
@@ -100,12 +97,12 @@ class FreshLines(Body):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloverPlan(ChildPlan):
-    """A fresh child; ``make_opening`` is what its model reads first, ``carried`` the digest in it."""
+class FreshPlan(ChildPlan):
+    """A fresh child; ``opening`` is what its model reads first, ``carried`` the digest in it."""
 
     opening: str
     contents: Contents = NOTHING
-    carried: Carried = NOTHING_CARRIED
+    carried: DigestOpening = NOTHING_CARRIED
 
     @property
     def keeps_tasks(self) -> bool:
@@ -121,16 +118,19 @@ def make_opening(
     contents: Contents,
     where: Where,
     note: str = "",
-) -> Opening:
+) -> FreshOpening:
     """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
     contents = _without_known_secrets(contents, child)
     if contents.edited:
         carried = NOTHING_CARRIED
     else:
         carried = digest_carried(contents, child, parent)
-    told = "\n".join(filter(None, (note, contents.summary)))
-    step = task_step(next_step) if contents.new_task else next_step
-    text = opening_text(child.block, step, summary=told, digest=contents.edited or carried.text)
+    summary = "\n".join(filter(None, (note, contents.summary)))
+    if contents.new_task:
+        step = task_step(next_step)
+    else:
+        step = next_step
+    text = opening_text(child.block, step, summary=summary, digest=contents.edited or carried.text)
     card, _ = redact(_fresh_card(child, next_step, contents, carried))
     before = Session.of(parent, where).context.tokens
     base = min(base_of(ends, where).tokens, before)
@@ -140,31 +140,32 @@ def make_opening(
     )
     opening_tokens = contents.tokens if contents.digest else 0
     head = child.head(size, summary=bool(contents.summary), opening_tokens=opening_tokens)
-    return Opening(child, head, text, card, ends, sizes, contents, carried)
+    return FreshOpening(child, head, text, card, ends, sizes, contents, carried)
 
 
-def lines_of(told: Opening) -> FreshLines:
-    """The lines of a child that is told this."""
-    asked, answered = opening_lines(told.child.setting, told.text, told.card)
-    if told.contents.digest:
-        digest = [entries.line_of_digest(told.contents.digest)]
-    else:
-        digest = []
-    carried = carried_lines(told.ends, told.child.session_id)
-    return FreshLines((told.head, asked, *digest, answered, *carried), told.text)
+def lines_of(opening: FreshOpening) -> FreshLines:
+    """The lines of a child that opens so."""
+    child, digest = opening.child, opening.contents.digest
+    asked, answered = opening_lines(child.setting, opening.text, opening.card)
+    lines = [opening.head, asked]
+    if digest:
+        lines.append(entries.line_of_digest(digest))
+    lines.append(answered)
+    lines += carried_lines(opening.ends, child.session_id)
+    return FreshLines(tuple(lines), opening.text)
 
 
-def fresh(told: Opening, body: Body) -> RolloverPlan:
-    """The plan of a child that is told this, in the form ``body`` of its agent."""
-    child, contents = told.child, told.contents
-    return RolloverPlan(
+def plan_of_opening(opening: FreshOpening, body: Body) -> FreshPlan:
+    """The plan of a child that opens so, in the form ``body`` of its agent."""
+    child, contents = opening.child, opening.contents
+    return FreshPlan(
         draft=child,
         body=body,
-        sizes=told.sizes,
+        sizes=opening.sizes,
         remarks=on_secrets(child.block, contents),
-        opening=told.text,
+        opening=opening.text,
         contents=contents,
-        carried=told.carried,
+        carried=opening.carried,
     )
 
 
@@ -175,7 +176,7 @@ def _without_known_secrets(contents: Contents, child: Draft) -> Contents:
     return contents._replace(digest=entries.rewritten(contents.digest, child.secrets.redact))
 
 
-def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Carried:
+def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
     """A digest as a child opens with it, in the room that a summary leaves of its size.
 
     Of no text without a digest.
@@ -223,7 +224,7 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
     return encodable(next_step.strip())
 
 
-def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Carried) -> str:
+def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: DigestOpening) -> str:
     """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = f", session {count} of its lineage" if count > 1 else ""
@@ -248,7 +249,7 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Carri
     return "\n\n".join(lines)
 
 
-def _loaded_counts(contents: Contents, carried: Carried) -> list[str]:
+def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
     """What of the earlier conversation a fresh child opens with."""
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:
@@ -281,84 +282,9 @@ def opening_of(path: str) -> object:
 
 
 def file_writer(
-    decided: RolloverPlan, where: Where, options: object = None
+    decided: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], FilesBeside]:
     """The answer to ``questions.files_beside_handoff``; without one a function that writes nothing."""
     for files_beside_handoff in seam.answers(questions.files_beside_handoff):
         return files_beside_handoff(decided, where, options)
     return lambda _: FilesBeside()
-
-
-MAX_EDITED = 200_000  # characters: about as many as a context of 50,000 tokens holds
-
-NOTE = """\
-# What the fresh session is told of the work so far, after its lineage and before your next step.
-# Change it as you like and save. These lines at the top, which begin with #, and blank lines are left out.
-# To cancel, save nothing but them, or end the editor with an error: then no session is made.
-"""
-
-
-def digest_to_edit(opening: str) -> str:
-    """The text that the editor opens."""
-    return f"{NOTE}\n{opening}\n"
-
-
-def edited_digest(text: str) -> str:
-    """What is used of a saved text; ``""`` if it cancels. UsageError if it is too long.
-
-    Without control characters, markers of a lineage block, blank lines, and lines that would pass
-    for the head of the next step: a reader of the child finds that behind the first blank line
-    after the digest.
-    """
-    rows = [row.rstrip() for row in plain(text).split("\n")]
-    first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
-    used = [unmarked(row) for row in rows[first:] if row]
-    edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
-    if len(edited) > MAX_EDITED:
-        raise UsageError(
-            (
-                f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no "
-                "session was made"
-            ),
-            "Put what is long into a file and name the file.",
-        )
-    return edited
-
-
-PLANS = "plans"  # in the config home: a Markdown file a plan, which a session's records name by their slug
-_SLUG = re.compile(r"[a-z0-9-]{1,200}")
-GENERATIONS = 5  # ancestors whose plan is looked for: a fresh child has none of its own until it enters plan mode
-_REACH = 4096  # bytes of a plan in which its first line is looked for
-
-
-def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
-    """The line for the plan of a session, else of its latest ancestor with one; ``ancestors`` stand oldest first."""
-    if note := plan_note(ends, where):
-        return note
-    paths = []
-    for row in reversed(ancestors):
-        if row.session_file != ends.path:
-            paths.append(row.session_file)
-    there = [path for path in paths if os.path.isfile(path)][:GENERATIONS]
-    return next((note for path in there if (note := plan_note(HeadTail(path), where))), "")
-
-
-def plan_note(ends: HeadTail, where: Where) -> str:
-    """One line that names the plan of a session by its file and its title; ``""`` where it has none."""
-    if not _SLUG.fullmatch(ends.slug):
-        return ""
-    path = os.path.join(where.config, PLANS, f"{ends.slug}.md")
-    try:
-        with open_regular(path, follow=False) as stream:
-            head = stream.read(_REACH).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
-    if title:
-        named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})"
-    else:
-        named = ""
-    return (
-        f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it "
-        "before you go on."
-    )

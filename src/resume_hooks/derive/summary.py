@@ -24,7 +24,7 @@ from resume_hooks.derive.child import write as writing
 from resume_hooks.derive.child.draft import renamed
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.port import ModelCalls, Spent
 from resume_hooks.derive.opening_size import tokens_of
@@ -378,7 +378,7 @@ class SummaryRollover:
 
     parent: SessionFile
     digest: Digest
-    plan: RolloverPlan
+    plan: FreshPlan
     wish: str
     standing: Receipt | None = None
 
@@ -402,7 +402,7 @@ def plan_rollover(
 ) -> SummaryRollover:
     """Decide on the child with the digest; nothing is touched, no model asked.
 
-    As ``agents.fresh`` raises.
+    As ``agents.plan_fresh`` raises.
     """
     if len(wish) > MAX_WISH:
         raise UsageError(
@@ -413,7 +413,7 @@ def plan_rollover(
     child = agents.draft_of(parent, "rollover", where, output_dir)
     if standing is not None:
         child = renamed(child, standing.session_id, standing.file)
-    decided = agents.fresh(parent, where, contents=_contents(digest, where), child=child)
+    decided = agents.plan_fresh(parent, where, contents=_contents(digest, where), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
 
 
@@ -463,7 +463,7 @@ def add_summary(
                 before = stream.read()
         summary = _summary(begun, calls, given or summary_material(begun.parent, where), where)
         contents = _contents(begun.digest, where, summary.text)
-        decided = agents.fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
+        decided = agents.plan_fresh(begun.parent, where, contents=contents, child=begun.plan.draft)
         done = _replace_child(decided, before, written.title, where)
     except ResumeHooksError as error:
         return SummaryOutcome(written, calls.spent, error.message)
@@ -514,7 +514,7 @@ def _digest_numbers(digest: Digest, session_id: str) -> frozenset[int]:
     )
 
 
-def _replace_child(after: RolloverPlan, before: bytes, title: str, where: Where) -> Receipt:
+def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) -> Receipt:
     """Put a child in the place of the one that held ``before``.
 
     SessionOpen, WriteFailed, CheckFailed leave that.

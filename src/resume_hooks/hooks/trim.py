@@ -184,7 +184,7 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
         if decided is not None:
             return decided
     options = parse_options(text)
-    return agents.trim(parent, request.where, options)
+    return agents.plan_trim(parent, request.where, options)
 
 
 def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:

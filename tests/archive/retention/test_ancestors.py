@@ -29,7 +29,7 @@ from tests.builders import ConfigHome, conversation, session_bytes, session_id, 
 
 def rolled(home: ConfigHome, parent: SessionFile) -> Receipt:
     """A handoff's child."""
-    return write(agents.fresh(parent, home.where, kind="handoff"), home.where)
+    return write(agents.plan_fresh(parent, home.where, kind="handoff"), home.where)
 
 
 def went_on(path: str) -> SessionFile:

@@ -47,7 +47,7 @@ class Place:
         """Write one."""
         if kind == "fork":
             return write(fork.plan_fork(self.parent, self.home.where), self.home.where)
-        return write(agents.fresh(self.parent, self.home.where, kind=kind), self.home.where)
+        return write(agents.plan_fresh(self.parent, self.home.where, kind=kind), self.home.where)
 
     def files(self, session_id: str = SESSION) -> dict[str, bytes]:
         """What the list of a session holds, without the client's lock."""

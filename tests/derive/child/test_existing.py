@@ -45,7 +45,7 @@ def hand_off(
     kind: Kind = "handoff",
 ) -> str:
     """Make a child; its id."""
-    plan = agents.fresh(parent, home.where, kind=kind, next_step=step)
+    plan = agents.plan_fresh(parent, home.where, kind=kind, next_step=step)
     return write(plan, home.where).session_id
 
 
@@ -69,7 +69,7 @@ def test_one_figure_with_a_trim(config_home: ConfigHome) -> None:
     parent = locate.session_file(str(write_session(config_home.project(), PARENT, rows)))
     sent = scan_session(parent).context.tokens
     assert sent > 6_000
-    made = write(agents.fresh(parent, config_home.where, kind="handoff"), config_home.where)
+    made = write(agents.plan_fresh(parent, config_home.where, kind="handoff"), config_home.where)
     found = existing_child(parent, "handoff", config_home.where)
     assert found is not None
     assert made.tokens_before == found.tokens_before == sent

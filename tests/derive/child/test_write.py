@@ -53,7 +53,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 session = locate.session_file(sys.argv[1])
 sys.stdin.readline()
-print(write(agents.fresh(session, Where(), kind="handoff"), Where()).title)
+print(write(agents.plan_fresh(session, Where(), kind="handoff"), Where()).title)
 """
 
 
@@ -71,7 +71,7 @@ def parent(config_home: ConfigHome) -> SessionFile:
 Plan = Callable[[SessionFile, ConfigHome], ChildPlan]
 
 PLANS: dict[str, Plan] = {
-    "handoff": lambda parent, home: agents.fresh(parent, home.where, kind="handoff"),
+    "handoff": lambda parent, home: agents.plan_fresh(parent, home.where, kind="handoff"),
     "fork": lambda parent, home: fork.plan_fork(parent, home.where),
     "rehome": lambda parent, home: fork.plan_fork(parent, home.where, home=str(home.root)),
     "trim": lambda parent, home: trim.plan_trim(
@@ -179,7 +179,7 @@ def test_a_title_is_chosen_when_the_child_is_written(
     What the model reads names no counter.
     """
     plans = [
-        agents.fresh(parent, config_home.where, kind="handoff", next_step=step)
+        agents.plan_fresh(parent, config_home.where, kind="handoff", next_step=step)
         for step in ("on we go",) * 2
     ]
     assert [receipt(plan).title for plan in plans] == ["on we go · handoff"] * 2
@@ -204,7 +204,7 @@ def test_children_of_a_root_without_a_name(config_home: ConfigHome) -> None:
     parent = locate.session_file(write_session(config_home.project(), SESSION, records))
     plans = [
         fork.plan_fork(parent, config_home.where),
-        *(agents.fresh(parent, config_home.where) for _ in range(2)),
+        *(agents.plan_fresh(parent, config_home.where) for _ in range(2)),
     ]
     shown = [write(plan, config_home.where).title for plan in plans]
     assert shown == [

@@ -428,7 +428,7 @@ def test_who_goes_on_from_it_is_told_that_nobody_verified_it(
     child = receipt.file
     for _ in range(2):
         session, contents = locate.session_file(child), Contents(digest)
-        decided = agents.fresh(
+        decided = agents.plan_fresh(
             session, config_home.where, kind="handoff", next_step="go on", contents=contents
         )
         child = write(decided, config_home.where).file

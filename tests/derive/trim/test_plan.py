@@ -215,7 +215,7 @@ def test_a_handoff_child_keeps_its_next_step(config_home: ConfigHome) -> None:
     """Its opening holds lineage and next step: the lineage is renewed, the step stays."""
     parent = session(config_home)
     step = "go on with the lexer"
-    asked = agents.fresh(
+    asked = agents.plan_fresh(
         session_file(str(parent)), config_home.where, kind="handoff", next_step=step
     )
     made = write(asked, config_home.where)

@@ -228,7 +228,7 @@ def verbs(home: ConfigHome) -> Try:
 
 def _handoff(session: SessionFile, environ: Environ) -> Receipt:
     contents = Contents(digest_of(session, Where(environ)))
-    decided = agents.fresh(
+    decided = agents.plan_fresh(
         session, Where(environ), kind="handoff", next_step="\ud800 go on", contents=contents
     )
     return write(decided, Where(environ))

@@ -82,9 +82,9 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert named is not None
     parent = thread(where, named.thread_id)
     items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
-    fork = write(agents.fork(parent, where), where)
+    fork = write(agents.plan_fork(parent, where), where)
     assert sent_of(fork.file) == items
-    decided = agents.trim(parent, where, Options(keep_recent=1))
+    decided = agents.plan_trim(parent, where, Options(keep_recent=1))
     if decided.is_idle:
         return
     trim = write(decided, where)
@@ -95,7 +95,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     assert [item.get("call_id") for item in after] == [item.get("call_id") for item in items]
     assert len(json.dumps(after)) < len(json.dumps(items))
     reading = read_trimmed(thread(where, trim.session_id))
-    assert sent_of(write(agents.untrim(reading, where, strict=True), where).file) == items
+    assert sent_of(write(agents.plan_untrim(reading, where, strict=True), where).file) == items
 
 
 def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
@@ -133,7 +133,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     ]
     path = rollouts.write(codex_of(where), lines)
     before = path.read_bytes()
-    trim = write(agents.trim(thread(where), where, Options()), where)
+    trim = write(agents.plan_trim(thread(where), where, Options()), where)
     assert path.read_bytes() == before
     sent = sent_of(trim.file)
     assert len(sent) == len(sent_of(path))
@@ -164,8 +164,8 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
     rollouts.write(codex_of(where), lines)
     (agent,) = registry.others(where)
     for made in (
-        agents.fork(thread(where), where),
-        agents.fresh(thread(where), where, kind="handoff"),
+        agents.plan_fork(thread(where), where),
+        agents.plan_fresh(thread(where), where, kind="handoff"),
     ):
         child = write(made, where)
         assert agent.why_open(agent.session(child.file)) == ""
@@ -194,7 +194,9 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= LONGEST
-    assert (GOAL_STAYS in write(agents.fork(parent, where), where).warnings) == (status == "paused")
+    assert (GOAL_STAYS in write(agents.plan_fork(parent, where), where).warnings) == (
+        status == "paused"
+    )
 
 
 def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
@@ -206,7 +208,7 @@ def test_a_refused_sub_agent_is_told_whose_it_is(where: Where) -> None:
     ]
     rollouts.write(codex_of(where), lines)
     with pytest.raises(UsageError, match="sub-agent") as refused:
-        agents.fork(thread(where), where)
+        agents.plan_fork(thread(where), where)
     assert OTHER in refused.value.remedy
 
 
@@ -217,11 +219,11 @@ def test_a_cut_ends_with_the_turn(where: Where) -> None:
     ]
     context = rollouts.line("turn_context", {"cwd": "/", "model": "gpt-5"})
     rollouts.write(codex_of(where), [rollouts.meta(), *talk[:2], context, *talk[2:]])
-    fork = write(agents.fork(thread(where), where, cut=AtTurn(2)), where)
+    fork = write(agents.plan_fork(thread(where), where, cut=AtTurn(2)), where)
     assert [item["content"][0]["text"] for item in sent_of(fork.file)][-1] == "assistant 1"
     assert len(sent_of(fork.file)) == 4
     assert not any(line["type"] == "turn_context" for line in lines_of(fork.file))
-    whole = write(agents.fork(thread(where), where), where)
+    whole = write(agents.plan_fork(thread(where), where), where)
     assert [line["type"] for line in lines_of(whole.file)].count("turn_context") == 1
 
 
@@ -233,7 +235,7 @@ def test_what_a_thread_is_set_to_last_is_its_forks_own(where: Where) -> None:
     )
     talk = [older, rollouts.said("user", "begin"), newest, rollouts.said("assistant", "done")]
     rollouts.write(codex_of(where), [rollouts.meta(), *talk])
-    fork = write(agents.fork(thread(where), where), where)
+    fork = write(agents.plan_fork(thread(where), where), where)
     told = [line["payload"] for line in lines_of(fork.file) if "thread_settings" in line["payload"]]
     assert [(each["thread_id"], each["thread_settings"]) for each in told] == [
         (fork.session_id, {"n": "2"})
@@ -248,7 +250,7 @@ def test_a_summary_that_nobody_can_read_is_said_so(where: Where) -> None:
         codex_of(where),
         [rollouts.meta(), rollouts.said("user", "begin"), rollouts.compacted(left), *talk],
     )
-    fork = write(agents.fork(thread(where), where, to="claude"), where)
+    fork = write(agents.plan_fork(thread(where), where, to="claude"), where)
     text = Path(fork.file).read_text("utf-8")
     assert fork.tokens_after > fork.tokens_before, (
         "what every request begins with is in it, and what is told"
@@ -265,13 +267,13 @@ def test_what_is_refused(where: Where) -> None:
     other = THREAD.replace("0001", "0002", 1)[:-1] + "2"
     rollouts.write(codex_of(where), [rollouts.meta(other, parent_thread_id=THREAD), *talk], other)
     with pytest.raises(UsageError, match="sub-agent"):
-        agents.fork(thread(where, other), where)
+        agents.plan_fork(thread(where, other), where)
     with pytest.raises(UsageError, match="exclude"):
-        agents.fork(thread(where), where, cut=AtTurn(1), to="claude")
+        agents.plan_fork(thread(where), where, cut=AtTurn(1), to="claude")
     with pytest.raises(UsageError, match="home"):
-        agents.fork(thread(where), where, home="/")
+        agents.plan_fork(thread(where), where, home="/")
     with pytest.raises(UsageError, match="is not trimmed"):
-        agents.untrim(read_trimmed(thread(where)), where, (1,))
+        agents.plan_untrim(read_trimmed(thread(where)), where, (1,))
 
 
 def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
@@ -281,13 +283,13 @@ def test_one_trimmed_item_comes_back_alone(where: Where) -> None:
     """
     lines = [rollouts.meta(), rollouts.said("user", "go"), *rollouts.work(3, BIG), *rollouts.LATER]
     path = rollouts.write(codex_of(where), lines)
-    trim = write(agents.trim(thread(where), where, Options()), where)
+    trim = write(agents.plan_trim(thread(where), where, Options()), where)
     reading = read_trimmed(thread(where, trim.session_id))
     assert len(reading.trimmed) == 3
-    one = write(agents.untrim(reading, where, (reading.trimmed[1].number,)), where)
+    one = write(agents.plan_untrim(reading, where, (reading.trimmed[1].number,)), where)
     back = [item == was for item, was in zip(sent_of(one.file), sent_of(path), strict=True)]
     assert [place for place, same in enumerate(back) if not same] == [2, 6]
-    rest = write(agents.untrim(read_trimmed(thread(where, one.session_id)), where), where)
+    rest = write(agents.plan_untrim(read_trimmed(thread(where, one.session_id)), where), where)
     assert sent_of(rest.file) == sent_of(path)
 
 
@@ -334,7 +336,7 @@ def test_a_smart_trim_takes_what_a_model_chose(where: Where) -> None:
     ] == [6]
     assert '"a build"' in sent[6]["output"][0]["text"]
     assert b'"method":"smart"' in Path(receipt.file).read_bytes().splitlines()[0]
-    back = write(agents.untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
+    back = write(agents.plan_untrim(read_trimmed(thread(where, receipt.session_id)), where), where)
     assert sent_of(back.file) == sent_of(path)
 
 
@@ -379,7 +381,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
     path = rollouts.write(codex_of(where), [rollouts.meta(), *talk])
     kept = sent_of(path)
     if by == "us":
-        fork = Path(write(agents.fork(thread(where), where), where).file)
+        fork = Path(write(agents.plan_fork(thread(where), where), where).file)
     else:
         base = {"thread_id": THREAD, "end_byte_offset": path.stat().st_size}
         said = rollouts.meta(
@@ -417,7 +419,9 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
 def test_a_handoff_that_stands_is_named_again(where: Where) -> None:
     """By the same words, until somebody goes on in it or in its parent."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), rollouts.said("user", "go")])
-    first = write(agents.fresh(thread(where), where, kind="handoff", next_step="test it"), where)
+    first = write(
+        agents.plan_fresh(thread(where), where, kind="handoff", next_step="test it"), where
+    )
     again = existing_child(thread(where), "handoff", where, "test it")
     assert again is not None
     assert (again.session_id, again.file, again.agent) == (first.session_id, first.file, "codex")
@@ -461,13 +465,13 @@ def test_a_size_before_the_step(
 def test_a_crash_leaves_nothing_or_the_whole(where: Where) -> None:
     """At each step of a write; the next write sweeps what lay about."""
     path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.work(12, BIG, asks=True)])
-    before, decided, born = path.read_bytes(), agents.trim(thread(where), where, Options()), []
+    before, decided, born = path.read_bytes(), agents.plan_trim(thread(where), where, Options()), []
     for _ in crashes(lambda: lambda: write(decided, where)):
         child = Path(decided.draft.path)
         born.append(child.exists())
         assert not born[-1] or child.stat().st_size == sum(map(len, decided.body.lines()))
         child.unlink(missing_ok=True)
-        write(agents.trim(thread(where), where, Options()), where)
+        write(agents.plan_trim(thread(where), where, Options()), where)
         assert [
             one for one in codex_of(where).rglob("*") if one.is_file() and one.suffix != ".jsonl"
         ] == []
@@ -490,7 +494,7 @@ def test_a_damaged_rollout_gives_a_sound_child_or_an_error_in_words(
         ]
         path = rollouts.write(codex_of(where), [rollouts.meta(), *rollouts.mutated(raw, chance)])
         before = path.read_bytes()
-        for plan in (agents.fork, lambda one, there: agents.trim(one, there, Options())):
+        for plan in (agents.plan_fork, lambda one, there: agents.plan_trim(one, there, Options())):
             try:
                 decided = plan(thread(where), where)
                 receipt = None if decided.is_idle else write(decided, where)

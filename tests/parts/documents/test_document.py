@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import receipt
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.parts.documents.document import document_of_child, markdown_line, name_of_document
 from resume_hooks.reading.digest.entries import Digest, DigestEntry, Kind, TalkMessage
 from resume_hooks.sessions import locate
@@ -43,13 +43,13 @@ def planned(
     next_step: str = "",
     contents: Contents | None = None,
     **extra: Any,
-) -> RolloverPlan:
+) -> FreshPlan:
     """A handoff of a session with a title, decided on and not written."""
     records = [{**record, **extra} for record in conversation(2)]
     lines = [json.dumps(record).encode() for record in (*records, custom_title(title))]
     path = write_session(home.project(), SESSION, lines)
     parent = locate.session_file(path)
-    return agents.fresh(
+    return agents.plan_fresh(
         parent,
         home.where,
         kind="handoff",
@@ -58,7 +58,7 @@ def planned(
     )
 
 
-def text_of(decided: RolloverPlan) -> str:
+def text_of(decided: FreshPlan) -> str:
     """Its document."""
     return document_of_child(decided, receipt(decided))
 

@@ -16,7 +16,7 @@ from resume_hooks import settings
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.derive.child.write import write
-from resume_hooks.derive.fresh_child import Contents, RolloverPlan
+from resume_hooks.derive.fresh_child import Contents, FreshPlan
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.document import list_wanted_files, out_path, write_documents
 from resume_hooks.paths import Where
@@ -38,13 +38,13 @@ def project(config_home: ConfigHome) -> Path:
     return folder
 
 
-def planned(home: ConfigHome, project: Path) -> RolloverPlan:
+def planned(home: ConfigHome, project: Path) -> FreshPlan:
     """A handoff of a session of that project, decided on."""
     records = [{**record, "cwd": str(project)} for record in conversation(2)]
     path = write_session(
         home.project(str(project)), SESSION, [*records, custom_title("Fix the parser")]
     )
-    return agents.fresh(locate.session_file(path), home.where, kind="handoff")
+    return agents.plan_fresh(locate.session_file(path), home.where, kind="handoff")
 
 
 def left(home: ConfigHome, project: Path, out: str = "", **settings: str) -> FilesBeside:
@@ -157,7 +157,7 @@ def test_a_session_that_only_says_where_it_belongs(
     path = write_session(
         stray, SESSION, [{**record, "cwd": str(project)} for record in conversation(2)]
     )
-    decided = agents.fresh(locate.session_file(path), config_home.where, kind="handoff")
+    decided = agents.plan_fresh(locate.session_file(path), config_home.where, kind="handoff")
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     files = write_documents(decided, write(decided, config_home.where), config_home.where)
     assert (files.documents, len(files.warnings)) == ((), 1)
@@ -260,7 +260,7 @@ def test_a_document_of_secrets(config_home: ConfigHome, leaky: str, tmp_path: Pa
     """It says that something was there, and nothing of it."""
     stored_settings.store_setting("handoff_dir", "_handoffs", config_home.where)
     contents = Contents(digest_of(session_file(leaky), config_home.where))
-    decided = agents.fresh(
+    decided = agents.plan_fresh(
         session_file(leaky), config_home.where, kind="handoff", next_step="go on", contents=contents
     )
     receipt = write(decided, config_home.where)

@@ -285,7 +285,7 @@ def test_a_handoff_that_clear_led_to(config_home: ConfigHome) -> None:
     project, where = config_home.project(), config_home.where
     rows = [user("go", uuid="u"), assistant("done", uuid="a", parent="u", tokens=90_000)]
     parent = session_file(write_session(project, SESSION, rows))
-    made = write(agents.fresh(parent, where, kind="handoff"), where)
+    made = write(agents.plan_fresh(parent, where, kind="handoff"), where)
     record_link(Link(OTHER, SESSION, "handoff", "2026-01-31T10:00:00.000Z"), where)
     record_superseded(made.session_id, OTHER, "2026-01-31T10:00:00.000Z", where)
     late = 3_600

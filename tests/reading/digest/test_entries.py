@@ -163,7 +163,7 @@ def child_of(talk: Talk, home: ConfigHome, step: str = "") -> str:
     """The file of a handoff of a session."""
     path = talk.write(home)
     contents = Contents(talk.digest(home))
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         session_file(str(path)), home.where, kind="handoff", next_step=step, contents=contents
     )
     return write(plan, home.where).file

@@ -51,7 +51,7 @@ def handed_off(talk: Talk, home: ConfigHome, step: str = "") -> str:
 
 
 def _child(path: str, digest: Digest, home: ConfigHome, step: str) -> str:
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         session_file(path), home.where, kind="handoff", next_step=step, contents=Contents(digest)
     )
     return write(plan, home.where).file

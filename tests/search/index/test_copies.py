@@ -158,7 +158,7 @@ def test_a_trimmed_child_adds_nothing_that_its_parent_says(
 def test_a_handoff_s_lineage_is_not_indexed(config_home: ConfigHome) -> None:
     """Of a fresh child only its own words are found, not the block that names its ancestors."""
     parent = bulky(config_home)
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         locate.session_file(str(parent)),
         config_home.where,
         kind="handoff",

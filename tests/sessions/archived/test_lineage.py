@@ -105,7 +105,7 @@ def test_the_block_says_so(config_home: ConfigHome) -> None:
     """A kept ancestor is told with its title, where it was, and that it is a copy."""
     paths = generations(config_home)
     away(paths[0], config_home.environ)
-    decided = agents.fresh(locate.session_file(paths[1]), config_home.where)
+    decided = agents.plan_fresh(locate.session_file(paths[1]), config_home.where)
     assert f"1. title 1 · {session_id(1)} · " in decided.opening
     assert f" · first session (archived copy)\n   {paths[0]}\n2. title 2 · " in decided.opening
 
@@ -171,7 +171,7 @@ def test_children_go_where_it_lay(config_home: ConfigHome) -> None:
     backup = config_home.config / "file-history" / made.session_id / "abc@v1"
     assert not backup.exists() or backup.stat().st_nlink == 1
     contents = Contents(digest_of(kept, config_home.where))
-    handed = agents.fresh(
+    handed = agents.plan_fresh(
         kept, config_home.where, kind="handoff", next_step="on", contents=contents
     )
     assert write(handed, config_home.where).file.startswith(str(config_home.project()))

@@ -29,9 +29,9 @@ WHOLE = ForkSpec()
 
 
 def fork(session: Session, spec: ForkSpec, caller: Caller) -> Opened[ForkPlan] | Nothing[ForkPlan]:
-    """Make the copy. Raises as ``agents.fork``, and as a child is written."""
+    """Make the copy. Raises as ``agents.plan_fork``, and as a child is written."""
     with caller.time_limit():
-        plan = agents.fork(
+        plan = agents.plan_fork(
             session,
             caller.where,
             cut=spec.cut,

@@ -11,12 +11,11 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.existing import existing_child, one_at_a_time
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
+from resume_hooks.derive.digest_edit import digest_to_edit, edited_digest
 from resume_hooks.derive.fresh_child import (
     Contents,
-    RolloverPlan,
+    FreshPlan,
     digest_reference,
-    digest_to_edit,
-    edited_digest,
     file_writer,
 )
 from resume_hooks.derive.opening_size import ALL, tokens_of
@@ -89,14 +88,14 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
     return existing_child(parent, "handoff", where, step, opening_tokens=tokens)
 
 
-def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> RolloverPlan:
+def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
     """Decide on a handoff; nothing is written."""
     digest = digest_of(parent, caller.where)
     if spec.is_new_task:
         digest = knowledge(digest)
     tokens = tokens_of(spec.size, caller.where)
     contents = Contents(digest, new_task=spec.is_new_task, tokens=tokens)
-    return agents.fresh(
+    return agents.plan_fresh(
         parent,
         caller.where,
         kind="handoff",
@@ -108,8 +107,8 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> Rollover
 
 
 def _edit_and_write(
-    parent: Session, first: RolloverPlan, spec: HandoffSpec, edit: Edit, caller: Caller
-) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    parent: Session, first: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
+) -> Opened[FreshPlan] | Nothing[FreshPlan]:
     """Write a handoff whose digest the user edited. ResumeHooksError where they cancel."""
     with edit(digest_to_edit(first.carried.text)) as text:
         edited = edited_digest(text)
@@ -119,14 +118,14 @@ def _edit_and_write(
 
 
 def _plan_again_and_write(
-    parent: Session, first: RolloverPlan, edited: str, spec: HandoffSpec, caller: Caller
-) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    parent: Session, first: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
+) -> Opened[FreshPlan] | Nothing[FreshPlan]:
     # Planned again: meanwhile other children may be made, and the parent may grow.
     parent = parent.read_again()
     child = agents.draft_of(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
     old, new = first.draft.session_id, child.session_id
     edited = edited.replace(digest_reference(old), digest_reference(new))
-    plan = agents.fresh(
+    plan = agents.plan_fresh(
         parent,
         caller.where,
         kind="handoff",
@@ -140,15 +139,15 @@ def _plan_again_and_write(
     return _write(plan, write_files, spec, caller)
 
 
-def _file_writer(plan: RolloverPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
+def _file_writer(plan: FreshPlan, spec: HandoffSpec, caller: Caller) -> WriteFiles:
     if spec.has_files:
         return file_writer(plan, caller.where, spec.part_options)
     return lambda _: FilesBeside()
 
 
 def _write(
-    plan: RolloverPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
-) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+    plan: FreshPlan, write_files: WriteFiles, spec: HandoffSpec, caller: Caller
+) -> Opened[FreshPlan] | Nothing[FreshPlan]:
     receipt = carry_out(plan, caller.where, dry_run=caller.dry_run)
     if not receipt.written:
         return Nothing(receipt, plan, files=write_files(None))

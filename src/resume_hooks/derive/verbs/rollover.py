@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import carry_out
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.derive.outcome import Nothing, Opened, Waiting
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.sessions.session import Session
@@ -25,7 +25,7 @@ def rollover(
     caller: Caller,
     ask_for_summary: AskForSummary,
     unfinished: Callable[[], Receipt | None] = lambda: None,
-) -> Opened[RolloverPlan] | Nothing[RolloverPlan] | Waiting:
+) -> Opened[FreshPlan] | Nothing[FreshPlan] | Waiting:
     """Make a child with a digest, and then put a model's summary into it.
 
     ``wish`` is what the summary should stress. ``ask_for_summary`` is given the child with the
@@ -56,10 +56,10 @@ def rollover(
     return Opened(made.receipt, begun.plan, done, summary=made)
 
 
-def rollover_quick(parent: Session, caller: Caller) -> Opened[RolloverPlan] | Nothing[RolloverPlan]:
+def rollover_quick(parent: Session, caller: Caller) -> Opened[FreshPlan] | Nothing[FreshPlan]:
     """Make a child that holds the lineage alone; no model is asked. NothingToHandOff as for a handoff."""
     with caller.time_limit():
-        plan = agents.fresh(parent, caller.where, output_dir=caller.output_dir)
+        plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)
     receipt = caller.write(plan)
     if not receipt.written:
         return Nothing(receipt, plan)

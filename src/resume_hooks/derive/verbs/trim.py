@@ -20,7 +20,7 @@ Trimmed = Opened[TrimPlan] | Nothing[TrimPlan]
 def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
     """Make the copy. UsageError for options that can't be meant, or a session that can't be a parent."""
     with caller.time_limit():
-        plan = agents.trim(session, caller.where, options, output_dir=caller.output_dir)
+        plan = agents.plan_trim(session, caller.where, options, output_dir=caller.output_dir)
     caller.check_draft(plan.draft)
     return write_trim(plan, caller)
 

@@ -42,7 +42,7 @@ def untrim(
                 f"{records} trimmed: which ones do you want back?",
                 "--all, or --record N for one of them.",
             )
-        plan = agents.untrim(
+        plan = agents.plan_untrim(
             reading,
             caller.where,
             spec.numbers or None,

@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
-from resume_hooks.derive.fresh_child import Opening
+from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.parts.codex.transcripts import items as of_items
 from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
 from resume_hooks.parts.codex.transcripts.lines import (
@@ -139,16 +139,16 @@ def _with_own_thread(payload: Record, child: Draft) -> Record:
     return payload
 
 
-def opening_body(told: Opening, meta: Record) -> RolloutBody:
+def opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     """A child that holds nothing of its parent but what we tell: one message each of the user and of the assistant.
 
     Its title stands on the screen and in lists in the place of the first.
     """
-    child, digest, at = told.child, told.contents.digest, told.child.setting.at
+    child, digest, at = opening.child, opening.contents.digest, opening.child.setting.at
     turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
-    asked, answer = message("user", told.text), message("assistant", told.card)
+    asked, answer = message("user", opening.text), message("assistant", opening.card)
     lines = [
-        _meta_line(child, told.head, meta),
+        _meta_line(child, opening.head, meta),
         _encode_line(
             EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at
         ),

@@ -24,7 +24,7 @@ from resume_hooks.derive.child.receipt import FRESH
 from resume_hooks.derive.child.write import ChildPlan, Sizes
 from resume_hooks.derive.cut_point import Cut, Truncator
 from resume_hooks.derive.fork import ForkPlan, SpokenText
-from resume_hooks.derive.fresh_child import Opening
+from resume_hooks.derive.fresh_child import FreshOpening
 from resume_hooks.derive.untrim import (
     MissingOriginal,
     TrimmedSession,
@@ -112,9 +112,9 @@ class CodexWriter:
             own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title
         )
 
-    def opening(self, told: Opening) -> RolloutBody:
-        """A child that opens with what we tell."""
-        return opening_body(told, self._meta(told.child))
+    def opening_body(self, opening: FreshOpening) -> RolloutBody:
+        """What a child holds that opens with what we tell."""
+        return opening_body(opening, self._meta(opening.child))
 
     def conversation(
         self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]
@@ -186,19 +186,19 @@ class CodexWriter:
         )
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
-    def rewound(self, told: Opening, kept: Sequence[str]) -> ChildPlan:
+    def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
         """A child of the items up to the last of these, and of what is told after them."""
-        parent, child = self._read(told.child.parent), told.child
+        parent, child = self._read(opening.child.parent), opening.child
         closed = []
         for role, side, text in (
-            (records.USER, "told", told.text),
-            (records.ASSISTANT, "card", told.card),
+            (records.USER, "told", opening.text),
+            (records.ASSISTANT, "card", opening.card),
         ):
             own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
             closed.append(item_record(message(role, text), child.setting.at, own, {OPENING: True}))
         items = [*parent.told[: _count(parent, kept)], *closed]
-        body = told_body(child, told.head, parent.meta, items, leaves_goal=parent.has_goal)
-        return ChildPlan(draft=child, body=body, sizes=told.sizes)
+        body = told_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
+        return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
         """What is sent of a thread, and what of it can be trimmed."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from resume_hooks import settings
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
-from resume_hooks.derive.fresh_child import RolloverPlan, digest_reference
+from resume_hooks.derive.fresh_child import FreshPlan, digest_reference
 from resume_hooks.errors import UsageError, WriteFailed
 from resume_hooks.parts.documents.places import ENDING, SETTING
 from resume_hooks.paths import Where, project_folders
@@ -40,7 +40,7 @@ _NOT_YAML = re.compile(
 _FENCE = re.compile("`+")
 
 
-def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
+def out_path(out: str, decided: FreshPlan, *, force: bool) -> str:
     """The file that ``--out`` names, or a new name in the folder that it names.
 
     UsageError if it can't be written.
@@ -68,7 +68,7 @@ def out_path(out: str, decided: RolloverPlan, *, force: bool) -> str:
     return path
 
 
-def list_wanted_files(decided: RolloverPlan, where: Where, out: str = "") -> FilesBeside:
+def list_wanted_files(decided: FreshPlan, where: Where, out: str = "") -> FilesBeside:
     """The files that the setting and ``out`` (a path of ``out_path``) ask for.
 
     Nothing is written.
@@ -88,7 +88,7 @@ def list_wanted_files(decided: RolloverPlan, where: Where, out: str = "") -> Fil
 
 
 def write_documents(
-    decided: RolloverPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
+    decided: FreshPlan, receipt: Receipt, where: Where, out: str = "", *, force: bool = False
 ) -> FilesBeside:
     """Write the files of a child that was just made; ``force`` overwrites ``out``.
 
@@ -134,7 +134,7 @@ def _folder_of_setting(value: str, home: str) -> str:
     return path
 
 
-def _project_home(decided: RolloverPlan, where: Where) -> str:
+def _project_home(decided: FreshPlan, where: Where) -> str:
     """The project's folder, ``""`` unless the session lies where the client puts sessions of that folder.
 
     The file's own words prove nothing: it may come from anywhere, and name any folder.
@@ -155,7 +155,7 @@ def _is_inside(path: str, folder: str) -> bool:
     return f"{os.path.realpath(path)}{os.sep}".startswith(f"{root.rstrip(os.sep)}{os.sep}")
 
 
-def name_of_document(decided: RolloverPlan) -> str:
+def name_of_document(decided: FreshPlan) -> str:
     """``<YYYY-MM-DD>-<slug of the root's title>-<first 8 of the child's id>.md``, the day in UTC."""
     title = unicodedata.normalize("NFC", decided.draft.root_title.lower())
     words = "".join(letter if letter.isalnum() else " " for letter in title).split()
@@ -163,7 +163,7 @@ def name_of_document(decided: RolloverPlan) -> str:
     return f"{decided.draft.setting.at[:10]}-{slug}-{decided.draft.session_id[:SHORT]}.md"
 
 
-def document_of_child(decided: RolloverPlan, receipt: Receipt) -> str:
+def document_of_child(decided: FreshPlan, receipt: Receipt) -> str:
     """The whole document of a child; ``receipt`` is the one of its plan."""
     return (
         "\n\n".join(["\n".join(_front_matter(decided, receipt)), *_document_body(decided, receipt)])
@@ -176,7 +176,7 @@ def markdown_line(text: str) -> str:
     return _ACTIVE.sub(r"\1\1\\\2", plain_line(text))
 
 
-def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
+def _front_matter(decided: FreshPlan, receipt: Receipt) -> Iterator[str]:
     child = decided.draft
     yield "---"
     yield f"title: {_json_string(receipt.title)}"
@@ -194,7 +194,7 @@ def _front_matter(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
     yield "---"
 
 
-def _document_body(decided: RolloverPlan, receipt: Receipt) -> Iterator[str]:
+def _document_body(decided: FreshPlan, receipt: Receipt) -> Iterator[str]:
     given, child = decided.contents, decided.draft
     yield f"# {markdown_line(receipt.title)}"
     if step := next_step_of(decided.opening):

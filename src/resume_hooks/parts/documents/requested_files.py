@@ -10,7 +10,7 @@ from typing import Any
 
 from resume_hooks import settings
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
-from resume_hooks.derive.fresh_child import RolloverPlan
+from resume_hooks.derive.fresh_child import FreshPlan
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where
 
@@ -28,7 +28,7 @@ def require_out(options: Any) -> None:
 
 
 def files_beside_handoff(
-    decided: RolloverPlan, where: Where, options: Any
+    decided: FreshPlan, where: Where, options: Any
 ) -> Callable[[Receipt | None], FilesBeside]:
     """See ``questions.files_beside_handoff``."""
     given = options.out if options else None

@@ -27,7 +27,7 @@ from resume_hooks.derive.child.rewrite_chain import (
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import AtRecord
-from resume_hooks.derive.fresh_child import Opening, fresh, lines_of
+from resume_hooks.derive.fresh_child import FreshOpening, lines_of, plan_of_opening
 from resume_hooks.derive.opening_size import tokens_of
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.errors import NoMark, UsageError
@@ -261,13 +261,13 @@ def plan_back(
     )
     sizes = Sizes(parent.context.tokens, after)
     head = child.head(parent.size(after), rewound=BackTimes(mark.started_at, child.setting.at))
-    told = Opening(child, head, *closing, parent.ends, sizes)
+    fresh_opening = FreshOpening(child, head, *closing, parent.ends, sizes)
     if child.agent != NAME:
         decided: ChildPlan = agents.foreign_writer_of(child.agent, where).rewound(
-            told, [node.uuid for node in kept]
+            fresh_opening, [node.uuid for node in kept]
         )
     elif lost:
-        decided = fresh(told, lines_of(told))
+        decided = plan_of_opening(fresh_opening, lines_of(fresh_opening))
     else:
         part = parent.transcript.ending(kept)
         body = chain_rewrite(

@@ -113,8 +113,8 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
     for path in corpus_in(client)[::STEP]:
         before = hashlib.sha256(path.read_bytes()).digest()
         parent = session(path, where)
-        fork = made(agents.fork(parent, where), where)
-        decided = agents.trim(parent, where, Options())
+        fork = made(agents.plan_fork(parent, where), where)
+        decided = agents.plan_trim(parent, where, Options())
         trim = made(decided, where) if decided.pays else None
         back = restored(trim, where) if trim else None
         assert hashlib.sha256(path.read_bytes()).digest() == before, path.name
@@ -137,7 +137,7 @@ def test_what_is_sent_of_children_of_every_rollout(every_codex: CodexHome, where
 def restored(trim: Receipt, where: Where) -> Receipt:
     """An untrim of all that was trimmed."""
     reading = read_trimmed(resolve(trim.session_id, "/", where, foreign=True))
-    return made(agents.untrim(reading, where, strict=True), where)
+    return made(agents.plan_untrim(reading, where, strict=True), where)
 
 
 def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, where: Where) -> None:
@@ -149,7 +149,9 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     parent = session(corpus_in(client, 1)[0], where)
     contents = Contents(digest_of(parent, where))
     first = made(
-        agents.fresh(parent, where, kind="handoff", next_step="write the tests", contents=contents),
+        agents.plan_fresh(
+            parent, where, kind="handoff", next_step="write the tests", contents=contents
+        ),
         where,
     )
     sent = client.resume(first.session_id)
@@ -158,7 +160,7 @@ def test_a_handoff_opens_with_lineage_digest_and_step(every_codex: CodexHome, wh
     assert parent.session_id in words
     assert words.count("Next step, as the user put it:\nwrite the tests") == 1
     assert "<environment_context>" in words
-    again = agents.fresh(
+    again = agents.plan_fresh(
         resolve(first.session_id, "/", where, foreign=True),
         where,
         kind="handoff",

@@ -60,14 +60,14 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     own = thread_of(client.rollouts()[0])
     parent = resolve(own, "/", where, foreign=True)
     assert list(defects_of_thread(parent.original, Rollouts(str(client.codex)).path_of)) == []
-    handoff = agents.fresh(
+    handoff = agents.plan_fresh(
         parent, where, kind="handoff", contents=Contents(digest_of(parent, where))
     )
     told = spoken(client.resume(write(handoff, where).session_id))
     assert f'the session\'s goal, blocked: "{OBJECTIVE}"' in told
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told
-    fork = write(agents.fork(parent, where), where)
+    fork = write(agents.plan_fork(parent, where), where)
     assert GOAL_STAYS in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:

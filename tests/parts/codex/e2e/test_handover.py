@@ -42,9 +42,9 @@ def where(home: ClientHome, codex: CodexHome, monkeypatch: pytest.MonkeyPatch) -
 
 def handed_over(parent: SessionFile, where: Where, to: str) -> tuple[str, str]:
     """The ids of a fork and of a handoff for the other agent."""
-    fork = write(agents.fork(parent, where, to=to), where)
+    fork = write(agents.plan_fork(parent, where, to=to), where)
     contents = Contents(digest_of(parent, where))
-    handoff = agents.fresh(
+    handoff = agents.plan_fresh(
         parent, where, kind="handoff", next_step="write the tests", contents=contents, to=to
     )
     assert fork.agent == to

@@ -32,7 +32,7 @@ def test_a_fork_asks_for_the_thoughts_that_its_parent_asks_for(
     assert done.returncode == 0, done.stderr
     parent = thread_of(client.rollouts()[-1])
     fork = write(
-        agents.fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()
+        agents.plan_fork(resolve(parent, "/", Where(), foreign=True), Where()), Where()
     ).session_id
 
     def reasoning(thread: str) -> object:
