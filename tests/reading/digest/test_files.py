@@ -175,6 +175,44 @@ def test_a_commit_that_a_log_behind_it_shows(config_home: ConfigHome) -> None:
     assert texts(digest, "artefacts") == ["commit 1a2b3c4 Fix it"]
 
 
+def test_an_amended_commit_does_not_stand(config_home: ConfigHome) -> None:
+    """Its successor does; where git printed none, its hash is gone."""
+    talk = Talk().prompt("go").runs("git commit -m x", "[main 1a2b3c4] Fix it\n 1 file changed\n")
+    talk.runs("git commit --amend -m y", "[main 2b3c4d5] Fix it well\n 1 file changed\n")
+    assert texts(talk.digest(config_home), "artefacts") == ["commit 2b3c4d5 Fix it well"]
+    talk.runs("git add . && git commit -q --amend --no-edit", "")
+    assert texts(talk.digest(config_home), "artefacts") == ["commit: Fix it well"]
+
+
+def test_commits_that_a_reset_left_behind_do_not_stand(config_home: ConfigHome) -> None:
+    """On that branch alone."""
+    talk = Talk().prompt("go").runs("git commit -m x", "[other 0a0b0c0] Keep it\n")
+    talk.runs("git checkout -b fix", "Switched to a new branch 'fix'")
+    talk.runs("git commit -m x", "[fix 1a2b3c4] First\n").runs(
+        "git commit -m x", "[fix 2b3c4d5] Second\n"
+    )
+    talk.runs("git reset README.md", "")
+    assert len(texts(talk.digest(config_home), "artefacts")) == 3
+    talk.runs("git reset --soft HEAD~2 && git commit -m z", "[fix 3c4d5e6] Both\n")
+    found = texts(talk.digest(config_home), "artefacts")
+    assert found == ["commit 3c4d5e6 Both", "commit 0a0b0c0 Keep it"]
+
+
+def test_rebased_commits_have_new_hashes(config_home: ConfigHome) -> None:
+    """As a later log names them; those that were folded into another are gone."""
+    talk = Talk().prompt("go").runs("git commit -m x", "[fix 1a2b3c4] Cut it\n")
+    talk.runs("git commit --fixup HEAD", "[fix 2b3c4d5] fixup! Cut it\n")
+    talk.runs("git rebase main", "Successfully rebased and updated refs/heads/fix.\n")
+    digest = talk.digest(config_home)
+    assert texts(digest, "artefacts") == ["commit: Cut it"]
+    assert (
+        notes(digest, "artefacts")["commit: Cut it"]
+        == "on fix, rebased since, which gave it a new hash"
+    )
+    talk.runs("git log --oneline -3", "9f8e7d6 (HEAD -> fix) Cut it\n0000000 Before\n")
+    assert texts(talk.digest(config_home), "artefacts") == ["commit 9f8e7d6 Cut it"]
+
+
 def test_a_file_that_was_removed_later(config_home: ConfigHome) -> None:
     """That is said where the command worked and nothing else in it could have.
 

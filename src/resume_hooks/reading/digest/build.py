@@ -163,7 +163,7 @@ def _own_sections(
             statements.entries_of_refusals(facts, with_words=True),
             statements.entries_of_refusals(facts, with_words=False),
         ),
-        "artefacts": work.entries_of_artefacts(facts),
+        "artefacts": work.entries_of_artefacts(facts, runs),
         "others": commands.others,
         "read": work.read_files(facts, paths, found),
     }

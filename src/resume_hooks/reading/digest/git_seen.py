@@ -56,7 +56,7 @@ def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
     checkouts: dict[str, CheckoutSeen] = {}
     removed = dict(removed_folders(commands))
     for run, parts in reversed(commands):
-        if branch := _branch_named(run):
+        if branch := branch_named(run):
             folder = folder_of_run(run, parts)
             if removed.get(folder, 0) > run.place.order:
                 continue
@@ -71,7 +71,7 @@ def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
     )
 
 
-def _branch_named(run: ShellRun) -> str:
+def branch_named(run: ShellRun) -> str:
     """The branch that the output of a command names last; ``""`` for none."""
     if "git" in run.command or "Switched to" in run.output:
         rows = _BRANCH.findall(run.output)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.commits import Commit, standing_commits
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, Edit, FileStates
@@ -410,7 +411,6 @@ TEMPORARY = late(
 """Files that are gone, or of no use, by the time somebody goes on."""
 
 _WINDOWS = late(r"[A-Za-z]:[\\/]|\\\\")
-_COMMIT = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
 _URL = late(r"https://[^\s\"'<>)\]]{1,500}")
 _LINK = late(r"https://.*/(?:(?:pull|merge_requests|issues|runs)/\d+|releases/tag/[\w.-]+)")
 _MAKES = late(
@@ -711,52 +711,31 @@ def _end_of_path(path: str) -> str:
     return "/".join(path.split("/")[-2:])
 
 
-def _quiet_commit(run: ShellRun) -> str:
-    """The subject of a commit of which git printed nothing; ``""`` for any other command."""
-    if run.failed or "commit" not in run.command:
-        match = None
-    else:
-        match = _SUBJECT.search(run.command)
-    if match:
-        return (match[1] or match[2] or match[3]).strip()
-    return ""
-
-
-_SUBJECT = late(
-    r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
-)
-
-
-def _logged_commit(run: ShellRun) -> str:
-    """The hash and the subject of a commit that the same command showed by ``git log -1``; ``""`` for none."""
-    if run.failed or not _COMMITS_AND_LOGS.search(run.command):
-        return ""
-    match = _LOGGED.search(run.output)
-    if match:
-        return match[0].strip()
-    return ""
-
-
-_COMMITS_AND_LOGS = late(
-    r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
-)
-_LOGGED = late(r"(?:\A|\n)[0-9a-f]{7,40} [^\n]{3,}")
-
-
-def entries_of_artefacts(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """Commits, pull requests and the like, and the client's own summaries; the latest first."""
-    for run in reversed(facts.runs):
-        if "git" in run.command and "[" in run.output:
-            for branch, commit, subject in _COMMIT.findall(f"\n{run.output}"):
-                yield make_entry(f"commit {commit} {subject}", run.answered, f"on {branch}")
-        elif logged := _logged_commit(run):
-            yield make_entry(f"commit {logged}", run.answered)
-        elif subject := _quiet_commit(run):
-            yield make_entry(f"commit: {subject}", run.place)
+def entries_of_artefacts(
+    facts: LineageFacts, commands: Sequence[ShellCommand]
+) -> Iterator[DigestEntry]:
+    """Commits that still stand, pull requests and the like, the latest first; then the client's own notes of links."""
+    rows: list[tuple[int, DigestEntry]] = []
+    standing = standing_commits((command.run, command.parts) for command in commands)
+    for commit in reversed(standing):
+        rows.append((commit.place.order, _entry_of_commit(commit)))
+    for run in facts.runs:
         if not run.failed and "https://" in run.output and _MAKES.search(run.command):
-            links = (_LINK.match(url) for url in _URL.findall(run.output))
-            yield from (make_entry(link.group(), run.answered) for link in links if link)
+            for url in _URL.findall(run.output):
+                if link := _LINK.match(url):
+                    rows.append((run.answered.order, make_entry(link[0], run.answered)))
+    rows.sort(key=lambda row: -row[0])
+    yield from (entry for _, entry in rows)
     yield from (make_entry(link, place) for link, place in reversed(facts.links.items()))
+
+
+def _entry_of_commit(commit: Commit) -> DigestEntry:
+    """The row of a commit: its hash, its subject and its branch, as far as they are known."""
+    named = f"commit {commit.hash}" if commit.hash else "commit:"
+    notes = [f"on {commit.branch}"] if commit.branch else []
+    if commit.is_rebased:
+        notes.append("rebased since, which gave it a new hash")
+    return make_entry(f"{named} {commit.subject}", commit.place, ", ".join(notes))
 
 
 def _shown_path(path: str) -> str:

@@ -1,0 +1,194 @@
+"""The commits that a session made and that still stand at its end, by git's own output.
+
+What was amended, reset away or folded into another one is left out. A rebase gives commits new
+hashes: the old one is dropped, and a log that the session printed later names the new one.
+
+Invariant: nothing is run; a commit that somebody else rewrote in another window still stands here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from resume_hooks.reading.digest import shell
+from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
+from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
+from resume_hooks.redaction.lazy_patterns import late
+
+DETACHED = "detached HEAD"  # git's name for the branch of a commit in the middle of a rebase
+_PRINTED = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
+_REBASED = late(r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)")
+_BACK = late(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_HASH = late(r"[0-9a-f]{7,40}")
+_LOG_ROW = late(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
+_FOLDED = ("fixup! ", "squash! ", "amend! ")
+"""How the subject of a commit begins that a rebase folds into an earlier one."""
+
+_SUBJECT = late(
+    r"\bgit\b[^\n;&|]*\scommit\b[^;&|]*?(?:<<-?\s*['\"]?\w+['\"]?[^\n]*\n([^\n]+)|-a?m\s+\"(?!\$\()([^\"\n]+)|-a?m\s+'([^'\n]+))"
+)
+_COMMITS_AND_LOGS = late(
+    r"\bgit\b[^\n;&|]*\scommit\b[\s\S]{0,4000}\bgit\b[^\n;&|]*\slog\b[^\n;&|]*\s--oneline[^\n;&|]*\s-(?:n ?)?1\b"
+)
+_LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) ([^\n]{3,})")
+
+
+@dataclass
+class Commit:
+    """A commit; ``hash`` and ``branch`` are ``""`` where nobody printed them.
+
+    ``is_pushed``: a push followed it. ``is_rebased``: its hash went away in a rebase, and no later
+    log named the new one.
+    """
+
+    hash: str
+    subject: str
+    branch: str
+    place: RecordPlace
+    is_pushed: bool = False
+    is_rebased: bool = False
+
+
+def standing_commits(commands: Iterable[ParsedRun]) -> list[Commit]:
+    """The commits that stand at the end of some commands, both oldest first."""
+    history = _History()
+    for run, parts in commands:
+        if "git" in run.command:
+            history.take_run(run, parts)
+    return history.commits
+
+
+class _History:
+    """The commits that stand after the commands so far, oldest first."""
+
+    def __init__(self) -> None:
+        self.commits: list[Commit] = []
+        self._branch = ""
+
+    def take_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
+        """Take in a command that ran, with the simple commands in it."""
+        made = _commits_of_run(run)
+        for part in parts:
+            if part.words[:1] == ("git",):
+                self._take_call([*shell.git_words(part.words)], run, made)
+        self.commits += made
+        if rebased := _REBASED.search(run.output):
+            self._rebase(rebased[1], is_pull="pull" in run.command)
+        self._branch = branch_named(run) or self._branch
+        if "log" in run.command:
+            self._name_successors(run)
+
+    def _take_call(self, call: Sequence[str], run: ShellRun, made: list[Commit]) -> None:
+        """Take in a call of git; a commit takes the first of those that the command ``made``."""
+        verb, rest = (call[0], call[1:]) if call else ("", [])
+        if verb == "commit":
+            commit = made.pop(0) if made else None
+            if "--amend" in rest and (commit is not None or not run.failed):
+                self._amend(commit)
+            elif commit is not None:
+                self.commits.append(commit)
+        elif run.failed:
+            return
+        elif verb == "reset":
+            self._reset(shell.operands_of(rest))
+        elif verb == "push":
+            for commit in self._commits_on(self._branch):
+                commit.is_pushed = True
+        elif verb == "rebase" and "--abort" in rest:
+            self._drop(self._commits_on(DETACHED))
+
+    def _commits_on(self, branch: str) -> list[Commit]:
+        """The commits on a branch, and those of which no branch is known."""
+        return [commit for commit in self.commits if commit.branch in {branch, ""}]
+
+    def _current(self) -> list[Commit]:
+        """The commits on the branch of the last one, or on the one that git named since."""
+        if self._branch or not self.commits:
+            return self._commits_on(self._branch)
+        return self._commits_on(self.commits[-1].branch)
+
+    def _drop(self, gone: Sequence[Commit]) -> None:
+        self.commits = [commit for commit in self.commits if commit not in gone]
+
+    def _amend(self, commit: Commit | None) -> None:
+        """Put a commit in the place of the last one; None where git printed nothing of it."""
+        if commit is not None and commit.branch:
+            former = self._commits_on(commit.branch)[-1:]
+        else:
+            former = self._current()[-1:]
+        if commit is None:
+            for each in former:
+                each.hash = ""
+            return
+        self._drop(former)
+        self.commits.append(commit)
+
+    def _reset(self, operands: Sequence[str]) -> None:
+        """Drop the commits that a reset of the branch leaves behind."""
+        if len(operands) != 1:
+            return  # files
+        target = operands[0]
+        current = self._current()
+        if back := _BACK.fullmatch(target):
+            count = len(back[1]) if back[1] else int(back[2] or 1)
+            self._drop(current[len(current) - count :] if count <= len(current) else current)
+        elif _HASH.fullmatch(target):
+            for at, commit in enumerate(current):
+                if commit.hash and target.startswith(commit.hash[:7]):
+                    self._drop(current[at + 1 :])
+        elif "/" in target or target in {"@{u}", "@{upstream}"}:
+            self._drop([commit for commit in current if not commit.is_pushed])
+
+    def _rebase(self, branch: str, *, is_pull: bool) -> None:
+        """Note that a branch was rebased: commits got new hashes, and some were folded into others.
+
+        A pull leaves those alone that were pushed.
+        """
+        during = [commit for commit in self.commits if commit.branch == DETACHED]
+        anew = {commit.subject for commit in during}
+        gone: list[Commit] = []
+        for commit in self._commits_on(branch):
+            if is_pull and commit.is_pushed:
+                continue
+            if commit.subject in anew or commit.subject.startswith(_FOLDED):
+                gone.append(commit)
+            commit.hash = ""
+            commit.is_rebased = True
+        self._drop(gone)
+        for commit in during:
+            commit.branch = branch
+        self._branch = branch
+
+    def _name_successors(self, run: ShellRun) -> None:
+        """Take the new hashes of rebased commits from a log that lists their subjects."""
+        missing = [commit for commit in self.commits if commit.is_rebased]
+        if not missing:
+            return
+        hashes: dict[str, str] = {}
+        for row in run.output.split("\n"):
+            if found := _LOG_ROW.match(row):
+                hashes.setdefault(found[2].strip(), found[1])
+        for commit in missing:
+            if commit.subject in hashes:
+                commit.hash = hashes[commit.subject]
+                commit.place = run.answered
+                commit.is_rebased = False
+
+
+def _commits_of_run(run: ShellRun) -> list[Commit]:
+    """The commits that a command made: as git printed them, or by its log, or by the message of a quiet one."""
+    if "[" in run.output:
+        rows = _PRINTED.findall(f"\n{run.output}")
+        return [Commit(row[1], row[2], row[0], run.answered) for row in rows]
+    return [*_commits_without_output(run)]
+
+
+def _commits_without_output(run: ShellRun) -> Iterator[Commit]:
+    """The commit of which git itself printed nothing."""
+    if run.failed or "commit" not in run.command:
+        return
+    if _COMMITS_AND_LOGS.search(run.command) and (logged := _LOGGED.search(run.output)):
+        yield Commit(logged[1], logged[2].strip(), "", run.answered)
+    elif subject := _SUBJECT.search(run.command):
+        yield Commit("", (subject[1] or subject[2] or subject[3]).strip(), "", run.place)
