@@ -23,7 +23,6 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import (
     CheckFailed,
     PlaceTaken,
-    ResumeHooksError,
     SessionNotFound,
     WriteFailed,
 )
@@ -92,98 +91,133 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
     SessionNotFound, WriteFailed where it can't be opened; PlaceTaken where its project folder is
     not one, or something else is in the place of a deleted session.
     """
-    if archived.deleted_at:
-        try:
-            return _plan_deleted(archived, where)
-        except (SessionNotFound, WriteFailed):
-            now = trash.entry_in(archived.folder, where)
-            if now is None or now == archived:
-                raise
-            return _plan_deleted(now, where)  # packed since it was looked up
-    source = compared(archived, where)
-    archived = archived._replace(
-        title=encodable(plain_line(HeadTail(source).title))
-    )  # an earlier state may have had another
-    place = real(archived.place, where)
+    if not archived.deleted_at:
+        return _plan_from_vault(archived, where)
     try:
-        there = find_session(archived.session_id, where) or (
-            place if os.path.lexists(place) and not is_stub(place) else ""
-        )
-        warnings = []
-        session_id, path = archived.session_id, there or place
-        size = archived.transcript.size
-        if there and (
-            os.path.getsize(there) < size or sha_of(there, size) != archived.transcript.sha256
-        ):
-            told = f"{archived.session_id} {archived.transcript.sha256}"  # the same id for the same content
-            session_id = str(
-                uuid.UUID(bytes=hashlib.sha256(told.encode()).digest()[:16], version=4)
-            )
+        return _plan_from_trash(archived, where)
+    except (SessionNotFound, WriteFailed):
+        now = trash.entry_in(archived.folder, where)
+        if now is None or now == archived:
+            raise
+        return _plan_from_trash(now, where)  # packed since it was looked up
+
+
+def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
+    """How a session comes out of the vault: under a new id where another one is in its place."""
+    source = compared(archived, where)
+    # An earlier state may have had another title.
+    title = encodable(plain_line(HeadTail(source).title))
+    archived = archived._replace(title=title)
+    place = real(archived.place, where)
+    warnings = []
+    try:
+        existing = find_session(archived.session_id, where) or _existing_at(place)
+        session_id, path = archived.session_id, existing or place
+        if existing and not _begins_as_archived(existing, archived):
+            session_id = _session_id_of_content(archived)
             path = os.path.join(os.path.dirname(place), f"{session_id}.jsonl")
-            warnings.append(RENAMED.format(path=there))
-            there = path if os.path.lexists(path) else ""
-        if there:
-            warnings.append(THERE if os.path.getsize(there) == size else GONE_ON)
+            warnings.append(RENAMED.format(path=existing))
+            existing = path if os.path.lexists(path) else ""
+        if existing:
+            is_same = os.path.getsize(existing) == archived.transcript.size
+            warnings.append(THERE if is_same else GONE_ON)
         folder = os.path.dirname(path)
-        require_real(folder, folder)
+        _require_real_folder(folder, folder)
         parts = (*archived.parts[1:], archived.transcript)
-        pieces, left = _pieces_to_put(
-            archived, parts, session_id, folder, os.path.dirname(source), where
-        )
+        source_folder = os.path.dirname(source)
+        pieces, left = _pieces_to_put(archived, parts, session_id, folder, source_folder, where)
     except OSError as error:
-        raise WriteFailed(
-            f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
-        ) from error
-    warnings += _aged(archived, where) if pieces else []
+        raise _unreadable(error, place) from error
+    if pieces:
+        warnings += _age_warnings(archived, where)
     return Retrieval(archived, session_id, path, tuple(pieces), (*warnings, *left), tuple(left))
 
 
-def _plan_deleted(entry: ArchivedSession, where: Where) -> Retrieval:
+def _existing_at(place: str) -> str:
+    """``place`` where a file lies there that is not a stub, else ``""``."""
+    if os.path.lexists(place) and not is_stub(place):
+        return place
+    return ""
+
+
+def _begins_as_archived(path: str, archived: ArchivedSession) -> bool:
+    """Whether a file is the archived transcript, byte for byte, or goes on from it."""
+    size, sha256 = archived.transcript.size, archived.transcript.sha256
+    return os.path.getsize(path) >= size and sha_of(path, size) == sha256
+
+
+def _session_id_of_content(archived: ArchivedSession) -> str:
+    """A new id for a session, always the same for the same content."""
+    content = f"{archived.session_id} {archived.transcript.sha256}"
+    digest_of_content = hashlib.sha256(content.encode()).digest()
+    return str(uuid.UUID(bytes=digest_of_content[:16], version=4))
+
+
+def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
     """How a session comes out of the trash: what is missing of it."""
-    place, notes, warnings = real(entry.place, where), _aged(entry, where), list[str]()
+    place = real(entry.place, where)
+    notes = _age_warnings(entry, where)
     try:
         folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
-        pieces, left = _pieces_to_put(
-            entry, parts, entry.session_id, folder, _source(entry, where), where
-        )
-        for piece in list(pieces):
-            if not os.path.lexists(piece.source):
-                if piece.part == entry.transcript:
-                    raise SessionNotFound(
-                        f"{piece.source} is gone from the trash",
-                        f"It is not at {place} either: somebody removed it.",
-                    )
-                warnings.append(LOST.format(place=piece.path))
-                pieces.remove(piece)
-            elif piece.part.sha256 and digest(piece.source) != piece.part.sha256:
-                warnings.append(CHANGED.format(name=place_beside(piece.part.place)))
+        source_folder = _source_folder(entry, where)
+        pieces, left = _pieces_to_put(entry, parts, entry.session_id, folder, source_folder, where)
+        pieces, warnings = _pieces_in_trash(pieces, entry)
     except OSError as error:
-        raise WriteFailed(
-            f"{error.filename} can't be read: {error.strerror}", "Check its permissions."
-        ) from error
-    notes += [] if pieces or left else [EMPTIED]
+        raise _unreadable(error, place) from error
+    if not pieces and not left:
+        notes.append(EMPTIED)
     other = find_session(entry.session_id, where)
     if other is not None and other != place:
         notes.append(TWICE.format(path=other))
-    return Retrieval(
-        entry, entry.session_id, place, tuple(pieces), (*notes, *warnings, *left), tuple(left)
+    sentences = (*notes, *warnings, *left)
+    return Retrieval(entry, entry.session_id, place, tuple(pieces), sentences, tuple(left))
+
+
+def _pieces_in_trash(
+    pieces: Iterable[RestoredFile], entry: ArchivedSession
+) -> tuple[list[RestoredFile], list[str]]:
+    """The pieces that the trash still has, and warnings of those that are gone or were changed.
+
+    SessionNotFound where the transcript is gone.
+    """
+    there, warnings = [], []
+    for piece in pieces:
+        if os.path.lexists(piece.source):
+            there.append(piece)
+            if piece.part.sha256 and digest(piece.source) != piece.part.sha256:
+                warnings.append(CHANGED.format(name=place_beside(piece.part.place)))
+        elif piece.part == entry.transcript:
+            raise SessionNotFound(
+                f"{piece.source} is gone from the trash",
+                f"It is not at {piece.path} either: somebody removed it.",
+            )
+        else:
+            warnings.append(LOST.format(place=piece.path))
+    return there, warnings
+
+
+def _unreadable(error: OSError, place: str) -> WriteFailed:
+    return WriteFailed(
+        f"{error.filename or place} can't be read: {error.strerror}", "Check its permissions."
     )
 
 
-def _source(entry: ArchivedSession, where: Where) -> str:
+def _source_folder(entry: ArchivedSession, where: Where) -> str:
     """A folder in which the files of a deleted session can be read, laid out as the client has them."""
     if entry.transcript.where:
         return os.path.dirname(compared(entry, where))
     return entry.folder
 
 
-def _aged(archived: ArchivedSession, where: Where) -> list[str]:
+def _age_warnings(archived: ArchivedSession, where: Where) -> list[str]:
     """What to say of a session that is so old that it has to count as newer."""
     days = kept_days(archived.cwd, where)
-    aged = days is not None and archived.transcript.mtime_ns / 1e9 < floor(archived.cwd, where)
-    if not aged or days is None:
+    if days is None:
         return []
-    return [AGED.format(kept=plural(days, "day"), left=plural(days_left(days), "day"))]
+    written = archived.transcript.mtime_ns / 1e9
+    if written >= _oldest_time_left(archived.cwd, where):
+        return []
+    return [AGED.format(kept=plural(days, "day"), left=plural(_days_left(days), "day"))]
 
 
 def restore_session(decided: Retrieval, where: Where) -> Retrieval:
@@ -200,20 +234,23 @@ def restore_session(decided: Retrieval, where: Where) -> Retrieval:
     with commit.only_one_in_trash(where):
         entry = trash.entry_in(decided.archived.folder, where)
         if entry is None:
-            there = os.path.lexists(decided.path)
-            raise SessionNotFound(
-                f"{decided.archived.locator} is no longer in the trash: another command was faster",
-                f"{decided.path} is in its place."
-                if there
-                else "It is not in its place: was the trash emptied?",
-            )
+            raise _restored_by_another_command(decided)
         done = _restore_locked(plan_restore(entry, where), where)
         if not done.left:
-            with contextlib.suppress(
-                OSError
-            ):  # the session is back; what is left of it in the trash is told there
+            # The session is back; the list of the trash names what is left of it there.
+            with contextlib.suppress(OSError):
                 trash.drop_from_trash(entry.folder, where)
     return done
+
+
+def _restored_by_another_command(decided: Retrieval) -> SessionNotFound:
+    if os.path.lexists(decided.path):
+        remedy = f"{decided.path} is in its place."
+    else:
+        remedy = "It is not in its place: was the trash emptied?"
+    return SessionNotFound(
+        f"{decided.archived.locator} is no longer in the trash: another command was faster", remedy
+    )
 
 
 def leave_companions(entry: ArchivedSession, where: Where) -> None:
@@ -228,66 +265,69 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
         for part in entry.parts:
             if part.place.split("/")[0] in BY_ID:
                 shared.append(part)
-        source = _source(entry, where) if shared else ""
-        pieces, _ = _pieces_to_put(
-            entry, shared, entry.session_id, os.path.dirname(path), source, where
-        )
+        source_folder = _source_folder(entry, where) if shared else ""
+        folder = os.path.dirname(path)
+        pieces, _ = _pieces_to_put(entry, shared, entry.session_id, folder, source_folder, where)
         _restore_locked(Retrieval(entry, entry.session_id, path, tuple(pieces), ()), where)
 
 
 def _restore_locked(decided: Retrieval, where: Where) -> Retrieval:
-    archived, oldest = decided.archived, floor(decided.archived.cwd, where)
-    folder = os.path.dirname(decided.path)
-    targets = [
-        _target(part, archived.session_id, decided.session_id, folder, where)
-        for part in archived.parts
-    ]
-    for each in {os.path.dirname(target) for target in targets}:
-        sweep_spare_names(each)
-    for target in targets if archived.deleted_at else ():
-        _keep_from_expiring(target, oldest)
+    """Put every piece in its place, while nobody else changes what lies in the trash."""
+    archived, folder = decided.archived, os.path.dirname(decided.path)
+    oldest = _oldest_time_left(archived.cwd, where)
+    targets = []
+    for part in archived.parts:
+        target = _target(part, archived.session_id, decided.session_id, folder, where)
+        targets.append(target)
+    for target_folder in {os.path.dirname(target) for target in targets}:
+        sweep_spare_names(target_folder)
+    if archived.deleted_at:
+        for target in targets:
+            _keep_from_expiring(target, oldest)
     for piece in decided.pieces:
-        renamed = decided.session_id if decided.session_id != decided.archived.session_id else ""
         try:
-            private_folder(os.path.dirname(piece.path), where)
-            if is_stub(piece.path):
-                removal.remove_file(piece.path, os.path.dirname(piece.path), follow_root=True)
-            if not piece.part.where:
-                _keep_from_expiring(piece.source, oldest)
-                second_name(piece.source, piece.path)
-            elif piece.part.is_link:
-                os.symlink(os.readlink(piece.source), piece.path)
-                newest = max(piece.part.mtime_ns, int(oldest * 1e9))
-                os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
-            else:
-                _put_file(piece, renamed, int(oldest * 1e9))
-        except ResumeHooksError:
-            raise
+            _put_piece(piece, decided, oldest, where)
         except OSError as error:
-            gone = [
-                each.path
-                for each in decided.pieces
-                if not any(map(os.path.lexists, (each.path, each.source)))
-            ]
-            again = archived.locator if archived.deleted_at else archived.session_id
-            raise WriteFailed(
-                (
-                    f"{error.filename or piece.path} could not be brought back: "
-                    f"{error.strerror or error}"
-                ),
-                f"{gone[0]} is neither in {archived.folder} nor in its place."
-                if gone
-                else (
-                    "Nothing is lost. When the cause is mended, run it again: resume-hooks "
-                    f"restore {again}"
-                ),
-            ) from error
-    made = {os.path.dirname(piece.path) for piece in decided.pieces}
-    for each in made | {
-        os.path.dirname(each) for each in made
-    }:  # lasting before it leaves the trash
-        sync_folder(each)
+            raise _put_failed(error, piece, decided) from error
+    changed_folders = set()
+    for piece in decided.pieces:
+        piece_folder = os.path.dirname(piece.path)
+        changed_folders |= {piece_folder, os.path.dirname(piece_folder)}
+    for changed_folder in changed_folders:  # lasting before it leaves the trash
+        sync_folder(changed_folder)
     return decided
+
+
+def _put_piece(piece: RestoredFile, decided: Retrieval, oldest: float, where: Where) -> None:
+    """Put one file in its place, no older than ``oldest``. OSError, CheckFailed, PlaceTaken."""
+    folder = os.path.dirname(piece.path)
+    oldest_ns = int(oldest * 1e9)
+    private_folder(folder, where)
+    if is_stub(piece.path):
+        removal.remove_file(piece.path, folder, follow_root=True)
+    if not piece.part.where:
+        _keep_from_expiring(piece.source, oldest)
+        second_name(piece.source, piece.path)
+    elif piece.part.is_link:
+        os.symlink(os.readlink(piece.source), piece.path)
+        newest = max(piece.part.mtime_ns, oldest_ns)
+        os.utime(piece.path, ns=(newest, newest), follow_symlinks=False)
+    else:
+        is_renamed = decided.session_id != decided.archived.session_id
+        _put_file(piece, decided.session_id if is_renamed else "", oldest_ns)
+
+
+def _put_failed(error: OSError, piece: RestoredFile, decided: Retrieval) -> WriteFailed:
+    """What to say where the disk refused ``piece``: that all can be run again, or which file is lost."""
+    archived = decided.archived
+    message = f"{error.filename or piece.path} could not be brought back: {error.strerror or error}"
+    for each in decided.pieces:
+        if not os.path.lexists(each.path) and not os.path.lexists(each.source):
+            lost = f"{each.path} is neither in {archived.folder} nor in its place."
+            return WriteFailed(message, lost)
+    name = archived.locator if archived.deleted_at else archived.session_id
+    again = f"run it again: resume-hooks restore {name}"
+    return WriteFailed(message, f"Nothing is lost. When the cause is mended, {again}")
 
 
 def _keep_from_expiring(path: str, oldest: float) -> None:
@@ -355,7 +395,9 @@ def _pieces_to_put(
         is_free = not os.path.lexists(path) or is_stub(path)
         if is_free or archived.deleted_at:
             own_folder = os.path.dirname(path)
-            require_real(own_folder, folder if part.place.startswith(PROJECTS) else own_folder)
+            _require_real_folder(
+                own_folder, folder if part.place.startswith(PROJECTS) else own_folder
+            )
         if is_free and (part.size or not os.path.lexists(path)):
             pieces.append(piece)
         elif archived.deleted_at and part.place.startswith(PROJECTS):
@@ -406,24 +448,24 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     return os.path.join(folder, *below)
 
 
-def require_real(folder: str, top: str) -> None:
+def _require_real_folder(folder: str, top: str) -> None:
     """Raise PlaceTaken where a folder, or one above it up to ``top``, is a link or otherwise not a folder."""
     if os.path.lexists(folder) and (os.path.islink(folder) or not os.path.isdir(folder)):
         raise PlaceTaken(
             f"{folder} is a symbolic link, or not a folder", "Move it away, then try again."
         )
     if folder != top:
-        require_real(os.path.dirname(folder), top)
+        _require_real_folder(os.path.dirname(folder), top)
 
 
-def days_left(kept: int) -> int:
+def _days_left(kept: int) -> int:
     """Days that are left at least, where sessions are kept so many."""
     return min(SPARE_DAYS, (kept + 1) // 2)
 
 
-def floor(cwd: str, where: Where) -> float:
+def _oldest_time_left(cwd: str, where: Where) -> float:
     """The oldest time, in seconds since the epoch, that a restored file may have; 0 where none is too old."""
     kept = kept_days(cwd, where)
     if kept is None:
         return 0.0
-    return time.time() - (kept - days_left(kept)) * DAY
+    return time.time() - (kept - _days_left(kept)) * DAY
