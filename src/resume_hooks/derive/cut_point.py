@@ -90,36 +90,55 @@ class AtRecord(NamedTuple):
 
     def find(self, transcript: Transcript) -> CutTarget | None:
         """The record itself; of any other line the message before it."""
-        uuid = self.record.uuid if isinstance(self.record, RecordOffset) else self.record
-        if isinstance(uuid, str) and uuid:
-            named = []
-            for node in transcript.nodes:
-                if node.uuid.lower() == uuid.lower():
-                    named.append(node)
-            if named:
-                return CutTarget(_usable(named, self.place_in_words))
-            return _not_there(transcript, f"No {self.place_in_words}")
-        offset = self.record.offset if isinstance(self.record, RecordOffset) else -1
-        end = transcript.size if offset >= 0 else transcript.line_count
-        at = offset if offset >= 0 else self.record
-        if not isinstance(at, int) or at >= end:
-            return _not_there(
-                transcript,
-                f"No {self.place_in_words}, it has lines 0 to {transcript.line_count - 1}",
-            )
-        before = []
+        record = self.record
+        if isinstance(record, int):
+            return self._find_number(transcript, record)
+        if isinstance(record, str):
+            return self._find_uuid(transcript, record)
+        if record.uuid:  # it says where the record is, wherever its line begins by now
+            return self._find_uuid(transcript, record.uuid)
+        return self._find_offset(transcript, record.offset)
+
+    def _find_uuid(self, transcript: Transcript, uuid: str) -> CutTarget | None:
+        named = []
         for node in transcript.nodes:
-            if (node.offset if offset >= 0 else node.number) <= at:
-                before.append(node)
-        if before and (before[-1].offset if offset >= 0 else before[-1].number) == at:
+            if node.uuid.lower() == uuid.lower():
+                named.append(node)
+        if not named:
+            return _not_there(transcript, f"No {self.place_in_words}")
+        return CutTarget(_usable(named, self.place_in_words))
+
+    def _find_number(self, transcript: Transcript, number: int) -> CutTarget | None:
+        if number >= transcript.line_count:
+            return self._no_line(transcript)
+        before = [node for node in transcript.nodes if node.number <= number]
+        is_message = bool(before) and before[-1].number == number
+        return self._last_message(transcript, before, is_message=is_message)
+
+    def _find_offset(self, transcript: Transcript, offset: int) -> CutTarget | None:
+        if offset >= transcript.size:
+            return self._no_line(transcript)
+        before = [node for node in transcript.nodes if node.offset <= offset]
+        is_message = bool(before) and before[-1].offset == offset
+        return self._last_message(transcript, before, is_message=is_message)
+
+    def _no_line(self, transcript: Transcript) -> CutTarget | None:
+        lines = f"lines 0 to {transcript.line_count - 1}"
+        return _not_there(transcript, f"No {self.place_in_words}, it has {lines}")
+
+    def _last_message(
+        self, transcript: Transcript, before: list[Node], *, is_message: bool
+    ) -> CutTarget | None:
+        """The last of the nodes ``before`` a line and on it; ``is_message``: the line is the last one itself."""
+        if is_message:
             return CutTarget(_usable(before[-1:], self.place_in_words))
-        found = _last(before)
-        if found is None:
+        last = _last(before)
+        if last is None:
             return _not_there(transcript, f"Nothing was said up to {self.place_in_words}")
-        return CutTarget(
-            found,
-            remark=f"{self.place_in_words.capitalize()} is not a message: what stands before it counts.",
+        remark = (
+            f"{self.place_in_words.capitalize()} is not a message: what stands before it counts."
         )
+        return CutTarget(last, remark=remark)
 
 
 class AtMessage(NamedTuple):
