@@ -59,8 +59,8 @@ def run(data: Path, locks: list[Path]) -> int:
     state.update(pid=os.getpid(), lock=install_venv.digest(locks))
     remember(data, state)
     try:
-        install_venv.build(data, locks)
-        state.update(state="ready", tool=install_venv.lender(data / "venv"))
+        install_venv.build_venv(data, locks)
+        state.update(state="ready", tool=install_venv.lending_python(data / "venv"))
     except install_venv.MissingPythonError as error:
         state.update(
             state="failed", error=str(error)

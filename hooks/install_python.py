@@ -24,7 +24,7 @@ class MissingPythonError(Exception):
     """Neither a Python >= 3.11 that can make a venv nor uv is on PATH."""
 
 
-def venv_maker(name: str) -> str:
+def python_with_venv(name: str) -> str:
     """The path of the Python behind a name; "" unless it runs, is new enough and whole.
 
     A pyenv shim may name nothing, or another one in another folder; Debian splits venv off.
@@ -38,10 +38,10 @@ def venv_maker(name: str) -> str:
     return os.fsdecode(asked.stdout) if asked.returncode == 0 else ""
 
 
-def find_python() -> str:
+def find_venv_maker() -> str:
     """The path of the first Python >= 3.11 that can make a venv, else "uv", which brings one."""
     for name in (sys.executable, *NAMES):
-        if python := venv_maker(name):
+        if python := python_with_venv(name):
             return python
     if programs.find_program("uv", os.environ):
         return "uv"

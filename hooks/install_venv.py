@@ -8,13 +8,20 @@ import shutil
 import sys
 from pathlib import Path
 
-from install_python import MissingPythonError, find_python
-from venv_commands import BuildError, add, borrow, fill, is_damaged, venv_python
+from install_python import MissingPythonError, find_venv_maker
+from venv_commands import (
+    BuildError,
+    create_borrowing_venv,
+    create_venv,
+    install_lock,
+    is_damaged,
+    venv_python,
+)
 
 __all__ = [
     "BuildError",
     "MissingPythonError",
-    "build",
+    "build_venv",
     "digest",
     "is_damaged",
     "is_ready",
@@ -55,7 +62,7 @@ def is_ready(data: Path, locks: list[Path]) -> bool:
     return same and os.access(venv_python(data / "venv"), os.X_OK)
 
 
-def build(data: Path, locks: list[Path]) -> None:
+def build_venv(data: Path, locks: list[Path]) -> None:
     """Build under a new name and switch.
 
     On MissingPythonError, BuildError, OSError the old venv stays.
@@ -64,32 +71,39 @@ def build(data: Path, locks: list[Path]) -> None:
     the switch. Where nothing else is missing it is added to the venv in use.
     """
     fresh = data / f"venv-{digest(locks)}-{os.getpid()}"
-    missing: BuildError | None = None
+    wants_driver = TEAM_LOCK in locks
+    driver_error: BuildError | None = None
     try:
-        tool = lender(data)
-        if tool and TEAM_LOCK not in locks and borrowed(fresh, tool):
-            switch(data, fresh)
+        tool = lending_python(data)
+        if tool and not wants_driver and borrow_packages(fresh, tool):
+            switch_venv(data, fresh)
             return
-        python = find_python()
-        if is_ready(data, [LOCK]) and not lender(data / "venv") and not is_damaged(data / "venv"):
-            add_driver(data / "venv", python)
+        maker = find_venv_maker()
+        if lacks_only_driver(data):
+            add_driver(data / "venv", maker)
             return
-        fill(fresh, python, LOCK)
-        if TEAM_LOCK in locks:
+        create_venv(fresh, maker, LOCK)
+        if wants_driver:
             try:
-                add_driver(fresh, python)
+                add_driver(fresh, maker)
             except BuildError as error:
-                missing = error
+                driver_error = error
         shutil.copyfile(LOCK, fresh / LOCK.name)  # last: a venv without it is not whole
-        switch(data, fresh)
+        switch_venv(data, fresh)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
-    if missing:
-        raise missing
+    if driver_error:
+        raise driver_error
 
 
-def lender(folder: Path) -> str:
+def lacks_only_driver(data: Path) -> bool:
+    """Whether a venv that is due has all of the engine's packages, and they are its own."""
+    venv = data / "venv"
+    return is_ready(data, [LOCK]) and not lending_python(venv) and not is_damaged(venv)
+
+
+def lending_python(folder: Path) -> str:
     """The Python that lends its packages to a venv, or to the venvs of the data folder; "" for none."""
     try:
         return (folder / TOOL).read_text(encoding="utf-8")
@@ -97,10 +111,10 @@ def lender(folder: Path) -> str:
         return ""
 
 
-def borrowed(fresh: Path, tool: str) -> bool:
-    """Whether `fresh` was made whole without packages of its own, from those that `tool` loads."""
+def borrow_packages(fresh: Path, tool: str) -> bool:
+    """Make `fresh` without packages of its own, from those that `tool` loads; False if it can't be made whole."""
     try:
-        borrow(fresh, tool)
+        create_borrowing_venv(fresh, tool)
     except BuildError:  # it is gone since, or broken
         shutil.rmtree(fresh, ignore_errors=True)
         return False
@@ -109,16 +123,16 @@ def borrowed(fresh: Path, tool: str) -> bool:
     return True
 
 
-def add_driver(venv: Path, python: str) -> None:
+def add_driver(venv: Path, maker: str) -> None:
     """Install what speaks to a team's database."""
     try:
-        add(venv, python, TEAM_LOCK, "import psycopg")
+        install_lock(venv, maker, TEAM_LOCK, "import psycopg")
     except BuildError as error:
         raise BuildError(f"the team's driver: {error}") from error
     shutil.copyfile(TEAM_LOCK, venv / TEAM_LOCK.name)
 
 
-def switch(data: Path, fresh: Path) -> None:
+def switch_venv(data: Path, fresh: Path) -> None:
     """Make `venv` mean `fresh` in one step.
 
     The one before stays until the next: a hook may run in it.

@@ -29,7 +29,7 @@ class BuildError(Exception):
     """A step failed or took too long; the message names it, what it printed stands before."""
 
 
-def step(name: str, *command: str) -> None:
+def run_step(name: str, *command: str) -> None:
     """Run `command` to its end, its output to ours (the log)."""
     try:
         done = programs.run_program(
@@ -46,16 +46,16 @@ def venv_python(venv: Path) -> Path:
     return venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def fill(venv: Path, python: str, lock: Path) -> None:
-    """Make `venv` with the lock's wheels."""
-    if python == "uv":
-        step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
+def create_venv(venv: Path, maker: str, lock: Path) -> None:
+    """Make `venv` with the lock's wheels, by `maker`: the path of a Python, or "uv"."""
+    if maker == "uv":
+        run_step("uv venv", *UV, "venv", "--no-project", "--python", ">=3.11", str(venv))
     else:
-        step("python -m venv", python, "-I", "-m", "venv", str(venv))
-    add(venv, python, lock, CHECK)
+        run_step("python -m venv", maker, "-I", "-m", "venv", str(venv))
+    install_lock(venv, maker, lock, CHECK)
 
 
-def add(venv: Path, python: str, lock: Path, check: str) -> None:
+def install_lock(venv: Path, maker: str, lock: Path, check: str) -> None:
     """Install a lock's wheels into `venv`: hashes checked, nothing resolved, no build script run.
 
     They come from the folder `wheels` beside the lock if there is one that has them all, else from
@@ -63,33 +63,33 @@ def add(venv: Path, python: str, lock: Path, check: str) -> None:
     """
     inside = str(venv_python(venv))
     wheels = lock.parent / "wheels"
-    if not (wheels.is_dir() and _is_installed_from(wheels, inside, python, lock)):
-        _install(inside, python, lock)
-    step("the import check", inside, "-I", "-c", check)
+    if not (wheels.is_dir() and _is_installed_from(wheels, inside, maker, lock)):
+        _pip_install(inside, maker, lock)
+    run_step("the import check", inside, "-I", "-c", check)
 
 
-def _is_installed_from(wheels: Path, inside: str, python: str, lock: Path) -> bool:
+def _is_installed_from(wheels: Path, inside: str, maker: str, lock: Path) -> bool:
     try:
-        _install(inside, python, lock, "--no-index", "--find-links", str(wheels))
+        _pip_install(inside, maker, lock, "--no-index", "--find-links", str(wheels))
     except BuildError as error:
         print(f"{wheels} does not do: {error}", file=sys.stderr)
         return False
     return True
 
 
-def _install(inside: str, python: str, lock: Path, *source: str) -> None:
+def _pip_install(inside: str, maker: str, lock: Path, *source: str) -> None:
     locked = (*source, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
-    if python == "uv":
-        step("uv pip install", *UV, "pip", "install", "--python", inside, *locked)
+    if maker == "uv":
+        run_step("uv pip install", *UV, "pip", "install", "--python", inside, *locked)
     else:
-        step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
+        run_step("pip install", inside, "-I", "-m", "pip", "install", "--no-input", *locked)
 
 
-def borrow(venv: Path, tool: str) -> None:
+def create_borrowing_venv(venv: Path, tool: str) -> None:
     """Make `venv` without packages of its own: it loads those of the venv that the Python `tool` belongs to."""
-    step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
-    step("lending packages", tool, "-I", "-c", LEND, str(venv))
-    step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
+    run_step("python -m venv", tool, "-I", "-m", "venv", "--without-pip", str(venv))
+    run_step("lending packages", tool, "-I", "-c", LEND, str(venv))
+    run_step("the import check", str(venv_python(venv)), "-I", "-c", CHECK)
 
 
 def is_damaged(venv: Path) -> bool:

@@ -27,18 +27,18 @@ ORDERS = Path(__file__).with_name("orders.json")  # what the launcher starts get
 if ORDERS.exists(): os.environ.update(json.loads(ORDERS.read_text()))
 class BuildError(Exception): pass
 def venv_python(venv): return venv / "bin" / "python"
-def fill(venv, python, lock):
+def create_venv(venv, python, lock):
     with open(os.environ["COUNT"], "a") as count: count.write(".")
     (venv / "bin").mkdir(parents=True)
     time.sleep(float(os.environ.get("SECONDS", "0")))
     if "FAIL" in os.environ: raise BuildError(os.environ["FAIL"])
     venv_python(venv).symlink_to(python)
-def borrow(venv, tool):
+def create_borrowing_venv(venv, tool):
     with open(os.environ["COUNT"], "a") as count: count.write("b")
     if not os.access(tool, os.X_OK): raise BuildError(tool)
     (venv / "bin").mkdir(parents=True)
     venv_python(venv).symlink_to(tool)
-def add(venv, python, lock, check):
+def install_lock(venv, python, lock, check):
     assert check == "import psycopg"
     with open(os.environ["COUNT"], "a") as count: count.write("+")
     if "NO_DRIVER" in os.environ: raise BuildError(os.environ["NO_DRIVER"])
