@@ -21,14 +21,13 @@ from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
 from resume_hooks.derive.trim.plan import preview_trim, remarks
 from resume_hooks.derive.untrim import UntrimPlan
-from resume_hooks.derive.verbs.trim import trim as make_trim
-from resume_hooks.derive.verbs.untrim import UntrimSpec
-from resume_hooks.derive.verbs.untrim import untrim as make_untrim
+from resume_hooks.derive.verbs.trim import trim
+from resume_hooks.derive.verbs.untrim import UntrimSpec, untrim
 from resume_hooks.errors import UsageError
 from resume_hooks.sessions.project_folder import home_folder
 
 
-def trim(options: TrimOptions) -> Receipt:
+def trim_session(options: TrimOptions) -> Receipt:
     """Make the child, as a part does whose option was given; or rewrite the session in place."""
     for trim_by_option in options.asked_of_parts(questions.trim_by_option):
         return trim_by_option(options)
@@ -45,36 +44,37 @@ def trim(options: TrimOptions) -> Receipt:
             "--start would open an open session a second time", "Leave --start or --force out."
         )
     require_client(options)
-    trim = options_of(TypedOptions._make(getattr(options, name) for name in TypedOptions._fields))
+    typed = TypedOptions._make(getattr(options, name) for name in TypedOptions._fields)
+    trim_options = options_of(typed)
     if options.in_place:
-        return _trim_in_place(trim, options)
+        return _trim_in_place(trim_options, options)
     session = options.locate_session(foreign=True)
-    outcome = make_trim(session, trim, caller_of(options))
-    decided, made = outcome.plan, outcome.receipt
+    outcome = trim(session, trim_options, caller_of(options))
+    plan, receipt = outcome.plan, outcome.receipt
 
     def text() -> str:
-        if not made.written:
-            return f"{preview_trim(decided)}\n\nNothing was written."
-        return receipt_text(made, [("note", sentence) for sentence in remarks(decided)])
+        if not receipt.written:
+            return f"{preview_trim(plan)}\n\nNothing was written."
+        return receipt_text(receipt, [("note", sentence) for sentence in remarks(plan)])
 
-    return print_child(options, made, {"savings": decided}, text)
+    return print_child(options, receipt, {"savings": plan}, text)
 
 
-def _trim_in_place(trim: Options, options: TrimOptions) -> Receipt:
+def _trim_in_place(trim_options: Options, options: TrimOptions) -> Receipt:
     session = options.locate_session()
     require_folder(options, home_folder(session.head_tail, options.where))
     if options.dry_run:
-        done = in_place.plan_in_place(session, options.where, trim)
+        done = in_place.plan_in_place(session, options.where, trim_options)
     else:
-        done = in_place.write_in_place(session, options.where, trim, force=options.force)
-    more = {"savings": done.decided, "in_place": True, "backup": done.backup or None}
+        done = in_place.write_in_place(session, options.where, trim_options, force=options.force)
+    more = {"savings": done.plan, "in_place": True, "backup": done.backup or None}
     return print_child(options, done.receipt, more, lambda: _text_in_place(done))
 
 
 def _text_in_place(done: InPlaceTrim) -> str:
     made = done.receipt
     if not made.written:
-        return f"{preview_trim(done.decided)}\n\nNothing was written."
+        return f"{preview_trim(done.plan)}\n\nNothing was written."
     return facts_table(
         [
             ("rewrote", made.title),
@@ -82,7 +82,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
             ("file", made.file),
             ("backup", done.backup),
             ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
-            *(("note", sentence) for sentence in remarks(done.decided)),
+            *(("note", sentence) for sentence in remarks(done.plan)),
             ("checks", checks_text(made)),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),
@@ -90,28 +90,28 @@ def _text_in_place(done: InPlaceTrim) -> str:
     )
 
 
-def untrim(options: UntrimOptions) -> None:
+def untrim_session(options: UntrimOptions) -> None:
     """Make the child in which the originals stand."""
     require_client(options)
     options.refuse_together("everything", "record")
     session = locate_trim(options.locator, options.where)
     spec = UntrimSpec(options.everything, options.record, options.strict)
-    outcome = make_untrim(session, spec, caller_of(options))
+    outcome = untrim(session, spec, caller_of(options))
     more = {"restoration": outcome.plan}
     print_child(options, outcome.receipt, more, lambda: _untrimmed_text(outcome))
 
 
 def _untrimmed_text(outcome: Opened[UntrimPlan] | Nothing[UntrimPlan]) -> str:
-    decided, made = outcome.plan, outcome.receipt
+    plan, receipt = outcome.plan, outcome.receipt
     if isinstance(outcome, Nothing) and outcome.why is not None:
         paragraphs = [f"{outcome.why.message}."]
         if outcome.why.remedy:
             paragraphs.append(f"  {outcome.why.remedy}")
         return "\n\n".join([*paragraphs, "Nothing was written."])
     facts = [
-        *(("restored", fact) for fact in decided.facts),
-        ("characters", f"{decided.characters:,} more"),
+        *(("restored", fact) for fact in plan.facts),
+        ("characters", f"{plan.characters:,} more"),
     ]
-    if decided.after.compacts_at_once:
+    if plan.after.compacts_at_once:
         facts.append(("note", "Resuming would compact at once: restore less (--record)."))
-    return receipt_text(made, facts)
+    return receipt_text(receipt, facts)

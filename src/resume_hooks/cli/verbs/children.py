@@ -76,7 +76,7 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
     )
 
 
-class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim"):
+class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
     """Make a child of SESSION in which old tool output and other long contents are placeholders.
 
     The session itself is only read, unless you say --in-place. Each placeholder says where its
@@ -178,7 +178,7 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     to: str | None = TO
 
 
-class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim"):
+class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim_session"):
     """Make a child of SESSION in which trimmed contents are back.
 
     The originals are read from the session that holds them, wherever it lies by now, or from the

@@ -60,7 +60,7 @@ IS_OPEN = "The session may be open, so --force will be needed: {why}."
 class InPlaceTrim(NamedTuple):
     """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` if nothing was written."""
 
-    decided: TrimPlan
+    plan: TrimPlan
     receipt: Receipt
     backup: str
 
@@ -71,11 +71,11 @@ def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPla
     UsageError, OnlyKept, WriteFailed for what can't be.
     """
     _require_own_file(session, where)
-    decided = trimming.plan_trim(trimming.scan_session(session), where, options)
-    notes = _notes_in_place(decided)
+    plan = trimming.plan_trim(trimming.scan_session(session), where, options)
+    notes = _notes_in_place(plan)
     if why := why_session_is_open(session, where):
         notes.insert(0, IS_OPEN.format(why=why))
-    return InPlaceTrim(decided, _receipt(decided, (), notes), "")
+    return InPlaceTrim(plan, _receipt(plan, (), notes), "")
 
 
 def write_in_place(
@@ -97,11 +97,11 @@ def write_in_place(
         backup,
     ):
         scanned = trimming.scan_session(session._replace(path=backup), whole=True)
-        decided = trimming.plan_trim(replace(scanned, session=session), where, options)
-        if not decided.pays:
-            return InPlaceTrim(decided, _receipt(decided, (), []), "")
+        plan = trimming.plan_trim(replace(scanned, session=session), where, options)
+        if not plan.pays:
+            return InPlaceTrim(plan, _receipt(plan, (), []), "")
         origins = scanned.origins(where)
-        edits = edits_of_choices(decided.choices, origins)
+        edits = edits_of_choices(plan.choices, origins)
         passed: list[Check] = []
 
         def check(path: str) -> None:
@@ -113,10 +113,10 @@ def write_in_place(
             session.path, original, backup, _edited_lines(backup, edits), check
         )
         if still_open:
-            notes = [STILL_OPEN, *_notes_in_place(decided)]
+            notes = [STILL_OPEN, *_notes_in_place(plan)]
         else:
-            notes = _notes_in_place(decided)
-        return InPlaceTrim(decided, _receipt(decided, tuple(passed), notes), backup)
+            notes = _notes_in_place(plan)
+        return InPlaceTrim(plan, _receipt(plan, tuple(passed), notes), backup)
 
 
 def _require_own_file(session: SessionFile, where: Where) -> None:
@@ -188,19 +188,19 @@ def _thoughts(pieces: Pieces) -> Counter[int]:
     return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
 
 
-def _notes_in_place(decided: TrimPlan) -> list[str]:
-    if not decided.pays:
+def _notes_in_place(plan: TrimPlan) -> list[str]:
+    if not plan.pays:
         return []
-    parent = decided.draft.parent
+    parent = plan.draft.parent
     notes = [OTHER_MEMORY.format(id=parent.session_id), OLD_COUNTS]
-    if decided.before.compacts_at_once:
+    if plan.before.compacts_at_once:
         return [*notes, COMPACTS]
     return notes
 
 
-def _receipt(decided: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
-    made, parent = child_receipt(decided), decided.draft.parent
-    if not decided.pays:
+def _receipt(plan: TrimPlan, passed: tuple[Check, ...], notes: list[str]) -> Receipt:
+    made, parent = child_receipt(plan), plan.draft.parent
+    if not plan.pays:
         return made._replace(warnings=tuple(notes))
     return made._replace(
         session_id=parent.session_id,

@@ -371,69 +371,64 @@ COLUMNS = 72
 BRIEF = 42  # columns of what is named in a card
 
 
-def preview_trim(decided: TrimPlan) -> str:
+def preview_trim(plan: TrimPlan) -> str:
     """What a trim would do, in lines of at most about eighty columns.
 
     Tokens first, bytes second.
     """
-    saved = decided.savings
-    lines = totals(decided)
+    saved = plan.savings
+    lines = totals(plan)
     if saved.rules:
-        for name, rows in (("by rule", saved.rules), ("by tool", saved.tools)):
-            words = RULE_WORDS if rows is saved.rules else {}
-            lines += [
-                "",
-                *_table(name, [row for row in rows if row.tokens_before > row.tokens_after], words),
-            ]
+        lines += ["", *_table("by rule", saved.rules, RULE_WORDS)]
+        lines += ["", *_table("by tool", saved.tools, {})]
         lines += ["", "largest"]
         for piece in saved.largest[:NAMED]:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
-    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(decided))])
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(plan))])
 
 
-def brief(decided: TrimPlan) -> str:
+def brief(plan: TrimPlan) -> str:
     """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
     largest = []
-    for piece in decided.savings.largest[:1]:
+    for piece in plan.savings.largest[:1]:
         largest.append(
             "largest: "
             f"{one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
             f"{piece.tokens:,} tokens"
         )
-    return "\n".join([*totals(decided), *largest, *remarks(decided)])
+    return "\n".join([*totals(plan), *largest, *remarks(plan)])
 
 
-def totals(decided: TrimPlan) -> list[str]:
+def totals(plan: TrimPlan) -> list[str]:
     """Before, which may be more than is in use now, after, and the difference."""
-    before, after, saved = decided.before, decided.after, decided.savings
+    before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
     left = "" if after.percent is None else f" ({after.percent} %)"
-    records = plural(len({choice.piece.number for choice in decided.choices}), "record")
+    records = plural(len({choice.piece.number for choice in plan.choices}), "record")
     return [
         f"{sent}, after the trim about {after.tokens:,}{left}",
         f"saves about {saved.tokens:,} tokens, {saved.characters:,} characters in {records}",
     ]
 
 
-def remarks(decided: TrimPlan) -> list[str]:
+def remarks(plan: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
     sentences = []
-    for name in decided.decision.unknown_tools:
+    for name in plan.decision.unknown_tools:
         sentences.append(f"No tool of this conversation is called {name}.")
-    if not decided.pays:
+    if not plan.pays:
         sentences.append(
-            "Trimming would not pay: it would save less than "
-            f"{decided.options.min_savings:,} tokens."
+            f"Trimming would not pay: it would save less than {plan.options.min_savings:,} tokens."
         )
-    elif decided.after.compacts_at_once:
+    elif plan.after.compacts_at_once:
         sentences.append(
             "It would still be compacted at once: trim more (--target-tokens, "
             "--keep-recent 0), or hand off."
         )
-    target = decided.options.target_tokens
-    if target and decided.after.tokens > target:
+    target = plan.options.target_tokens
+    if target and plan.after.tokens > target:
         sentences.append(
             f"The target of {target:,} tokens is not reached: nothing else may go with "
             "these options."
@@ -442,14 +437,18 @@ def remarks(decided: TrimPlan) -> list[str]:
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
+    """The rows of a preview by one kind of name, those that save nothing left out; ``words`` explain names."""
+    rows = [row for row in rows if row.tokens_before > row.tokens_after]
     shown = []
     for row in rows[:ROWS]:
-        for about in [f": {words[row.name]}" if row.name in words else ""]:
-            shown.append(
-                f"  {row.tokens_before - row.tokens_after:>8,}  {plain_line(row.name)[:40]} "
-                f"({row.pieces:,}){about}"
-            )
-    return [name, *shown, *([f"  and {len(rows) - ROWS} more"] if len(rows) > ROWS else [])]
+        saved = row.tokens_before - row.tokens_after
+        line = f"  {saved:>8,}  {plain_line(row.name)[:40]} ({row.pieces:,})"
+        if row.name in words:
+            line += f": {words[row.name]}"
+        shown.append(line)
+    if len(rows) > ROWS:
+        shown.append(f"  and {len(rows) - ROWS} more")
+    return [name, *shown]
 
 
 def line_of(text: str) -> str:

@@ -29,9 +29,9 @@ def write_trim(
     plan: TrimPlan,
     caller: Caller,
     agrees: Callable[[TrimPlan], bool] | None = None,
-    write: Callable[[TrimPlan, Where], Receipt] = write,
+    write_plan: Callable[[TrimPlan, Where], Receipt] = write,
 ) -> Trimmed:
-    """Write a trim that pays, by ``write``, where the caller ``agrees`` to it; None agrees to all.
+    """Write a trim that pays, by ``write_plan``, where the caller ``agrees`` to it; None agrees to all.
 
     This is the one place where a trim is confirmed: by the options of a command, by an answer in a
     terminal, or by a yes to the question that a prompt left open.
@@ -39,6 +39,6 @@ def write_trim(
     wanted = plan.pays and not caller.dry_run
     if not wanted or (agrees is not None and not agrees(plan)):
         return Nothing(carry_out(plan, caller.where, dry_run=True), plan)
-    receipt = write(plan, caller.where)
+    receipt = write_plan(plan, caller.where)
     remark = line_in_new_session(receipt)
     return Opened(receipt, plan, "trimmed", tuple(remarks(plan)), remark)
