@@ -120,43 +120,64 @@ class Searcher:
 
         For phrases ``reads`` records are read.
         """
-        late = [
-            file for file in self._index.unread if _session_of(file) != self._scope.asking
-        ]  # it holds its question
-        held = frozenset[int]().union(*(file.held or () for file in late))
+        # What is not indexed yet, but for the session that asks: it holds its question.
+        late = []
+        for file in self._index.unread:
+            if _session_of(file) != self._scope.asking:
+                late.append(file)
         terms = [term for query in queries for term in query.terms]
-        later = {term for number, term in enumerate(terms) if number in held}
-        files, headless = self._entered.files, self._entered.headless
-        best, how = self._best(queries, most, reads, files | headless, later)
-        left = len(best.passed_over)
-        if left and len(best.hits) < most:  # so many headless runs fit that they hide the rest
-            ordinary, _ = self._best(queries, most, reads, files, later)
-            hits = [*ordinary.hits, *(hit for hit in best.hits if hit.headless)]
-            best = ordinary._replace(hits=sorted(hits, key=lambda hit: -hit.score)[:most])
-        if best.hits:
-            missing = []
-        else:
-            missing = unknown(self._index.words, self._scope)
-        notes = [
-            *self._index.notes,
-            *missing,
-            *unsearched(len(self._entered.files) + len(self._index.unread), self._hidden),
-        ]
-        provisional = list(islice(_provisional(late, terms), MOST_PROVISIONAL))
-        looked = [file for file in late if file.held is not None]
-        if looked and not all(
-            term.exact or term in later or self._terms.strictly(term).known for term in terms
-        ):
-            looked = [
-                file for file in looked if file.held
-            ]  # the others may hold what a misspelled word means
-        unread = len(self._index.unread) - len(looked)
+        later = _terms_held(late, terms)
+        best, how = self._best_of_all(queries, most, reads, later)
+        notes = [*self._index.notes]
+        if not best.hits:
+            notes += unknown(self._index.words, self._scope)
+        files = len(self._entered.files) + len(self._index.unread)
+        notes += unsearched(files, self._hidden)
         found = SearchResult(
-            tuple(queries), best.hits, best.total, best.more, how, notes, left, provisional, unread
+            queries=tuple(queries),
+            hits=best.hits,
+            total=best.total,
+            more=best.more,
+            how=how,
+            notes=notes,
+            helpers=len(best.passed_over),
+            provisional=list(islice(_provisional(late, terms), MOST_PROVISIONAL)),
+            unread=self._count_unread(late, terms, later),
         )
         if found.nothing_close:
             return found._replace(suggestions=self._suggestions(found))
         return found
+
+    def _best_of_all(
+        self, queries: Sequence[Query], most: int, reads: int, later: Collection[Term]
+    ) -> tuple[Best, str]:
+        """The best hits in all files, and how the queries were taken there.
+
+        Where so many headless runs fit that they hide the rest, the rest is searched once more.
+        """
+        ordinary_files = self._entered.files
+        best, how = self._best(queries, most, reads, ordinary_files | self._entered.headless, later)
+        if best.passed_over and len(best.hits) < most:
+            ordinary, _ = self._best(queries, most, reads, ordinary_files, later)
+            hits = ordinary.hits + [hit for hit in best.hits if hit.headless]
+            hits.sort(key=lambda hit: -hit.score)
+            best = ordinary._replace(hits=hits[:most], passed_over=best.passed_over)
+        return best, how
+
+    def _count_unread(
+        self, late: Sequence[UnreadFile], terms: Sequence[Term], later: Collection[Term]
+    ) -> int:
+        """How many files that are not indexed yet may hold what is meant, of which nobody can tell.
+
+        ``later`` are the ``terms`` that the ``late`` ones hold.
+        """
+        looked = [file for file in late if file.held is not None]
+        if looked and not all(
+            term.exact or term in later or self._terms.strictly(term).known for term in terms
+        ):
+            # Files without any of the terms may hold what a misspelled word means.
+            looked = [file for file in looked if file.held]
+        return len(self._index.unread) - len(looked)
 
     def _suggestions(self, found: SearchResult) -> tuple[str, ...]:
         """What a question may be asked with that nothing is close to."""
@@ -287,6 +308,14 @@ def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | Non
 
 def _session_of(unread: UnreadFile) -> str:
     return unread.file.session_id or owning_session(unread.file.path)
+
+
+def _terms_held(files: Sequence[UnreadFile], terms: Sequence[Term]) -> set[Term]:
+    """The terms that stand in some of these files."""
+    held = set[int]()
+    for file in files:
+        held.update(file.held or ())
+    return {term for number, term in enumerate(terms) if number in held}
 
 
 def _provisional(files: Sequence[UnreadFile], terms: Sequence[Term]) -> Iterator[Provisional]:
