@@ -25,7 +25,7 @@ from resume_hooks.cli.output import say, work_progress
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
@@ -178,7 +178,8 @@ def _failure_of_outcome(outcome: ArchiveOutcome) -> str:
 def _outcome_text(done: ArchiveReport) -> str:
     if len(done.outcomes) == 1 and (kept := done.outcomes[0].archived):
         path = done.outcomes[0].session.path
-        other = not is_archived_copy(path, Where()) and path != real(kept.place, Where(), kept.home)
+        own_path = path_of_place(kept.place, Where(), kept.home)
+        other = not is_archived_copy(path, Where()) and path != own_path
         state = f"{path} as an earlier state of\n" if other else ""
         said = _SAID.get(done.outcomes[0].result, done.outcomes[0].result)
         return f"{said}: {state}{kept_text(kept, Where())}\n   in {kept.folder}"

@@ -13,7 +13,7 @@ from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import is_foreign, real
+from resume_hooks.sessions.archived.layout import is_foreign, path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
@@ -27,7 +27,7 @@ HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 def kept_text(kept: ArchivedSession, where: Where) -> str:
     """An archived session for people."""
-    if os.path.lexists(real(kept.place, where, kept.home)):
+    if os.path.lexists(path_of_place(kept.place, where, kept.home)):
         gone = ""
     else:
         gone = ", only here"

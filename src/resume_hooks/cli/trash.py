@@ -24,7 +24,7 @@ from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
 from resume_hooks.sessions.child_titles import word_of
 from resume_hooks.sessions.lineage_block import size_text
@@ -292,7 +292,7 @@ def _print_restorable(options: RestoreOptions) -> None:
     archived = all_archived(where)
     kept = []
     for each in archived:
-        if states(each) or not os.path.lexists(real(each.place, where, each.home)):
+        if states(each) or not os.path.lexists(path_of_place(each.place, where, each.home)):
             kept.append(each)
     data = NOT_RESTORED | {"trash": found, "strays": strays}
     data["vault"] = kept

@@ -25,7 +25,7 @@ from resume_hooks.sessions.agents.registry import (
     row_of,
     store_of,
 )
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
 from resume_hooks.sessions.archived.sessions import (
     archived_session_file,
@@ -231,7 +231,7 @@ class Family:
             if located:
                 return *self._generation(located, seen), located
         if archived := self._archived_session(parent.session_id):
-            return *self._generation(archived, seen), real(archived.place, self._where)
+            return *self._generation(archived, seen), path_of_place(archived.place, self._where)
         missing = Ancestor(
             parent.session_id, parent.file, "", "unknown", "unknown", None, None, MISSING, "", "", 0
         )
@@ -260,7 +260,8 @@ class Family:
         recorded = (
             Parent(*noted) if len(Parent._fields) - len(noted) in {0, 1} else None
         )  # the last came later
-        return self._or_linked(recorded, session.session_id, real(session.place, self._where))
+        path = path_of_place(session.place, self._where)
+        return self._or_linked(recorded, session.session_id, path)
 
     def _row(self, session: str | ArchivedSession, parent: Parent | None) -> Ancestor:
         """The row of the session at a path, or of an archived one by what its manifest says."""
@@ -357,7 +358,8 @@ def _ancestor_row(
         else:
             status = "present"
     else:
-        session_id, place, about = session.session_id, real(session.place, where), session.about
+        session_id, about = session.session_id, session.about
+        place = path_of_place(session.place, where)
         title, created, ended, size = (
             session.title,
             about.created,

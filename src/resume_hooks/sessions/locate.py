@@ -13,7 +13,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, require_whole
-from resume_hooks.sessions.archived.layout import below, real, session_in
+from resume_hooks.sessions.archived.layout import below, path_of_place, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
 from resume_hooks.sessions.archived.sessions import archived_session_file, vaulted
 from resume_hooks.sessions.locator_forms import (
@@ -104,7 +104,7 @@ def archived_by_words(
     forms: list[Callable[[ArchivedSession], bool]] = [
         lambda each: len(words) >= MIN_PREFIX and each.session_id.startswith(words.lower()),
         lambda each: "" != pull in each.about.pulls,
-        lambda each: words == real(each.place, where) or title in titles(each),
+        lambda each: words == path_of_place(each.place, where) or title in titles(each),
         lambda each: each.about.tag.casefold() == tag != "",
         lambda each: folded and part in map(str.casefold, titles(each)),
         lambda each: each.about.listed and holds_part(each),
@@ -122,7 +122,7 @@ def candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
         "title": archived.title,
         "ended": archived.ended,
         "size": archived.size,
-        "session_file": real(archived.place, where),
+        "session_file": path_of_place(archived.place, where),
     }
 
 

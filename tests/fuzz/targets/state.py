@@ -18,7 +18,7 @@ from resume_hooks.paths import Where, is_session_id, read_object
 from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import index_file
 from resume_hooks.sessions import link_log
-from resume_hooks.sessions.archived.layout import MANIFEST, real
+from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
 from resume_hooks.storage.stored_settings import store_setting
 from resume_hooks.system.claude_settings import MAX_KEPT_DAYS, kept_days
 from tests.builders import SESSION, ConfigHome, conversation, session_id, write_session
@@ -206,7 +206,9 @@ def trash_notes(home: ConfigHome) -> Try:
         held = trash.all_deleted(home.where)
         assert len(held) + len(trash.strays(home.where)) == 1
         for entry in held:
-            assert all(real(each.place, home.where).startswith(homes) for each in entry.parts)
+            assert all(
+                path_of_place(each.place, home.where).startswith(homes) for each in entry.parts
+            )
             try:
                 decided = restore.plan_restore(entry, home.where)
             except ResumeHooksError as error:

@@ -28,8 +28,8 @@ from resume_hooks.sessions.archived.layout import (
     PROJECTS,
     archive_folder,
     own_home,
+    path_of_place,
     place_beside,
-    real,
 )
 from resume_hooks.sessions.archived.manifest import (
     About,
@@ -92,7 +92,8 @@ class ClientFiles:
             found += self._file(path, f"{key}/{os.path.basename(path)}")
         for home in BY_ID if deleting else [HISTORY]:
             place = f"{home}/{session.session_id}"
-            found += self._in(real(place, self._where), place, MAX_DEPTH if deleting else 0)
+            by_id_folder = path_of_place(place, self._where)
+            found += self._in(by_id_folder, place, MAX_DEPTH if deleting else 0)
         if len(found) > MAX_FILES:
             self._missed.append(f"{own} holds more than {MAX_FILES:,} files")
         return found[:MAX_FILES], self._missed

@@ -29,7 +29,7 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, all_folders, is_session_file, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, real, root_of
+from resume_hooks.sessions.archived.layout import BY_ID, path_of_place, root_of
 from resume_hooks.sessions.archived.manifest import (
     ArchivedFile,
     ArchivedSession,
@@ -144,7 +144,7 @@ class _Move:
         for part in self._entry.parts:
             kept = stored(self._entry.folder, part)
             private_folder(os.path.dirname(kept), self._where)
-            second_name(real(part.place, self._where), kept)
+            second_name(path_of_place(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
             sync_folder(root)
         self._entry = commit.commit_manifest(self._entry, self._where)
@@ -169,7 +169,7 @@ class _Move:
         )
         shared = any(is_session_file(os.path.join(each, name)) for each in others)
         for part in self._entry.parts:
-            place = real(part.place, self._where)
+            place = path_of_place(part.place, self._where)
             if shared and part.place.split("/")[0] in BY_ID:
                 continue
             release(place, self._where)
@@ -183,14 +183,17 @@ class _Move:
         for folder in folders:
             sync_folder(folder)
         for place in dict.fromkeys(_own_folder(part, self._entry) for part in self._gone):
-            for empty, _, _ in os.walk(real(place, self._where), topdown=False) if place else ():
+            if not place:
+                continue
+            for empty, _, _ in os.walk(path_of_place(place, self._where), topdown=False):
                 with contextlib.suppress(OSError):  # something is left in it
                     removal.remove_empty(empty, root_of(place, self._where), follow_root=True)
 
     def _put_back(self) -> None:
         """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
         for part in reversed(self._gone):
-            kept, place = stored(self._entry.folder, part), real(part.place, self._where)
+            kept = stored(self._entry.folder, part)
+            place = path_of_place(part.place, self._where)
             try:
                 if not os.path.lexists(place):
                     private_folder(os.path.dirname(place), self._where)

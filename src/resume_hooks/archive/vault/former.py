@@ -13,7 +13,7 @@ from typing import NamedTuple
 from resume_hooks.archive.vault import commit
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, is_place, real, root_of
+from resume_hooks.sessions.archived.layout import BY_ID, is_place, path_of_place, root_of
 from resume_hooks.sessions.archived.manifest import (
     About,
     ArchivedFile,
@@ -124,7 +124,7 @@ def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
 def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
     """Bring into the trash what a delete that was killed left beside its place, under a hidden name."""
     for part in entry.parts:
-        home, name = os.path.split(real(part.place, where))
+        home, name = os.path.split(path_of_place(part.place, where))
         hidden = os.path.join(home, f".{name}.{os.path.basename(folder)}.moving")
         if os.path.lexists(hidden):
             # Where another command holds the trash that delete may still be at work.

@@ -27,7 +27,7 @@ from resume_hooks.errors import (
     WriteFailed,
 )
 from resume_hooks.paths import Where, find_session, open_regular, private_folder
-from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, place_beside, real
+from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, path_of_place, place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
 from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
@@ -108,7 +108,7 @@ def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
     # An earlier state may have had another title.
     title = encodable(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
-    place = real(archived.place, where)
+    place = path_of_place(archived.place, where)
     warnings = []
     try:
         existing = find_session(archived.session_id, where) or _existing_at(place)
@@ -155,7 +155,7 @@ def _session_id_of_content(archived: ArchivedSession) -> str:
 
 def _plan_from_trash(entry: ArchivedSession, where: Where) -> Retrieval:
     """How a session comes out of the trash: what is missing of it."""
-    place = real(entry.place, where)
+    place = path_of_place(entry.place, where)
     notes = _age_warnings(entry, where)
     try:
         folder, parts = os.path.dirname(place), (*entry.parts[1:], entry.transcript)
@@ -260,7 +260,7 @@ def leave_companions(entry: ArchivedSession, where: Where) -> None:
     PlaceTaken.
     """
     if find_session(entry.session_id, where) is not None:
-        path = real(entry.place, where)
+        path = path_of_place(entry.place, where)
         shared = []
         for part in entry.parts:
             if part.place.split("/")[0] in BY_ID:
@@ -437,7 +437,7 @@ def _target(part: ArchivedFile, old: str, new: str, folder: str, where: Where) -
     first, _, rest = part.place.partition("/")
     steps = rest.split("/")
     if first in BY_ID:
-        return real("/".join([first, new, *steps[1:]]), where)
+        return path_of_place("/".join([first, new, *steps[1:]]), where)
     below = steps[1:]
     if below[0] == f"{old}.jsonl":
         below = [f"{new}.jsonl"]

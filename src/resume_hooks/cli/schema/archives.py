@@ -14,7 +14,7 @@ from resume_hooks.archive.vault.trash import StrayFolder
 from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
 deleted = Had[ArchivedSession]()
@@ -32,7 +32,9 @@ class DeletedSession(Strict):
     )
     title: str
     folder: Folder = deleted(lambda entry: entry.cwd)
-    file: str = deleted(lambda entry: real(entry.place, Where()), "where its transcript belongs")
+    file: str = deleted(
+        lambda entry: path_of_place(entry.place, Where()), "where its transcript belongs"
+    )
     kept_in: str = deleted(
         lambda entry: entry.folder, "its folder in the trash; empty where nothing was moved"
     )

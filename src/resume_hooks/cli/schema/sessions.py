@@ -12,7 +12,7 @@ from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, Li
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import RUNNING
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
 
@@ -32,10 +32,10 @@ class KeptSession(Strict):
     title: str
     folder: Folder = archived(lambda kept: kept.cwd)
     file: str = archived(
-        lambda kept: real(kept.place, Where(), kept.home), "where its transcript belongs"
+        lambda kept: path_of_place(kept.place, Where(), kept.home), "where its transcript belongs"
     )
     present: bool = archived(
-        lambda kept: os.path.lexists(real(kept.place, Where(), kept.home)),
+        lambda kept: os.path.lexists(path_of_place(kept.place, Where(), kept.home)),
         "whether the client has it there, too",
     )
     kept_in: str = archived(lambda kept: kept.folder, "its folder in the vault")

@@ -18,8 +18,8 @@ from resume_hooks.sessions.agents.registry import is_foreign, readable_session
 from resume_hooks.sessions.archived.layout import (
     MANIFEST,
     archive_folder,
+    path_of_place,
     place_beside,
-    real,
     unpacked_folder,
 )
 from resume_hooks.sessions.archived.manifest import (
@@ -141,7 +141,7 @@ def _transcript_of_part(
 ) -> TranscriptFile | None:
     """A kept file as the index lists it; None for anything but a transcript."""
     agent = subagent_name(part.place) or ""
-    path = real(part.place, where)
+    path = path_of_place(part.place, where)
     below = place_beside(part.place)
     is_agent = bool(agent) and (
         os.sep not in below or below.startswith(f"{archived.session_id}/{FOLDER}/")

@@ -78,7 +78,7 @@ def is_place(place: str, session_id: str) -> bool:
     return steps[2] == session_id
 
 
-def real(place: str, where: Where, home: str = "") -> str:
+def path_of_place(place: str, where: Where, home: str = "") -> str:
     """The path of a place in the config home, or in another one."""
     return os.path.join(home or where.config, *place.split("/"))
 

@@ -10,7 +10,7 @@ from resume_hooks.cli.trash import NOT_DELETED, deletion_facts
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved.copies import choose_copy
-from resume_hooks.sessions.archived.layout import real
+from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
@@ -54,7 +54,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     }
 
     def text() -> str:
-        files = "\n".join(f"  {real(entry.place, options.where)}" for entry in entries)
+        files = "\n".join(f"  {path_of_place(entry.place, options.where)}" for entry in entries)
         if not agreed:
             return f"{stays}. Would go to the trash:\n{files}\n\nNothing was deleted."
         back = "\n".join(f"  {in_shell(f'restore {entry.locator}')}" for entry in entries)
