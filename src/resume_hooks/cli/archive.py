@@ -18,10 +18,10 @@ from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.archive.vault.lookup import find_archived
 from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
 from resume_hooks.archive.vault.policy import Dropped, announcement, went
-from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
 from resume_hooks.cli.output import say, work_progress
+from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
 from resume_hooks.paths import Where

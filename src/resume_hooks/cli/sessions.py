@@ -45,7 +45,7 @@ def list_sessions(options: SessionsOptions) -> None:
         asked, scope = (project_of_folder(folder, options.where), folder)
     if options.archived:
         # Only this option waits for what looks into the vault.
-        from resume_hooks.cli.archived import print_list
+        from resume_hooks.cli.show_archived import print_list
 
         print_list(options, asked, scope)
         return

@@ -18,8 +18,8 @@ from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
 from resume_hooks.archive.vault.lookup import states
 from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import SessionNotFound, UsageError

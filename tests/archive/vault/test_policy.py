@@ -15,8 +15,8 @@ import pytest
 from resume_hooks import settings
 from resume_hooks.archive.vault import delete, permission, policy
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.cli.archived import kept_text
 from resume_hooks.cli.schema.sessions import KeptSession
+from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions import locate
