@@ -244,7 +244,7 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
     found = session(config_home)
     look(config_home)
     was = os.stat(found.path)
-    rename.write_titles(rename.renamed(found, "A better name", config_home.where))
+    rename.write_label(rename.plan_title(found, "A better name", config_home.where))
     now = os.stat(found.path)
     assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
     assert now.st_size > was.st_size

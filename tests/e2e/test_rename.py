@@ -75,12 +75,12 @@ def test_a_new_title_is_in_the_picker_and_leads_there(
         spoken_in(home, number, word, every_client)
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
-    rename.write_titles(rename.renamed(other, "old title", home.where))
+    rename.write_label(rename.plan_title(other, "old title", home.where))
     with Tui(every_client, home, api) as tui:
         tui.start()
         assert "old title" in picker(tui)
-        rename.write_titles(rename.renamed(renamed, "parser works", home.where))
-        rename.write_titles(rename.renamed(other, "lexer works", home.where))
+        rename.write_label(rename.plan_title(renamed, "parser works", home.where))
+        rename.write_label(rename.plan_title(other, "lexer works", home.where))
         shown = picker(tui)
         assert "parser works" in shown
         assert "lexer works" in shown
@@ -99,8 +99,8 @@ def test_the_name_above_the_box_is_the_new_one(
 ) -> None:
     """A session that /rename named before: with the title alone its old name would stay on the screen."""
     session = spoken_in(home, ONE, "ALPHA", client)
-    rename.write_titles(rename.renamed(session, "first name", home.where))
-    rename.write_titles(rename.renamed(session, "second name", home.where))
+    rename.write_label(rename.plan_title(session, "first name", home.where))
+    rename.write_label(rename.plan_title(session, "second name", home.where))
     with Tui(client, home, api) as tui:
         tui.start(resume=ONE)
         tui.wait_for(r"── second name ─")
@@ -113,8 +113,8 @@ def test_names_change_nothing_that_is_sent(
     """Title, name and tag are bookkeeping."""
     session = spoken_in(home, ONE, "ALPHA", every_client)
     before = sent(every_client, home, api, ONE)
-    rename.write_titles(rename.renamed(session, "a title", home.where))
-    rename.write_titles(rename.tagged(session, "a-tag", home.where))
+    rename.write_label(rename.plan_title(session, "a title", home.where))
+    rename.write_label(rename.plan_tag(session, "a-tag", home.where))
     assert _words(sent(every_client, home, api, ONE)) == _words(before)
 
 
@@ -135,7 +135,7 @@ def test_as_the_client_does_it(client: ClientVersion, home: ClientHome, api: Moc
         if line[:14] in {b'{"type":"custo', b'{"type":"agent'}
     ]
     ours = spoken_in(home, ONE, "BETA", client)
-    rename.write_titles(rename.renamed(ours, "the title", home.where, force=True))
+    rename.write_label(rename.plan_title(ours, "the title", home.where, force=True))
     written = Path(ours.path).read_bytes().replace(ONE.encode(), path.stem.encode())
     assert written.endswith(b"\n".join([*theirs[:2], b""]))
     assert HeadTail(str(path)).agent_name == "the title"
@@ -150,7 +150,7 @@ def test_a_deleted_session_leaves_the_picker_and_comes_back(
         for number, word in ((ONE, "ALPHA"), (TWO, "BETA"))
     )
     before = sent(every_client, home, api, ONE)
-    rename.write_titles(rename.renamed(session, "parser works", home.where))
+    rename.write_label(rename.plan_title(session, "parser works", home.where))
     whole = Path(session.path).read_bytes()
     delete.move_to_trash(
         delete.plan_delete(locate.session_file(session.path), home.where), home.where

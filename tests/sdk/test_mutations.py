@@ -66,7 +66,7 @@ def with_ours(
 ) -> list[dict[str, Any]]:
     """Change every session with our verb; what the SDK then lists, sizes apart."""
     for number, path in enumerate(sessions):
-        rename.write_titles(change(locate.session_file(path), f"name {number}"))
+        rename.write_label(change(locate.session_file(path), f"name {number}"))
     return listed(("last_modified", "file_size"))
 
 
@@ -89,9 +89,9 @@ def test_the_same_lists_afterwards(copies: Home, verb: str) -> None:
     home, paths = copies
     contents = [Path(path).read_bytes() for path in paths]
     ours = {
-        "rename": lambda session, name: rename.renamed(session, name, home.where),
-        "tag": lambda session, name: rename.tagged(session, name, home.where),
-        "clear": lambda session, _: rename.tagged(session, "", home.where),
+        "rename": lambda session, name: rename.plan_title(session, name, home.where),
+        "tag": lambda session, name: rename.plan_tag(session, name, home.where),
+        "clear": lambda session, _: rename.plan_tag(session, "", home.where),
     }[verb]
     theirs: Callable[[str, str], None] = {
         "rename": rename_session,
@@ -161,7 +161,7 @@ def test_tags_are_cleaned_as_the_sdk_does(
     one: SessionFile, config_home: ConfigHome, tag: str
 ) -> None:
     """NFKC, and nothing that can't be seen: joined emoji come apart, too."""
-    rename.write_titles(rename.tagged(one, tag, config_home.where))
+    rename.write_label(rename.plan_tag(one, tag, config_home.where))
     ours = HeadTail(one.path).tag
     tag_session(SESSION, tag)
     assert HeadTail(one.path).tag == ours
@@ -174,14 +174,14 @@ def test_both_refuse_what_is_empty(one: SessionFile, config_home: ConfigHome, em
         with pytest.raises(ValueError, match="non-empty"):
             sdk(SESSION, empty)
     with pytest.raises(UsageError):
-        rename.renamed(one, empty, config_home.where)
+        rename.plan_title(one, empty, config_home.where)
 
 
 def test_difference_the_sdk_makes_a_renamed_session_the_newest(
     one: SessionFile, config_home: ConfigHome
 ) -> None:
     """It would be the latest, and kept 30 days longer; with us nothing was said in it since."""
-    rename.write_titles(rename.renamed(one, "ours", config_home.where))
+    rename.write_label(rename.plan_title(one, "ours", config_home.where))
     assert os.stat(one.path).st_mtime == OLD
     rename_session(SESSION, "theirs")
     assert os.stat(one.path).st_mtime > OLD
@@ -191,10 +191,10 @@ def test_difference_the_sdk_leaves_the_name_above_the_box(
     one: SessionFile, config_home: ConfigHome
 ) -> None:
     """It writes no agent-name, as /rename of the client does since 2.1.112: the old one stays on the screen."""
-    rename.write_titles(rename.renamed(one, "ours", config_home.where))
+    rename.write_label(rename.plan_title(one, "ours", config_home.where))
     rename_session(SESSION, "theirs")
     assert (HeadTail(one.path).custom_title, HeadTail(one.path).agent_name) == ("theirs", "ours")
-    rename.write_titles(rename.renamed(one, "theirs", config_home.where))
+    rename.write_label(rename.plan_title(one, "theirs", config_home.where))
     assert HeadTail(one.path).agent_name == "theirs"
 
 
@@ -205,7 +205,7 @@ def test_difference_the_sdk_keeps_line_ends_and_controls_in_titles(
     title = "two\nlines \x1b[31mred"
     rename_session(SESSION, title)
     assert HeadTail(one.path).custom_title == title
-    rename.write_titles(rename.renamed(one, title, config_home.where))
+    rename.write_label(rename.plan_title(one, title, config_home.where))
     assert HeadTail(one.path).custom_title == "two lines red"
 
 
@@ -227,7 +227,7 @@ def test_difference_the_sdk_writes_behind_half_a_line(
     Path(one.path).write_bytes(Path(one.path).read_bytes() + torn)
     rename_session(SESSION, "theirs")
     assert HeadTail(one.path).custom_title == ""
-    rename.write_titles(rename.renamed(one, "ours", config_home.where))
+    rename.write_label(rename.plan_title(one, "ours", config_home.where))
     assert HeadTail(one.path).custom_title == "ours"
 
 
@@ -244,7 +244,7 @@ def test_difference_the_sdk_writes_through_a_link(
     with pytest.raises(SessionNotFound):
         locate.resolve(other, "/", config_home.where)
     with pytest.raises(UsageError):
-        rename.renamed(SessionFile(other, str(link), 0, 1), "x", config_home.where)
+        rename.plan_title(SessionFile(other, str(link), 0, 1), "x", config_home.where)
 
 
 def test_difference_the_sdk_leaves_the_backups_and_deletes_for_good(

@@ -19,7 +19,7 @@ from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFa
 from resume_hooks.paths import Where
 from resume_hooks.sessions import locate
 from resume_hooks.sessions import rename as bookkeeping
-from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, renamed, tagged, write_titles
+from resume_hooks.sessions.rename import MAX_LENGTH, LabelChange, plan_tag, plan_title, write_label
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.atomic import append_records
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -60,7 +60,7 @@ def records_after(session: SessionFile, before: bytes) -> list[object]:
 
 def rename(session: SessionFile, title: str, environ: dict[str, str], **how: bool) -> None:
     """Plan and write."""
-    write_titles(renamed(session, title, Where(environ), **how))
+    write_label(plan_title(session, title, Where(environ), **how))
 
 
 def test_a_title_is_two_records(session: SessionFile, config_home: ConfigHome) -> None:
@@ -84,9 +84,9 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(
 ) -> None:
     """The last one wins."""
     before = Path(session.path).read_bytes()
-    write_titles(tagged(session, "experiment", config_home.where))
+    write_label(plan_tag(session, "experiment", config_home.where))
     assert HeadTail(session.path).tag == "experiment"
-    write_titles(tagged(session, "", config_home.where))
+    write_label(plan_tag(session, "", config_home.where))
     assert records_after(session, before) == [
         {"type": "tag", "tag": "experiment", "sessionId": SESSION},
         {"type": "tag", "tag": "", "sessionId": SESSION},
@@ -97,7 +97,7 @@ def test_a_tag_is_one_record_and_an_empty_one_clears_it(
 def test_the_session_gets_no_newer(session: SessionFile, config_home: ConfigHome) -> None:
     """It does not become the latest, is not open, and expires when it would have."""
     rename(session, "Fix the parser", config_home.environ)
-    write_titles(tagged(session, "x", config_home.where))
+    write_label(plan_tag(session, "x", config_home.where))
     assert os.stat(session.path).st_mtime == OLD
 
 
@@ -106,13 +106,13 @@ def test_what_it_is_called_already_is_not_written(
 ) -> None:
     """Neither title nor tag, nor the absence of a tag."""
     rename(session, "Fix", config_home.environ)
-    write_titles(tagged(session, "x", config_home.where))
+    write_label(plan_tag(session, "x", config_home.where))
     before = Path(session.path).read_bytes()
-    assert not renamed(session, "Fix", config_home.where).records
-    assert not tagged(session, "x", config_home.where).records
+    assert not plan_title(session, "Fix", config_home.where).records
+    assert not plan_tag(session, "x", config_home.where).records
     rename(session, "Fix", config_home.environ)
-    write_titles(tagged(session, "", config_home.where))
-    assert not tagged(session, "", config_home.where).records
+    write_label(plan_tag(session, "", config_home.where))
+    assert not plan_tag(session, "", config_home.where).records
     assert len(records_after(session, before)) == 1
 
 
@@ -122,7 +122,7 @@ def test_a_name_that_stayed_behind_is_brought_along(config_home: ConfigHome) -> 
     path = write_session(
         config_home.project(), SESSION, [*conversation(1), name, custom_title("New")]
     )
-    change = renamed(locate.session_file(path), "New", config_home.where)
+    change = plan_title(locate.session_file(path), "New", config_home.where)
     assert [record["type"] for record in change.records] == ["agent-name"]
 
 
@@ -139,15 +139,15 @@ def test_a_title_of_another_session_is_refused(
         [*conversation(1, session_id=OTHER), custom_title("Fix", OTHER)],
     )
     with pytest.raises(TitleTaken, match=OTHER):
-        renamed(session, "Fix", config_home.where)
+        plan_title(session, "Fix", config_home.where)
     rename(session, "Fix", config_home.environ, force=True)
     assert HeadTail(session.path).custom_title == "Fix"
     write_session(config_home.project(), OTHER, conversation(1, session_id=OTHER))
     with pytest.raises(TitleTaken):
-        renamed(session, "prompt 0", config_home.where)
+        plan_title(session, "prompt 0", config_home.where)
     third = session_id(3)
     far = write_session(config_home.project("/elsewhere"), third, conversation(1, session_id=third))
-    assert renamed(locate.session_file(far), "Fix", config_home.where).records
+    assert plan_title(locate.session_file(far), "Fix", config_home.where).records
 
 
 NO_TITLES = (
@@ -167,7 +167,7 @@ NO_TAGS = ("\u200b", "\ue000", " \t ", "y" * (MAX_LENGTH + 1), "\udcff")
     ("decide", "words"),
     [
         (decide, words)
-        for decide, own in ((renamed, NO_TITLES), (tagged, NO_TAGS))
+        for decide, own in ((plan_title, NO_TITLES), (plan_tag, NO_TAGS))
         for words in own + READS_AS_ANOTHER
     ],
 )
@@ -232,9 +232,9 @@ def test_other_files_have_no_title(config_home: ConfigHome, tmp_path: Path) -> N
     )
     for path in (str(foreign), str(link), side):
         with pytest.raises(UsageError):
-            renamed(SessionFile(OTHER, path, 0, 1), "x", config_home.where)
+            plan_title(SessionFile(OTHER, path, 0, 1), "x", config_home.where)
     with pytest.raises((UsageError, SessionNotFound)):
-        renamed(
+        plan_title(
             SessionFile(OTHER, str(folder / f"{session_id(4)}.jsonl"), 0, 1), "x", config_home.where
         )
 
@@ -243,7 +243,7 @@ def test_a_read_only_session_is_left_alone(session: SessionFile, config_home: Co
     """By whoever runs it: root could write."""
     os.chmod(session.path, 0o400)
     with pytest.raises(WriteFailed, match="read-only"):
-        renamed(session, "x", config_home.where)
+        plan_title(session, "x", config_home.where)
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -251,14 +251,14 @@ def test_a_session_that_went_or_became_a_link_gets_no_title(
     session: SessionFile, config_home: ConfigHome, tmp_path: Path, *, linked: bool
 ) -> None:
     """Between plan and write: no file is made anew, which would be listed as a session, and no link is followed."""
-    change = renamed(session, "x", config_home.where)
+    change = plan_title(session, "x", config_home.where)
     target = tmp_path / "target"
     target.write_bytes(b"theirs\n")
     os.unlink(session.path)
     if linked:
         os.symlink(target, session.path)
     with pytest.raises(WriteFailed):
-        write_titles(change)
+        write_label(change)
     assert os.path.lexists(session.path) is linked
     assert target.read_bytes() == b"theirs\n"
 
@@ -290,7 +290,7 @@ def test_a_line_that_is_being_written_is_waited_for(
 def test_many_writers_lose_nothing(session: SessionFile, config_home: ConfigHome) -> None:
     """Titles and tags from several at once are all there, each on a line of its own."""
     before = Path(session.path).read_bytes()
-    changes = [tagged(session, f"tag {n}", config_home.where) for n in range(8)]
+    changes = [plan_tag(session, f"tag {n}", config_home.where) for n in range(8)]
 
     def add(change: LabelChange) -> None:
         append_records(
@@ -310,7 +310,7 @@ def test_what_another_program_writes_at_once_is_told(
     session: SessionFile, config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A client that gives its own title right behind ours wins, and nobody is told otherwise."""
-    change = renamed(session, "Ours", config_home.where)
+    change = plan_title(session, "Ours", config_home.where)
 
     def then_theirs(path: str, lines: list[bytes]) -> None:
         append_records(path, lines)
@@ -318,13 +318,13 @@ def test_what_another_program_writes_at_once_is_told(
 
     monkeypatch.setattr(bookkeeping, "append_records", then_theirs)
     with pytest.raises(WriteFailed, match="Another program"):
-        write_titles(change)
+        write_label(change)
 
 
 def test_a_live_session_is_warned_of(config_home: ConfigHome) -> None:
     """A client that has it open (2.1.329) may write the title that it knew again."""
     session = locate.session_file(write_session(config_home.project(), SESSION, conversation(1)))
-    change = renamed(session, "x", config_home.where)
+    change = plan_title(session, "x", config_home.where)
     assert "/rename" in change.warnings[0]
-    write_titles(change)
-    assert not renamed(session, "x", config_home.where).warnings
+    write_label(change)
+    assert not plan_title(session, "x", config_home.where).warnings

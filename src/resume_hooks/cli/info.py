@@ -154,14 +154,14 @@ def rename_session(options: RenameOptions) -> None:
         )
     what = "tag" if options.title is None else "title"
     if options.title is None:
-        change = rename.tagged(options.locate_session(), options.tag or "", options.where)
+        change = rename.plan_tag(options.locate_session(), options.tag or "", options.where)
     else:
-        change = rename.renamed(
+        change = rename.plan_title(
             options.locate_session(), options.title, options.where, force=options.force
         )
     written = bool(change.records) and not options.dry_run
     if written:
-        rename.write_titles(change)
+        rename.write_label(change)
     data = {
         "session_id": change.session.session_id,
         "file": change.session.path,

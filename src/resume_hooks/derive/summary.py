@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field
 
 from resume_hooks.derive import agents
 from resume_hooks.derive.child import write as writing
-from resume_hooks.derive.child.draft import renamed
+from resume_hooks.derive.child.draft import with_id_and_path
 from resume_hooks.derive.child.existing import existing_child
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.fresh_child import Contents, FreshPlan
@@ -412,7 +412,7 @@ def plan_rollover(
     digest = digest_of(parent, where)
     child = agents.draft_of(parent, "rollover", where, output_dir)
     if standing is not None:
-        child = renamed(child, standing.session_id, standing.file)
+        child = with_id_and_path(child, standing.session_id, standing.file)
     decided = agents.plan_fresh(parent, where, contents=_contents(digest, where), child=child)
     return SummaryRollover(parent, digest, decided, wish.strip(), standing)
 

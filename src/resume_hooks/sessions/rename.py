@@ -58,19 +58,22 @@ class LabelChange(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def renamed(session: SessionFile, title: str, where: Where, *, force: bool = False) -> LabelChange:
+def plan_title(
+    session: SessionFile, title: str, where: Where, *, force: bool = False
+) -> LabelChange:
     """Decide on a new title; nothing is written.
 
     Beside the title, the name that clients from 2.1.112 show above the input box. UsageError if it
     can't be a title or be renamed; TitleTaken where another session of the project has it, unless
     ``force``.
     """
-    new, ends = _as_title(title), _own(session, where)
+    new = _as_title(title)
+    ends = _ends_of_own_session(session, where)
     if not force:
         others = []
-        for s in sessions_in(os.path.dirname(session.path)):
-            if s.path != session.path:
-                others.append(s)
+        for other in sessions_in(os.path.dirname(session.path)):
+            if other.path != session.path:
+                others.append(other)
         taken = titled(new, others)
         if taken:
             if len(taken) > 1:
@@ -81,31 +84,28 @@ def renamed(session: SessionFile, title: str, where: Where, *, force: bool = Fal
                 f"'{new}' is the title of {taken[0].session_id}{more} already",
                 "Choose another, rename that one first, or add --force: then the title names both.",
             )
-    wanted = [
-        (ends.custom_title, label(CUSTOM_TITLE, new, session.session_id)),
-        (ends.agent_name, label(AGENT_NAME, new, session.session_id)),
-    ]
-    return _change(
-        session, ends.title, new, [record for current, record in wanted if current != new], where
-    )
+    records = []
+    if ends.custom_title != new:
+        records.append(label(CUSTOM_TITLE, new, session.session_id))
+    if ends.agent_name != new:
+        records.append(label(AGENT_NAME, new, session.session_id))
+    return _label_change(session, ends.title, new, records, where)
 
 
-def tagged(session: SessionFile, tag: str, where: Where) -> LabelChange:
+def plan_tag(session: SessionFile, tag: str, where: Where) -> LabelChange:
     """Decide on a new tag, ``""`` for none; nothing is written.
 
     UsageError if it can't be one, or be set.
     """
-    new, ends = _as_tag(tag) if tag else "", _own(session, where)
-    return _change(
-        session,
-        ends.tag,
-        new,
-        [label(TAG, new, session.session_id)] if ends.tag != new else [],
-        where,
-    )
+    new = _as_tag(tag) if tag else ""
+    ends = _ends_of_own_session(session, where)
+    records = []
+    if ends.tag != new:
+        records.append(label(TAG, new, session.session_id))
+    return _label_change(session, ends.tag, new, records, where)
 
 
-def write_titles(change: LabelChange) -> None:
+def write_label(change: LabelChange) -> None:
     """Append the records of a change, if any.
 
     WriteFailed where that can't be done, or was undone at once.
@@ -123,14 +123,15 @@ def write_titles(change: LabelChange) -> None:
         )
 
 
-def _change(
+def _label_change(
     session: SessionFile, old: str, new: str, records: list[Record], where: Where
 ) -> LabelChange:
     why = why_session_is_open(session, where) if records else ""
-    return LabelChange(session, old, new, tuple(records), (IS_OPEN.format(why=why),) if why else ())
+    warnings = (IS_OPEN.format(why=why),) if why else ()
+    return LabelChange(session, old, new, tuple(records), warnings)
 
 
-def _own(session: SessionFile, where: Where) -> HeadTail:
+def _ends_of_own_session(session: SessionFile, where: Where) -> HeadTail:
     """The head and tail of a session that may be added to.
 
     UsageError, OnlyKept, WriteFailed, SessionNotFound.
@@ -159,7 +160,7 @@ def _own(session: SessionFile, where: Where) -> HeadTail:
 
 
 def _as_title(text: str) -> str:
-    return _fitting_title(plain_line(_readable_title(text)).strip(), "title")
+    return _usable_label(plain_line(_utf8_text(text)).strip(), "title")
 
 
 def _as_tag(text: str) -> str:
@@ -167,16 +168,16 @@ def _as_tag(text: str) -> str:
 
     UsageError where nothing is left.
     """
-    tag = _readable_title(text)
+    tag = _utf8_text(text)
     for _ in range(MAX_PASSES):
         before, normal = tag, unicodedata.normalize("NFKC", tag)
         tag = "".join(c for c in normal if unicodedata.category(c) not in _UNSEEN)
         if tag == before:
             break
-    return _fitting_title(plain_line(tag).strip(), "tag")
+    return _usable_label(plain_line(tag).strip(), "tag")
 
 
-def _readable_title(text: str) -> str:
+def _utf8_text(text: str) -> str:
     if text != encodable(text):
         raise UsageError(
             "That is not UTF-8 text", "Type it again, in a terminal that speaks UTF-8."
@@ -184,7 +185,7 @@ def _readable_title(text: str) -> str:
     return text
 
 
-def _fitting_title(text: str, what: str) -> str:
+def _usable_label(text: str, what: str) -> str:
     """The text. UsageError where it is empty or too long, and where it may name another session in another way."""
     if not text:
         raise UsageError(f"An empty {what}", "Give at least one character that can be seen.")

@@ -266,7 +266,7 @@ def owner_of(session: SessionFile) -> SessionFile:
     return session._replace(session_id=session_id, path=path, source="")
 
 
-def renamed(child: Draft, session_id: str, path: str) -> Draft:
+def with_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
     """The same child under the id, and in the file, of one which it is to take the place of."""
     old = child.session_id
     return child._replace(
