@@ -8,6 +8,7 @@ have the client compact at once.
 from __future__ import annotations
 
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,14 @@ GOAL_STAYS = (
     "pursue it there."
 )
 """A goal stands in a database of Codex's own, by the id of its thread."""
+
+
+VERSION = "0.125.0"
+"""The client that a session says it was held in that was held in none: old enough for every one that resumes it."""
+
+PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
+_PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
+MAX_CONFIG = 1024 * 1024  # bytes of the settings that are looked at
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,7 @@ def told_body(
     ``surroundings`` are lines with which the client knows what it need not tell again. They stand
     before the last item: what follows them, the client takes for told after them.
     """
-    lines = [_meta_line(child, head, meta)]
+    lines = [_first_line(child, head, meta)]
     for place, record in enumerate(told):
         if place == len(told) - 1:
             lines += (
@@ -148,7 +157,7 @@ def opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
     asked, answer = message("user", opening.text), message("assistant", opening.card)
     lines = [
-        _meta_line(child, opening.head, meta),
+        _first_line(child, opening.head, meta),
         _encode_line(
             EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at
         ),
@@ -173,8 +182,37 @@ def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = 
     return {"timestamp": at, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
-def _meta_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """The first line, after ``meta``, the parent's.
+def meta_without_parent(child: Draft, home: str) -> Record:
+    """The meta of a child whose parent is not a session of Codex; ``home`` is Codex's folder."""
+    if child.setting.branch:
+        git = {"git": {"branch": child.setting.branch}}
+    else:
+        git = {}
+    return {
+        "cwd": child.setting.cwd,
+        "originator": ORIGINATOR,
+        "cli_version": VERSION,
+        "model_provider": _provider(home),
+        **git,
+    }
+
+
+def _provider(home: str) -> str:
+    """The provider of the user's settings: a session can't be resumed with another one."""
+    try:
+        with open(os.path.join(home, "config.toml"), "rb") as stream:
+            text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
+    except OSError:
+        return PROVIDER
+    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
+    found = _PROVIDER.search(top)
+    if found:
+        return found[1]
+    return PROVIDER
+
+
+def _first_line(child: Draft, head: bytes, meta: Record) -> bytes:
+    """The first line, after ``meta``, the parent's or that of ``meta_without_parent``.
 
     Newer fields than the parent's client knew are not added.
     """

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 import uuid
 from collections import defaultdict
@@ -38,6 +37,7 @@ from resume_hooks.parts.codex.rollout import (
     RolloutBody,
     item_record,
     message,
+    meta_without_parent,
     opening_body,
     told_body,
 )
@@ -61,13 +61,6 @@ from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, Record, parse
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 from resume_hooks.transcripts.transcript import scan
-
-VERSION = "0.125.0"
-"""The client that a session says it was held in that was held in none: old enough for every one that resumes it."""
-
-PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
-_PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
-MAX_CONFIG = 1024 * 1024  # bytes of the settings that are looked at
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,7 +139,7 @@ class CodexWriter:
         """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
         made = self._draft_of_own(session, "repair")
         left = read_left(session, Rollouts(self._home).path_of)
-        told = _told_meta(made, self._home) | {
+        told = meta_without_parent(made, self._home) | {
             key: value for key, value in left.meta.items() if value
         }
         return _fork_plan(replace(left, meta=told), made, None)
@@ -276,7 +269,7 @@ class CodexWriter:
         """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
         foreign = child.parent_agent != NAME
         if foreign:
-            return _told_meta(child, self._home)
+            return meta_without_parent(child, self._home)
         return read_meta(child.parent.path).payload
 
     def _read(self, session: SessionFile) -> CodexThread:
@@ -324,35 +317,6 @@ def _count(parent: CodexThread, kept: Sequence[str]) -> int:
     return max(
         (place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
     )
-
-
-def _told_meta(child: Draft, home: str) -> Record:
-    """What a first line says of a session that no client wrote."""
-    if child.setting.branch:
-        git = {"git": {"branch": child.setting.branch}}
-    else:
-        git = {}
-    return {
-        "cwd": child.setting.cwd,
-        "originator": ORIGINATOR,
-        "cli_version": VERSION,
-        "model_provider": _provider(home),
-        **git,
-    }
-
-
-def _provider(home: str) -> str:
-    """The provider of the user's settings: a session can't be resumed with another one."""
-    try:
-        with open(os.path.join(home, "config.toml"), "rb") as stream:
-            text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
-    except OSError:
-        return PROVIDER
-    top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
-    found = _PROVIDER.search(top)
-    if found:
-        return found[1]
-    return PROVIDER
 
 
 def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
