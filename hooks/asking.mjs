@@ -10,7 +10,7 @@ export function hear() { isHeard = true }
 export async function ask($, asked, script = 'engine', timeoutMs = LIMIT) {
   const { transcriptPath, dataRules } = await $.session.info()
   const event = {
-    session_id: await $.session.id(), ...asked, transcript_path: transcriptPath, rules: dataRules,
+    session_id: await $.session.id(), transcript_path: transcriptPath, ...asked, rules: dataRules,
     screen: (await $.session.surfaces()).includes('terminal'), window: (await $.session.usage()).context.window, heard: isHeard,
   }
   const run = await $.process.run(['/bin/sh', `${$.plugin.root}/hooks/${script}`, '--module', event.transcript_path ?? ''], {
@@ -30,6 +30,14 @@ export async function fork($, prompt) { // the last request again, with its answ
 }
 
 export function say($, { text }) { if (text) $.ui.log(text) }
+
+const OPENS = 100 // ticks that a session has to open
+export async function sayIn($, id, told) { // in the session that it is about: the client may still stand in another one
+  for (let tries = 0; tries < OPENS; tries++) {
+    if (await $.session.id() === id) return say($, told)
+    await $.clock.sleep(TICK)
+  }
+}
 
 async function choice($, { ask, choices }, labels) {
   let chosen

@@ -3,7 +3,7 @@
 //
 // The client reads this file before it runs it: event names stand as literals, and `$` goes only to functions at the top.
 
-import { ask, fork, hear, quietly, say, settle } from './asking.mjs'
+import { ask, fork, hear, quietly, say, sayIn, settle } from './asking.mjs'
 import { drawBand, forget, measure } from './band.mjs'
 import { closeCard, drawCard, showCard } from './card.mjs'
 import { COMMANDS, LISTED, PREFIXED } from './commands.mjs'
@@ -60,8 +60,11 @@ const rest = async $ => {
 }
 
 const LARGE = 100000 // tokens, as hooks/session-start has it
-const tellCost = async ($, { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => // and the classic hook is silent
-  say($, await ask($, { command: 'cold', context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }))
+const tellCost = async ($, { session_id, transcript_path, context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }) => {
+  const known = { context_tokens, prompt_cache_likely_expired, estimated_cache_write_usd }
+  const told = await ask($, { command: 'cold', session_id, transcript_path, ...known }) // and the classic hook is silent
+  $.clock.after(0, () => quietly($, () => sayIn($, session_id, told)))
+}
 
 const tell = ($, e, next) => ({ text: next.error.message, isTextDisplayOnly: true })
 const leave = ($, e, next) => next(e) // to the classic hook, which has its own answer

@@ -22,12 +22,14 @@ from resume_hooks import parts, questions, settings
 from resume_hooks.cli.main import cli
 from resume_hooks.cli.schema import form_of_verb
 from resume_hooks.cli.verb_table import VERBS
-from resume_hooks.hooks.triggers import ALIASES, HELD, LISTED, NOT_ALONE, ROWS, TYPED
+from resume_hooks.hooks.triggers import ALIASES, NOT_ALONE, ROWS, TYPED
 from resume_hooks.part import Answer, Option, Part
 from resume_hooks.seam import Question, Trigger
 from resume_hooks.sessions.agents.registry import CLAUDE
 from resume_hooks.shared_values import (
     CLIENT_SECONDS,
+    HELD,
+    LISTED,
     LOOK_TOKENS,
     MODEL_SECONDS,
     SLASH,

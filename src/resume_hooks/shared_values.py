@@ -27,5 +27,12 @@ COLD_TOKENS = 100_000
 """
 
 PLUGIN = "resume-hooks"
+COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
+"""How the notice begins that a session is told which no cache holds. It is about that session alone."""
+
+HELD = "another session opens, and has these words in its box"
+LISTED = "the list that opens has these words"
+"""What the module says of a prompt that is sent while a session or a list opens: nothing is to answer it here."""
+
 SLASH = f"/{PLUGIN}:"
 """What stands before a command of ours in any client."""

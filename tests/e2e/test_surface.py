@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.hooks.session_list import pane
+from resume_hooks.shared_values import COLD_SENTENCE
 from tests.builders import (
     SESSION,
     assistant,
@@ -567,13 +568,27 @@ def test_a_band_says_how_full_it_is(home: ClientHome, api: MockApi, plugin: Path
 def test_a_cold_cache_is_told_where_hooks_spoke_before(
     home: ClientHome, api: MockApi, plugin: Path
 ) -> None:
-    """Of such a session the client does not show what our hook says at a resume, so the module does."""
+    """Of such a session the client does not show what our hook says at a resume, so the module does.
+
+    The row is of that session, and not of the one that was left for it.
+    """
     source = corpus() / "gmeligio__flutter-docker-image/12910ac6-acd5-45da-be15-84a7817db5d4.jsonl"
-    home.install_session(source, source.stem, set_cwd=True)
+    cold = home.install_session(source, source.stem, set_cwd=True)
+    other = home.install_session(
+        session_bytes(conversation(1, session_id=SESSION)), SESSION, set_cwd=True
+    )
     with Tui(find_client(NEWEST), home, api) as tui:
         tui.start(plugin_dir=plugin, extra_env=QUIET, resume=source.stem)
         tui.wait_for(r"prompt\s+cache\s+expired", 20)
         assert "SessionStart:resume says" not in tui.text()
+        tui.submit(f"/resume {SESSION}")
+        tui.wait_gone("cache")
+        tui.wait_idle()
+        tui.submit(f"/resume {source.stem}")
+        tui.wait_for(r"prompt\s+cache\s+expired", 20)
+        tui.wait_idle()
+        assert wait_until(lambda: cold.read_text().count(COLD_SENTENCE) == 2)
+    assert COLD_SENTENCE not in other.read_text()
 
 
 def offer_tool(tui: Tui) -> None:

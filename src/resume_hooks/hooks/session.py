@@ -21,7 +21,7 @@ from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
 from resume_hooks.sessions.link_log import Link, record_link, record_superseded
-from resume_hooks.shared_values import COLD_TOKENS, SLASH
+from resume_hooks.shared_values import COLD_SENTENCE, COLD_TOKENS, SLASH
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
@@ -228,7 +228,7 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
         cost = f" (about ${dollars:.2f})"
     else:
         cost = ""
-    sent = f"The prompt cache expired; your next prompt resends all {tokens:,} tokens{cost}"
+    sent = f"{COLD_SENTENCE} {tokens:,} tokens{cost}"
     return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
 

@@ -75,11 +75,6 @@ _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in R
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
 """Other words for a trigger, among them former ones, which nothing lists."""
 
-HELD, LISTED = (
-    "another session opens, and has these words in its box",
-    "the list that opens has these words",
-)
-"""What the module says of a prompt that is sent while a session or a list opens: nothing is to answer it here."""
 NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
 """What it says where one of our commands was typed right behind the next step that waits in the box."""
 

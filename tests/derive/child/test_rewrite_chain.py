@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.child.draft import Draft
-from resume_hooks.derive.child.rewrite_chain import ChainRewrite, Edit, chain_rewrite
+from resume_hooks.derive.child.rewrite_chain import DROPPED, ChainRewrite, Edit, chain_rewrite
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.sessions.lineage_block import CLOSING, OPENING
 from resume_hooks.sessions.opening_layout import ChildSetting
+from resume_hooks.shared_values import HELD
 from resume_hooks.transcripts.invariants import check_session
 from resume_hooks.transcripts.placeholders import UNANSWERED
 from resume_hooks.transcripts.records import Record, message, parse, text
@@ -23,6 +24,7 @@ from tests.builders import (
     SESSION,
     VERSION,
     assistant,
+    attachment,
     boundary,
     call,
     conversation,
@@ -33,6 +35,7 @@ from tests.builders import (
     session_bytes,
     session_id,
     summary,
+    system,
     tool_result,
     tool_use,
     user,
@@ -184,6 +187,42 @@ def test_an_edit_may_leave_a_record_out(tmp_path: Path) -> None:
     found = records(tmp_path, rows, {0: lambda record: None, 1: lambda record: None})
     assert uuids(found) == ["r2", "r3"]
     assert text(parse(bodies(tmp_path, rows, {0: lambda record: None})[1]) or {}) == BLOCK
+
+
+def said_by_hook(text: str) -> Record:
+    """The record of a line that a hook shows at a start."""
+    body = {"type": "hook_system_message", "content": text, "hookName": "SessionStart:resume"}
+    return attachment("", uuid="s", parent="a0") | {"attachment": body}
+
+
+COLD = "resume-hooks: The prompt cache expired; your next prompt resends all 124,878 tokens"
+
+
+@pytest.mark.parametrize(
+    ("record", "stays"),
+    [
+        (system("informational", uuid="s", parent="a0", content=COLD), False),
+        (said_by_hook(COLD), False),
+        (said_by_hook("x"), True),
+        (system("informational", uuid="s", parent="a0", content=f"Not ours. {COLD}"), True),
+        (system("informational", uuid="s", parent="a0", content=f"{DROPPED}{HELD}"), False),
+        (system("informational", uuid="s", parent="a0", content=f"{DROPPED}another's"), True),
+    ],
+)
+def test_notices_about_the_parent_stay_there(
+    tmp_path: Path, record: Record, *, stays: bool
+) -> None:
+    """What a cold cache costs, and where a prompt of it went: in the child neither is so."""
+    rows = [
+        user("go", uuid="u0"),
+        assistant("done", uuid="a0", parent="u0", ts=1),
+        {**record, "timestamp": instant(2)},
+        user("on", uuid="u1", parent="s", ts=3),
+        assistant("done", uuid="a1", parent="u1", ts=4),
+    ]
+    found = records(tmp_path, rows)
+    assert uuids(found) == ["u0", "a0", *(["s"] if stays else []), "u1", "a1"]
+    assert [row["parentUuid"] for row in found[1:]] == uuids(found)[:-1]
 
 
 def test_stray_calls_and_results_are_left_out(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ from resume_hooks.sessions.opening_layout import (
 )
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
+from resume_hooks.shared_values import COLD_SENTENCE, HELD, LISTED, PLUGIN
 from resume_hooks.storage.atomic import BUFFER
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
@@ -42,6 +43,7 @@ from resume_hooks.transcripts.nodes import Node, ancestors
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.raw_edit import encode, with_fields, without_usage
 from resume_hooks.transcripts.records import (
+    ATTACHMENT,
     CALL,
     RESULT,
     USER,
@@ -61,6 +63,9 @@ from resume_hooks.transcripts.write_scan import WriteScan, mend
 Edit = Callable[
     [Record], Record | None
 ]  # a record as it shall stand in the child; None leaves it out
+
+DROPPED = "Prompt dropped by a hook: "
+"""How the record begins that a client keeps of a prompt that a module stopped; our reasons follow."""
 
 BLOCKED = "UserPromptSubmit operation blocked by hook"
 """How the record begins that a client keeps of a card; the model is never sent it."""
@@ -88,8 +93,9 @@ def edits_of(
             *([_without_segment] if node.boundary and node.segment is not None else []),
             *([_Dropping(row.dropped[number])] if number in row.dropped else []),
             # As it was parsed: U+FFFD stands for what is no character, and the API refuses.
-            *([lambda record: record] if number in transcript.lenient_lines else []),
-            *([_without_cards] if node.subtype == "informational" else []),
+            *([_written_anew] if number in transcript.lenient_lines else []),
+            *([_without_notices] if node.subtype == "informational" else []),
+            *([_without_cold_notice] if node.kind == ATTACHMENT else []),
         ]
         if each:
             by_record[number] = each
@@ -98,6 +104,11 @@ def edits_of(
             lambda record: {**record, "entrypoint": "cli"}
         )
     return by_record
+
+
+def _written_anew(record: Record) -> Record:
+    """An equal record, which is written as it was parsed: what no edit replaces keeps its bytes."""
+    return dict(record)
 
 
 class _Dropping:
@@ -127,13 +138,26 @@ class _Dropping:
         )
 
 
-def _without_cards(record: Record) -> Record | None:
-    """None for what the screen showed of a trigger: in a child its commands are about another session."""
+def _without_notices(record: Record) -> Record | None:
+    """None for what the screen showed of a trigger, a dropped prompt or a cold cache: in a child that misleads."""
     said = string(record, "content")
     ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
     if ours and said.startswith(BLOCKED):
         return None
+    if said in (DROPPED + HELD, DROPPED + LISTED) or _is_cold_notice(said):
+        return None
     return record
+
+
+def _without_cold_notice(record: Record) -> Record | None:
+    """None for the same notice of a cold cache as a hook said it."""
+    if _is_cold_notice(string(mapping(record, "attachment"), "content")):
+        return None
+    return record
+
+
+def _is_cold_notice(said: str) -> bool:
+    return said.startswith(f"{PLUGIN}: ") and COLD_SENTENCE in said
 
 
 def _without_segment(record: Record) -> Record:
@@ -362,7 +386,8 @@ class ChainRewrite(Body):
                     edited = None
                 if edited is None:
                     continue
-                body = encode(edited)
+                if edited is not record:
+                    body = encode(edited)
             yield place, node, body
 
 
