@@ -31,7 +31,8 @@ export function endDraft() { draft = undefined }
 export function hasDraft() { return draft !== undefined }
 
 export function holdPrompt(text) { // one that was sent while the session opens: what is typed next stands on a line of its own
-  draft = `${endsDraft(text) ? draft : [draft, text].filter(Boolean).join('\n')}\n`
+  const whole = endsDraft(text) ? draft : [draft, text].filter(Boolean).join('\n')
+  draft = `${whole}\n`
 }
 
 function endsDraft(text) {
