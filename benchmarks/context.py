@@ -10,6 +10,7 @@ tokens by the usual ratio.
 
 from __future__ import annotations
 
+import re
 import sys
 import tempfile
 import uuid
@@ -39,6 +40,7 @@ from tests.needs import corpus_folder, corpus_sessions
 CLOSE = 0.02  # of the larger figure: what still counts as the same
 PROMPT = "go on now"
 REMINDER = "<system-reminder>"
+_REMINDERS = re.compile(r"\s*<system-reminder>.*?</system-reminder>", re.DOTALL)
 THINKING = {"thinking", "redacted_thinking"}
 
 
@@ -186,12 +188,31 @@ def characters(rows: Iterable[Record]) -> int:
 def _talk(row: Record) -> Record:
     content = row["message"]["content"]
     parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    kept = [part for part in parts if part.get("type") not in THINKING and not _is_reminder(part)]
+    kept = []
+    for part in parts:
+        if part.get("type") not in THINKING and not _is_reminder(part):
+            kept.append(_without_reminders(part))
     return row | {"message": row["message"] | {"content": kept}}
 
 
 def _is_reminder(part: Record) -> bool:
     return part.get("type") == "text" and str(part.get("text")).lstrip().startswith(REMINDER)
+
+
+def _without_reminders(part: Record) -> Record:
+    """A block without the reminders that the client writes behind a tool's result, which the last answer counted."""
+    content = part.get("content")
+    if part.get("type") != "tool_result":
+        return part
+    if isinstance(content, str):
+        return part | {"content": _REMINDERS.sub("", content)}
+    texts = []
+    for block in content or []:
+        if block.get("type") == "text":
+            texts.append(block | {"text": _REMINDERS.sub("", block["text"])})
+        else:
+            texts.append(block)
+    return part | {"content": texts}
 
 
 if __name__ == "__main__":
