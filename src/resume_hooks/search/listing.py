@@ -31,7 +31,7 @@ from resume_hooks.sessions.session_files import LocalStore, SessionFile, Session
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.git_worktrees import Project, project_of_folder
 from resume_hooks.transcripts import tokens
-from resume_hooks.transcripts.context_size import size_at_end, was_cleared, was_compacted
+from resume_hooks.transcripts.context_size import may_differ_within, size_at_end, was_compacted
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import UNKNOWN, ContextSize
 
@@ -297,7 +297,7 @@ class SessionLister:
         if session.agent != NAME:
             return context or ContextSize.of(0, window, UNKNOWN)
         is_changed = stated is not None or was_compacted(ends) or not ends.small
-        if (context is None and is_changed) or ends.begins_within or was_cleared(ends):
+        if (context is None and is_changed) or ends.begins_within or may_differ_within(ends):
             return Session.of(session, self.where).context
         if context is None:
             context = ContextSize.of(0, window, UNKNOWN)

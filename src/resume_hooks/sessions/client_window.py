@@ -8,7 +8,7 @@ import re
 from resume_hooks import settings
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system.claude_settings import compaction_window
-from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.head_tail import HeadTail, version_numbers
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW, LARGE_WINDOW, ContextSize
 
@@ -55,16 +55,12 @@ def window_set(ends: HeadTail, window: int, where: Where) -> int:
 def window_of_model(ends: HeadTail) -> int:
     """The window of the model that answered last, by its name and its client's version; 0 where these don't tell."""
     if _NATIVE.search(ends.model) or (
-        _BY_NEW_CLIENTS.search(ends.model) and _version(ends.version) >= NATIVE_SINCE
+        _BY_NEW_CLIENTS.search(ends.model) and version_numbers(ends.version) >= NATIVE_SINCE
     ):
         return LARGE_WINDOW
     if _SMALL.search(ends.model) or _ON_DEMAND.search(ends.model):
         return DEFAULT_WINDOW
     return 0
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
 
 
 def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:

@@ -6,12 +6,13 @@ client acts on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from resume_hooks import clock
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import Scale, calibrate
-from resume_hooks.transcripts.head_tail import HeadTail
+from resume_hooks.transcripts.head_tail import HeadTail, version_numbers
 from resume_hooks.transcripts.lines import Line, OneOpen, open_transcript
 from resume_hooks.transcripts.nodes import Node, node_of
 from resume_hooks.transcripts.records import Record, counted_tokens, string
@@ -50,7 +51,13 @@ MADE = "no answer was counted since it was made"
 UNCOUNTED = "no answer was counted"
 """Reasons of a size that is not measured."""
 
-CLEARED_REACH = 4 * 1024 * 1024  # bytes of a file's end that a list looks through for such a change
+SEARCHED_END = 4 * 1024 * 1024  # bytes of an old file's end that a list looks through for a change
+SOUND_SINCE = (2, 1, 112)
+"""The oldest client that is known to note no clearing, and to write all records that others follow."""
+
+_PARENT = re.compile(rb'"parentUuid":"([^"]+)"')
+_UUID = re.compile(rb'"uuid":"([^"]+)"')
+
 FOREIGN_BEGINNING = 1.5  # of what a session begins with: what its first count may have before its beginning is missing
 
 
@@ -138,13 +145,25 @@ def was_compacted(ends: HeadTail) -> bool:
     return any(string(record, "subtype") in changes for record in ends.last_records)
 
 
-def was_cleared(ends: HeadTail) -> bool:
-    """Whether the client cleared outputs somewhere in the last megabytes of a file, which its ends don't show."""
-    if ends.small:
-        return False
-    with open_transcript(ends.file) as stream:
-        stream.seek(max(0, ends.size - CLEARED_REACH))
-        return records.CLEARED.encode() in stream.read(CLEARED_REACH)
+def may_differ_within(ends: HeadTail) -> bool:
+    """Whether something between the ends of a file may change its size, which these don't show.
+
+    Old clients noted there that they cleared outputs, and let records follow others that they never
+    wrote: a resume ends its way up there. The last megabytes are read for it, of no newer file.
+    """
+    region, lacking_above = ends.head, 0
+    if not ends.small:
+        if version_numbers(ends.first_version) >= SOUND_SINCE:
+            return False
+        with open_transcript(ends.file) as stream:
+            stream.seek(max(0, ends.size - SEARCHED_END))
+            region = stream.read(SEARCHED_END)
+        # The first of these records follows one that stands above.
+        lacking_above = int(ends.size > SEARCHED_END)
+        if records.CLEARED.encode() in region:
+            return True
+    lacking = set(_PARENT.findall(region)).difference(_UUID.findall(region))
+    return len(lacking) > lacking_above
 
 
 def _uncounted_size(

@@ -41,6 +41,11 @@ _OURS = b'"continue_metadata"'  # in the first line of a child of ours
 _TITLE_SOURCE = 8_192  # characters of the text that a title is taken from
 
 
+def version_numbers(text: str) -> tuple[int, ...]:
+    """A client's version as numbers, such as (2, 1, 329); none for ``""``."""
+    return tuple(int(part[:9]) for part in text.split(".") if part.isdecimal())
+
+
 class HeadTail:
     """The two ends of one session file. SessionNotFound if it can't be read."""
 
@@ -285,6 +290,11 @@ class HeadTail:
     def version(self) -> str:
         """The version of the client that wrote last."""
         return self._last_field("version") or self._first_field("version")
+
+    @property
+    def first_version(self) -> str:
+        """The version of the client that began the file, ``""`` where its head names none."""
+        return self._first_field("version")
 
     @property
     def model(self) -> str:

@@ -1,0 +1,133 @@
+"""How full a session is: `info`, `resume` and `sessions` give one figure, and say why it is an estimate."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from resume_hooks.transcripts.context_size import BEGUN_WITHIN, CLEARED, THOUGHTS
+from resume_hooks.transcripts.records import Record
+from resume_hooks.transcripts.tokens import ESTIMATED, MEASURED
+from tests.builders import (
+    CWD,
+    SESSION,
+    ConfigHome,
+    assistant,
+    progress,
+    system,
+    tool_result,
+    tool_use,
+    user,
+    write_session,
+)
+from tests.cli.conftest import Cli
+
+PADDING: Record = {
+    "type": "file-history-snapshot",
+    "messageId": "x",
+    "snapshot": {"padding": "x" * 100_000},
+}
+OLD_CLIENT = "2.1.23"
+"""A client that cleared outputs, and let records follow others that it never wrote."""
+
+BASE = 30_000  # tokens that the first request of these sessions has
+
+
+def beginning() -> list[Record]:
+    """A turn that begins a session: its first request has BASE tokens beside the prompt."""
+    return [
+        user("read it", uuid="u1"),
+        assistant("done", uuid="a1", parent="u1", ts=1, tokens=BASE + 12),
+    ]
+
+
+def ending(parent: str) -> list[Record]:
+    """A turn that follows ``parent``; its request has 100,000 tokens."""
+    return [
+        user("and now?", uuid="u8", parent=parent, ts=80),
+        assistant("done again", uuid="a8", parent="u8", ts=81, tokens=100_000),
+    ]
+
+
+def cleared() -> list[Record]:
+    """Two outputs of some 40,000 tokens, of which the client cleared one, so that its last request had less."""
+    output = "a line of output\n" * 9_400
+    return [
+        *beginning(),
+        tool_use("t1", uuid="a2", parent="a1", ts=2, tokens=BASE + 20),
+        tool_result("t1", output, uuid="u2", parent="a2", ts=3),
+        tool_use("t2", uuid="a3", parent="u2", ts=4, tokens=BASE + 40_040),
+        tool_result("t2", output, uuid="u3", parent="a3", ts=5),
+        assistant("read", uuid="a4", parent="u3", ts=6, tokens=BASE + 80_080),
+        system("microcompact_boundary", uuid="m", parent="a4", ts=7),
+        user("go on", uuid="u5", parent="m", ts=8),
+        assistant("going on", uuid="a5", parent="u5", ts=9, tokens=BASE + 40_100),
+    ]
+
+
+def said_everywhere(home: ConfigHome, cli: Cli, records: Sequence[Record]) -> list[Record]:
+    """What `info`, `resume` and `sessions` say of a session of these records."""
+    write_session(home.project(CWD), SESSION, records)
+    info = json.loads(cli("info", SESSION, "--json").stdout)["data"]
+    full = json.loads(cli("resume", SESSION, "--json").stdout)["data"]
+    (row,) = json.loads(cli("sessions", "--all", "--json").stdout)["data"]["sessions"]
+    return [each["context"] for each in (info, full, row)]
+
+
+def of_old_client(records: Sequence[Record], padding_at: int = 0) -> list[Record]:
+    """The same as an old client wrote it, where asked with so much around a place that it is between the ends."""
+    rows = []
+    for record in records:
+        rows.append(record | {"version": OLD_CLIENT} if "version" in record else record)
+    if padding_at:
+        return [*rows[:padding_at], PADDING, *rows[padding_at:-1], PADDING, rows[-1]]
+    return rows
+
+
+BROKEN = [*beginning(), progress(uuid="p", parent="gone", ts=70), *ending("p")]
+
+
+@pytest.mark.parametrize(
+    "records", [BROKEN, of_old_client(BROKEN), of_old_client(BROKEN, 2), ending("gone")]
+)
+def test_records_that_a_resume_does_not_reach(
+    config_home: ConfigHome, cli: Cli, records: list[Record]
+) -> None:
+    """Where a record follows one that is not there, what stands before it was counted, and is not sent again."""
+    told = said_everywhere(config_home, cli, records)
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, BEGUN_WITHIN)] * 3
+    assert {each["tokens"] for each in told} == {BASE + 12}
+    shown = cli("info", SESSION).stdout.decode()
+    assert f"about {BASE + 12:,} tokens" in shown
+    assert BEGUN_WITHIN in shown
+    assert "~" in cli("sessions", "--all").stdout.decode()
+
+
+def test_outputs_that_an_old_client_cleared(config_home: ConfigHome, cli: Cli) -> None:
+    """They are sent again, though the last request lacked them, wherever in the file they were cleared."""
+    told = said_everywhere(config_home, cli, of_old_client(cleared(), 7))
+    assert [(each["kind"], each["reason"]) for each in told] == [(ESTIMATED, CLEARED)] * 3
+    (tokens,) = {each["tokens"] for each in told}
+    assert tokens == pytest.approx(BASE + 80_100, abs=100)
+
+
+def test_thinking_that_the_last_request_lacked(config_home: ConfigHome, cli: Cli) -> None:
+    """It may be sent again: the figure is an estimate. Where the last request had it, that counted it."""
+    thought = {"type": "thinking", "thinking": "x" * 40_000, "signature": "s"}
+    records = [
+        *beginning(),
+        assistant([thought], uuid="a2", parent="a1", ts=2, tokens=BASE + 30),
+        user("and now?", uuid="u3", parent="a2", ts=3),
+        assistant("done", uuid="a3", parent="u3", ts=4, tokens=BASE + 10_050),
+        user("and then?", uuid="u4", parent="a3", ts=5),
+    ]
+    for counted, kind, reason in (
+        (BASE + 10_070, MEASURED, ""),
+        (BASE + 70, ESTIMATED, THOUGHTS),
+    ):
+        last = assistant("done", uuid="a4", parent="u4", ts=6, tokens=counted)
+        info, full, _ = said_everywhere(config_home, cli, [*records, last])
+        assert (info["kind"], info["reason"], info["tokens"]) == (kind, reason, counted)
+        assert full == info
