@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from resume_hooks.reading.digest.collector import LineageFacts
@@ -12,6 +15,7 @@ from resume_hooks.reading.digest.now import lines_of_now as now_of
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
 from tests.builders import SESSION, ConfigHome
+from tests.needs import REPO
 from tests.reading.digest.talk import Talk, texts
 
 LAUNCHED = "Async agent launched successfully."
@@ -212,6 +216,35 @@ def test_a_status_that_the_session_saw(config_home: ConfigHome) -> None:
     assert "no change of the session's own is left to commit" in shown
     assert "not committed" not in shown
     assert "the session pushed, and has committed nothing since" in shown
+
+
+LINE_OF_DIGEST = """
+import os, sys
+from resume_hooks.paths import Where
+from resume_hooks.reading.digest.build import digest_of
+from resume_hooks.reading.digest.entries import line_of_digest
+from resume_hooks.sessions.session_files import session_file
+digest = digest_of(session_file(sys.argv[1]), Where(os.environ))
+sys.stdout.buffer.write(line_of_digest(digest))
+"""
+
+
+def test_a_digest_is_the_same_in_each_process(config_home: ConfigHome) -> None:
+    """Python gives sets another order in each: files that git alone lists keep theirs all the same."""
+    listing = "".join(f" M {name}.py\n" for name in "abcdefg")
+    talk = Talk().prompt("go").edits("/home/user/proj/x.py").runs("git status --short", listing)
+    path = talk.write(config_home)
+    digests: set[bytes] = set()
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, "-c", LINE_OF_DIGEST, str(path)],
+            env={**config_home.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPO / "src")},
+            capture_output=True,
+            check=True,
+        )
+        digests.add(done.stdout)
+    assert len(digests) == 1
+    assert b"git status lists besides: a.py, b.py, c.py" in digests.pop()
 
 
 def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> None:

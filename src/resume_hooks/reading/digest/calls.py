@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import fsum
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell, talk
@@ -146,11 +147,8 @@ def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> l
     counts = Counter(word for each in words for word in each)
     weights: list[float] = []
     for each in words:
-        weight = 0.0
-        for word in each:
-            if counts[word] <= max(2, len(found) * RARE):
-                weight += 1 / counts[word]
-        weights.append(weight)
+        rare = [word for word in each if counts[word] <= max(2, len(found) * RARE)]
+        weights.append(fsum([1 / counts[word] for word in rare]))  # the same in any order
     return weights
 
 

@@ -271,7 +271,7 @@ class FileStates:
 
     def _begin_untouched(self, listed: Iterable[str]) -> None:
         """Take files that only listings prove as changed from their first listing on."""
-        for path in self._untouched.intersection(listed):
+        for path in sorted(self._untouched.intersection(listed)):
             self._untouched.discard(path)
             self.take_edit(path)
 

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from math import fsum
 from typing import NamedTuple
 
 from resume_hooks.redaction.lazy_patterns import late
@@ -143,8 +144,8 @@ def _likeness_of_words(
 ) -> float:
     """The weighted share of common words of two statements."""
     shared, rest = older & newer, older ^ newer
-    weight = sum([weights.get(word, 1) for word in shared])
-    return weight / max(1e-9, weight + sum([weights.get(word, 1) for word in rest]))
+    weight = fsum([weights.get(word, 1) for word in shared])  # the same in any order of the words
+    return weight / max(1e-9, weight + fsum([weights.get(word, 1) for word in rest]))
 
 
 def _weights_of_words(words: Iterable[_Words]) -> dict[str, float]:

@@ -501,6 +501,17 @@ def touched_files(
                         found[inner].append(
                             max(earlier, key=lambda each: each.place.order)._replace(removed=True)
                         )
+    _add_listed_files(found, changes, commands, paths)
+    return found
+
+
+def _add_listed_files(
+    found: dict[str, list[Touch]],
+    changes: Sequence[FileChange],
+    commands: Sequence[ShellCommand],
+    paths: Paths,
+) -> None:
+    """Add the files that git printed as changed, but for those that it listed before the session's first change."""
     # The first thing that may have changed a file; what git listed before that lay there already.
     works = (
         c.run.place.order
@@ -510,13 +521,14 @@ def touched_files(
     began = min((*(change.place.order for change in changes[:1]), *works), default=0)
     before: set[str] = set()
     for command in commands:
-        listed = set(islice(_files_listed(command, paths), LISTINGS))
+        # Each once, in the order in which git printed them: that of a set differs with each process.
+        listed = dict.fromkeys(islice(_files_listed(command, paths), LISTINGS))
         if command.run.place.order < began:
-            before |= listed
+            before.update(listed)
             continue
-        for path in listed - before:
-            found.setdefault(path, []).append(Touch(command.run.answered, LISTED))
-    return found
+        for path in listed:
+            if path not in before:
+                found.setdefault(path, []).append(Touch(command.run.answered, LISTED))
 
 
 def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
