@@ -222,6 +222,9 @@ def result_blocks(block: Record) -> list[Record]:
 
 def result_text(block: Record) -> str:
     """The texts that a tool answered, joined by newlines."""
+    content = block.get("content")
+    if isinstance(content, str):
+        return content
     return "\n".join(string(row, "text") for row in result_blocks(block))
 
 

@@ -383,7 +383,7 @@ class LineageFacts:
         if not spoken and not script_calls.is_made_by_script(record):
             return  # the client's own words, or our card
         for block in records.blocks(record):
-            kind = string(block, "type")
+            kind = block.get("type")
             if kind == records.TEXT:
                 text = string(block, "text").strip()
                 if text and not is_placeholder(text):
@@ -412,15 +412,16 @@ class LineageFacts:
             return
         if self.is_imported and clock.normal(record.get("timestamp")) <= self._imported_at:
             self.strangers.add(place)
+        content = records.message(record).get("content")
         if answers := script_calls.results(record):
             for block in answers:
                 self._take_result(record, block, place)
-            if beside := records.text(
-                record
-            ):  # what the user typed meanwhile, as older clients send it
+            is_alone = isinstance(content, list) and len(content) == len(answers)
+            beside = "" if is_alone else records.text(record)
+            if beside:  # what the user typed meanwhile, as older clients send it
                 self._take_typed(Quote(beside, place, string(record, "uuid")))
             return
-        content, uuid = records.message(record).get("content"), string(record, "uuid")
+        uuid = string(record, "uuid")
         if mode := string(record, "permissionMode"):
             self.plan_mode = mode == _PLAN_MODE
         if isinstance(content, str):
@@ -546,7 +547,8 @@ class LineageFacts:
     ) -> None:
         """Take in how a shell command ended."""
         if run := facts.run_of(call, record, block, text, place):
-            if task := facts.task_of(record, text):
+            task = facts.task_of(record, text) if run.background else ""
+            if task:
                 self._in_background[task] = len(self.runs)
             self.runs.append(run)
 
@@ -619,8 +621,10 @@ class LineageFacts:
 def _folder_of_call(given: Record, cwd: str) -> str:
     """The folder of a call: the session's, unless the call names another one."""
     named = string(given, _WORKS_IN)
+    if not named:
+        return cwd
     is_windows = bool(ntpath.splitdrive(named)[0])
-    if not named or (is_windows and ntpath.normcase(named) == ntpath.normcase(cwd)):
+    if is_windows and ntpath.normcase(named) == ntpath.normcase(cwd):
         return cwd
     if is_windows:
         return named

@@ -345,10 +345,8 @@ def _whole_rows_of_ends(output: str) -> str:
 
 
 def task_of(record: Record, text: str) -> str:
-    """The id under which a command goes on in the background; ``""`` if it doesn't."""
+    """The id under which a command in the background goes on; ``""`` if it is not told."""
     more = records.tool_details(record)
-    if not _is_in_background(more, text):
-        return ""
     match = _TASK.search(text[:TELLING])
     return string(more, "backgroundTaskId") or (match[1] if match else "")
 

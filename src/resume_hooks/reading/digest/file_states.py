@@ -208,9 +208,11 @@ class FileStates:
         found: list[str] = []
         for word in words:
             named = self.shown_path(word, folder)
+            inside = f"{named}/"
+            names_all = named in {".", self._home}
             for path in self.states:
-                is_inside = path.startswith(f"{named}/") or named in {".", self._home}
-                if path == named or (is_inside and not posixpath.isabs(path)):
+                is_inside = names_all or path.startswith(inside)
+                if path == named or (is_inside and not path.startswith("/")):
                     found.append(path)
         return found
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
@@ -15,7 +16,7 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.redaction.lazy_patterns import late
 
 _BRANCH = late(
-    r"(?:\A|\n)(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
+    r"\n(?:On branch (\S+)|## ([^\s.]+(?:\.[^\s.]+)*)(?=\.\.\.|\s|\Z)|Switched to (?:a new )?branch '([^'\n]+)'|"
     r"\[(?!detached)([^\]\s]+) [0-9a-f]{7,40}\])"
 )
 _ASKS_BRANCH = late(
@@ -71,10 +72,11 @@ def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
     )
 
 
+@lru_cache(maxsize=shell.REMEMBERED)
 def branch_named(run: ShellRun) -> str:
     """The branch that the output of a command names last; ``""`` for none."""
     if "git" in run.command or "Switched to" in run.output:
-        rows = _BRANCH.findall(run.output)
+        rows = _BRANCH.findall(f"\n{run.output}")  # faster than an expression with \A in it
         found = [
             row for row in rows if "status" in run.command or not row[1]
         ]  # "## " begins a heading elsewhere

@@ -389,7 +389,7 @@ def _complaint_of_run(run: ShellRun) -> str:
     if run.failed:
         return ""
     for part in (run.output[:ENDS], run.output[max(ENDS, len(run.output) - ENDS) :]):
-        if match := _COMPLAINT.search(f"\n{part.lower()}"):
+        if part and (match := _COMPLAINT.search(f"\n{part.lower()}")):
             return part[match.start() : match.end() - 1].strip()
     return ""
 
@@ -480,29 +480,34 @@ def touched_files(
         )
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
-        forced = (
-            _REMOVES_FOLDER.search(command.run.command) is not None
-        )  # which fails for no folder
-        proved = command.worked and (forced or shell.ends_with_all(command.run.command))
         for path, gone in islice(shell.changes_by(command.parts), WRITES):
-            name, touch = (
-                paths.relative_path(path, command.run.folder),
-                Touch(command.run.place, doubt, gone and proved),
-            )
+            name = paths.relative_path(path, command.run.folder)
+            is_removed = gone and _proves_removal(command)
+            touch = Touch(command.run.place, doubt, is_removed)
             found.setdefault(name, []).append(touch)
-            if touch.removed:
-                for inner in (each for each in found if each.startswith(f"{name.rstrip('/')}/")):
-                    earlier = [
-                        each for each in found[inner] if each.place.order < touch.place.order
-                    ]
-                    if (
-                        earlier
-                    ):  # where the file was named last, since this command names its folder
-                        found[inner].append(
-                            max(earlier, key=lambda each: each.place.order)._replace(removed=True)
-                        )
+            if is_removed:
+                _mark_contents_removed(found, name, touch.place.order)
     _add_listed_files(found, changes, commands, paths)
     return found
+
+
+def _proves_removal(command: ShellCommand) -> bool:
+    """Whether a command removed the paths that it names, as its end proves."""
+    if not command.worked:
+        return False
+    is_forced = _REMOVES_FOLDER.search(command.run.command) is not None  # it fails for no folder
+    return is_forced or shell.ends_with_all(command.run.command)
+
+
+def _mark_contents_removed(found: dict[str, list[Touch]], folder: str, order: int) -> None:
+    """Note that the files in a removed folder are gone, each where it was named last: the command names the folder."""
+    inside = f"{folder.rstrip('/')}/"
+    for path, touches in found.items():
+        if path.startswith(inside):
+            earlier = [touch for touch in touches if touch.place.order < order]
+            if earlier:
+                last = max(earlier, key=lambda touch: touch.place.order)
+                touches.append(last._replace(removed=True))
 
 
 def _add_listed_files(
