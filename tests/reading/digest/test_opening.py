@@ -53,7 +53,8 @@ SECTION_HEAD = re.compile(
 TALK_HEAD = re.compile(r"talk, oldest first(?: \([\d,]+ messages? of [\d,]+ left out\))?:")
 CALLS_HEAD = re.compile(r"latest calls, [\w, ]+:")
 MESSAGE_HEAD = re.compile(
-    rf"(?:last request, |last answer, |reported after that, )?(?:{'|'.join(SPEAKERS)})"
+    rf"(?:last request, |last answer, |reported after that, |proposed, and [a-z ]+, )?"
+    rf"(?:{'|'.join(SPEAKERS)})"
     r"(?: [\w/-]*:\d+)?(?: \(in part\))?"
 )
 CALLS_AT = re.compile(rf"^{CALLS_HEAD.pattern}$", re.MULTILINE)

@@ -174,7 +174,8 @@ def test_code_and_tables_are_cut_and_no_sentence(config_home: ConfigHome) -> Non
     text = (
         f"Here it is. It works.\n```py\n{code}\n```\nAnd the numbers:\n{table}\nThat is all of it."
     )
-    (found,) = messages(Talk().prompt("go").says(text).digest(config_home), Kind.CLOSING)
+    talk = Talk().prompt("go").says(text).prompt("on").says("Done.")
+    found, _ = messages(talk.digest(config_home), Kind.CLOSING)
     rows = found.split("\n")
     assert rows[0] == "Here it is. It works."
     assert rows[-1] == "That is all of it."

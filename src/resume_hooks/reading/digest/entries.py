@@ -58,6 +58,10 @@ class Kind(StrEnum):
     """A summary by the client."""
     CALL = "call"
     """A call with its result: for large openings, never stored."""
+    PENDING = "pending"
+    """The arguments of the call that was not answered."""
+    REFUSED = "refused"
+    """The arguments of the call that the user refused last."""
 
 
 _KINDS = frozenset(Kind)

@@ -49,10 +49,11 @@ OPEN_HEADING = "open:"
 INDENT = "  "
 UNLIMITED = 1 << 40  # characters, for the whole text
 LISTS = 0.4  # part of the room that the sections may take where the talk needs the rest
-LAST_REQUEST, LAST_ANSWER, LAST_REPORT = (
+LAST_REQUEST, LAST_ANSWER, LAST_REPORT, LAST_CALL = (
     0.2,
     0.35,
     0.25,
+    0.2,
 )  # parts of the room that these may take at most
 CALLS = 0.45  # part of the room that the latest calls may take at most
 RESERVED = 0.12  # part of the room that the talk leaves to them in any case: the end of the session
@@ -67,7 +68,16 @@ _SPEAKERS = {
     Kind.REPORT: "SUB-AGENT'S REPORT",
     Kind.SUMMARY: "CLIENT'S SUMMARY, as of then,",
     Kind.CALL: "CALL",
+    Kind.PENDING: "CALL",
+    Kind.REFUSED: "CALL",
 }
+
+
+_OPEN_CALLS = {
+    Kind.PENDING: "proposed, and not answered yet",
+    Kind.REFUSED: "proposed, and refused by the user",
+}
+"""The headings of the calls that somebody has to act on."""
 
 
 class Opening(NamedTuple):
@@ -270,7 +280,7 @@ def _is_at_work(digest: Digest) -> bool:
 def _last_messages(
     messages: Sequence[TalkMessage], *, is_at_work: bool
 ) -> list[tuple[TalkMessage, str, float]]:
-    """The last answer, the last request, and later reports of sub-agents, each with its part of the room.
+    """The last answer, the last request, open calls, and later reports of sub-agents, each with its part of the room.
 
     Who ``is_at_work`` had not answered yet: those are last words. The answer is fitted first, since
     it holds the state and the open ends; they are shown as they were said.
@@ -285,6 +295,9 @@ def _last_messages(
         if places:
             found.append((messages[places[-1]], heading, share))
             last = max(last, places[-1])
+    for message in messages:
+        if message.kind in _OPEN_CALLS:
+            found.append((message, _OPEN_CALLS[message.kind], LAST_CALL))
     reports = [message for message in messages[last + 1 :] if message.kind is Kind.REPORT]
     return [
         *found,
@@ -296,8 +309,11 @@ def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int)
     """A message with its heading, shortened where it does not fit."""
     head = f"{heading}, {_SPEAKERS[message.kind]} {names.short_reference(message.ref)}".rstrip()
     rows = [head, *_body_of_message(message, message.text, names)]
+    if _size_of_rows(rows) > room:  # the blocks of code in it go before its sentences
+        text = talk.with_short_blocks(message.text)
+        rows = [head, *_body_of_message(message, text, names)]
     if _size_of_rows(rows) > room:
-        text = talk.shorten_text(message.text, max(80, (room - len(head)) * 9 // 10 - 60))
+        text = talk.shorten_text(text, max(80, (room - len(head)) * 9 // 10 - 60))
         rows = [head, *_body_of_message(message, text, names)]
     return rows
 

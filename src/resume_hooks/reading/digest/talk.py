@@ -15,6 +15,7 @@ from resume_hooks.reading.digest import prose
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind, TalkMessage, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
+from resume_hooks.reading.digest.open_calls import open_calls
 from resume_hooks.reading.digest.reversals import corrected_sentences, is_change, superseded_places
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain
@@ -68,7 +69,7 @@ def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, .
     """
     fitting: set[int] = set()
     room = most
-    for kind in (Kind.REQUEST, Kind.CLOSING, Kind.SUMMARY, Kind.NARRATION, Kind.REPORT):
+    for kind in _BY_WEIGHT:
         for at in range(len(messages) - 1, -1, -1):
             if messages[at].kind is kind and (left := room - len(messages[at].text)) >= 0:
                 room = left
@@ -76,11 +77,29 @@ def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, .
     return tuple(messages[at] for at in sorted(fitting))
 
 
+_BY_WEIGHT = (
+    Kind.PENDING,
+    Kind.REFUSED,
+    Kind.REQUEST,
+    Kind.CLOSING,
+    Kind.SUMMARY,
+    Kind.NARRATION,
+    Kind.REPORT,
+)
+"""The kinds of messages, those first for which others make room."""
+
+
 def join_talk(
     older: Sequence[TalkMessage], newer: Sequence[TalkMessage]
 ) -> tuple[TalkMessage, ...]:
-    """The talk of the ancestors and of the session itself, with marks on statements that were taken back since."""
-    return fit_talk(_with_reversals([*older, *newer]), STORED)
+    """The talk of the ancestors and of the session itself, with marks on statements that were taken back since.
+
+    A call of an ancestor is open until anything is said after it.
+    """
+    former = list(older)
+    if newer:
+        former = [each for each in older if each.kind not in {Kind.PENDING, Kind.REFUSED}]
+    return fit_talk(_with_reversals([*former, *newer]), STORED)
 
 
 def _messages_said(facts: LineageFacts) -> list[_Said]:
@@ -112,8 +131,12 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
 
     found = _Choice()
     found.add_messages(reversed(facts.prompts.said), Kind.REQUEST, request_text)
+    for call in open_calls(facts):
+        quote = Quote(call.text, call.place)
+        found.add_messages([quote], call.kind, lambda quote: whole_text(quote.text, MESSAGE))
+    found.add_messages(closing[-1:], Kind.CLOSING, lambda quote: whole_text(quote.text, MESSAGE))
     found.add_messages(
-        reversed(closing), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE)
+        reversed(closing[:-1]), Kind.CLOSING, lambda quote: shown_text(quote.text, MESSAGE)
     )
     found.add_messages(
         reversed(facts.summaries), Kind.SUMMARY, lambda quote: shown_text(quote.text, SUMMARY)
@@ -241,23 +264,42 @@ def shown_text(text: str, most: int) -> str:
 
     Blocks of code and tables cut.
     """
+    return _shortened_rows(with_short_blocks(_clean_text(text)), most)
+
+
+def whole_text(text: str, most: int) -> str:
+    """The same with whole blocks of code and tables, for text that somebody acts on."""
+    return _shortened_rows(_clean_text(text), most)
+
+
+def _clean_text(text: str) -> str:
+    """A text without secrets, control characters and what the client put into it."""
     cleaned = plain(
         redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
     )
-    cleaned = cleaned.replace("\t", "    ").strip()
-    if "```" in cleaned or "~~~" in cleaned:
-        cleaned = _FENCED.sub(_cut_fence, cleaned)
-    if "|" in cleaned:
-        cleaned = "\n".join(_with_short_tables(cleaned.split("\n")))
+    return cleaned.replace("\t", "    ").strip()
+
+
+def with_short_blocks(text: str) -> str:
+    """A text with only the two ends of long blocks of code and of long tables."""
+    if "```" in text or "~~~" in text:
+        text = _FENCED.sub(_cut_fence, text)
+    if "|" in text:
+        text = "\n".join(_with_short_tables(text.split("\n"))).rstrip("\n")
+    return text
+
+
+def _shortened_rows(text: str, most: int) -> str:
+    """A text without blank lines, and in about ``most`` characters."""
     rows = [
         row.rstrip()
-        for row in cleaned.split("\n")
+        for row in text.split("\n")
         if row.strip() and _DIRECTIVE.fullmatch(row) is None
     ]
-    cleaned = "\n".join(rows)
-    if len(cleaned) <= most:
-        return cleaned
-    return shorten_text(cleaned, most)
+    shown = "\n".join(rows)
+    if len(shown) <= most:
+        return shown
+    return shorten_text(shown, most)
 
 
 def _cut_fence(block: re.Match[str]) -> str:

@@ -1,0 +1,83 @@
+"""The calls on which a session that goes on has to act: the one without an answer, and what the user refused last.
+
+Their arguments come as messages: an edit, a plan or a question is worth little in a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import Kind
+from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
+from resume_hooks.transcripts.placeholders import is_placeholder
+from resume_hooks.transcripts.records import WRITERS, Record, objects, string
+
+_SHOWN = WRITERS | {"ExitPlanMode", "AskUserQuestion", "Bash", "Task", "Agent"}
+"""Tools whose arguments tell more than their line among the pending calls."""
+
+RECENT = 2  # prompts after a refusal from which on it is an old story
+
+
+class OpenCall(NamedTuple):
+    """A call, its place, and its ``text``: the tool, then each argument under its name."""
+
+    kind: Kind
+    place: RecordPlace
+    text: str
+
+
+def open_calls(facts: LineageFacts) -> Iterator[OpenCall]:
+    """The call that was not answered, and the last edit or plan that the user refused and nobody replaced."""
+    if facts.cut_off is not None and facts.cut_off.tool in _SHOWN:
+        call = facts.cut_off
+        yield OpenCall(Kind.PENDING, call.place, _text_of_call(call))
+    refused = _refused_call(facts)
+    if refused is not None:
+        yield OpenCall(Kind.REFUSED, refused.place, _text_of_call(refused))
+
+
+def _refused_call(facts: LineageFacts) -> PendingCall | None:
+    """The last edit or plan that the user refused, if it is recent and nothing came in its place."""
+    for refusal in reversed(facts.refusals):
+        call: PendingCall = refusal.call
+        if not refusal.by_user or call.tool not in {*WRITERS, "ExitPlanMode"}:
+            continue
+        since = sum(said.place.order > refusal.said.place.order for said in facts.prompts.said)
+        if since > RECENT or _is_replaced(call, facts):
+            return None
+        return call
+    return None
+
+
+def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
+    """Whether a later change of the same file, or a later plan, stands for a refused call."""
+    if call.tool == "ExitPlanMode":
+        return any(plan.place.order > call.place.order for plan in facts.plans)
+    later = {change.path for change in facts.changes if change.place.order > call.place.order}
+    return not later.isdisjoint(call.paths())
+
+
+def _text_of_call(call: PendingCall) -> str:
+    """The tool of a call, and its arguments as they were given."""
+    rows = [call.tool]
+    for name, value in call.given.items():
+        if isinstance(value, str) and value.strip() and not is_placeholder(value):
+            rows += [f"[{name}:]", value.strip("\n")]
+    for edit in objects(call.given.get("edits")):
+        rows += ["[old_string:]", string(edit, "old_string")]
+        rows += ["[new_string:]", string(edit, "new_string")]
+    for question in objects(call.given.get("questions")):
+        rows += _rows_of_question(question)
+    return "\n".join(rows)
+
+
+def _rows_of_question(question: Record) -> Iterator[str]:
+    """A question with its options."""
+    yield "[question:]"
+    yield string(question, "question")
+    for option in objects(question.get("options")):
+        yield "[option:]"
+        yield string(option, "label")
+        yield string(option, "description")
