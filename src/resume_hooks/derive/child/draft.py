@@ -177,12 +177,8 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
     Its title tells what it is ``about``, else the root's.
     """
-    if ends.is_sidechain:
-        named = f": {ends.started_by}" if ends.started_by else "."
-        raise UsageError(
-            "This is a sub-agent's transcript", f"Name the session that it belongs to{named}"
-        )
     parent = Session.of(parent, where)
+    _require_usable_parent(parent, ends, kind, place, where)
     subagent = subagent_name(parent.path) or ""
     owner = owner_of(parent)
     if subagent:
@@ -194,11 +190,6 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     ids = [parent.session_id, *(row.session_id for row in ancestors)]
     secrets = secrets_of_ends(ends, *before.values(), spared=ids)
     ancestors = tuple(replace(row, title=secrets.redact(row.title)) for row in ancestors)
-    if parent.agent != NAME and place is None and kind not in HANDED_OVER:
-        raise UsageError(
-            f"{agent_named(parent.agent, where).label}'s sessions know no {kind}",
-            "Hand it over first: resume-hooks fork --to claude.",
-        )
     setting = ChildSetting(
         session_id=str(uuid.uuid4()),
         cwd=home or home_folder(ends, where),
@@ -206,54 +197,68 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         version=ends.version if parent.agent == NAME else FOREIGN_VERSION,
         at=clock.now(),
     )
+    lies_beside_parent = place is None and not home and parent.agent == NAME
+    name = f"{setting.session_id}.jsonl"
     if place is not None:
-        own_folder = place.folder
-    elif home or parent.agent != NAME:
-        own_folder = project_folder(setting.cwd, where)
-    else:
+        own_folder, name = place.folder, place.name(setting.session_id)
+    elif lies_beside_parent:
         own_folder = project_folder_of(owner.path, where)
-    if place:
-        name = place.name(setting.session_id)
     else:
-        name = f"{setting.session_id}.jsonl"
+        own_folder = project_folder(setting.cwd, where)
     path = os.path.join(os.path.abspath(output_dir or own_folder), name)
     if not about and subagent:
         about = title_of(parent.path)
     elif not about:
         about = _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(about)))
-    stem = child_title(root_title, kind)
     block = lineage_block.render(
         ancestors,
-        title=stem,
+        title=child_title(root_title, kind),
         session_id=setting.session_id,
         file=path,
         created=setting.at,
         searcher=place is None,  # another agent has none of the plugin's
     )
-    given = (
-        bool(home) or place is not None or parent.agent != NAME
-    )  # the folder, by whose session it will be
-    known = given or is_known(owner, where) or is_archived_copy(owner.path, where)
     parent_file = own_path(owner.path, where)
+    if lies_beside_parent:
+        may_lack_folder = parent_file != owner.path
+        is_found = is_known(owner, where) or is_archived_copy(owner.path, where)
+    else:
+        may_lack_folder = is_found = True
     return Draft(
         kind=kind,
         setting=setting,
         path=path,
         root_title=root_title,
-        makes_folder=output_dir is None and (given or parent_file != owner.path),
+        makes_folder=output_dir is None and may_lack_folder,
         parent=parent if owner == parent else owner._replace(path=parent.original),
         parent_file=parent_file,
         subagent=subagent,
         inode=inode_of(parent.original),
         ancestors=ancestors,
         block=secrets.redact(block),
-        warnings=() if known and output_dir is None else (OUTSIDE,),
+        warnings=() if is_found and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
         window=measured(parent.session_id, where),
         secrets=secrets,
     )
+
+
+def _require_usable_parent(
+    parent: Session, ends: HeadTail, kind: Kind, place: ChildPlace | None, where: Where
+) -> None:
+    """UsageError for a sub-agent's transcript, and for another agent's session that first goes to this client."""
+    if ends.is_sidechain:
+        owner = f": {ends.started_by}" if ends.started_by else "."
+        raise UsageError(
+            "This is a sub-agent's transcript", f"Name the session that it belongs to{owner}"
+        )
+    if parent.agent != NAME and place is None and kind not in HANDED_OVER:
+        raise UsageError(
+            f"{agent_named(parent.agent, where).label}'s sessions know no {kind}",
+            "Hand it over first: resume-hooks fork --to claude.",
+        )
 
 
 def owner_of(session: SessionFile) -> SessionFile:

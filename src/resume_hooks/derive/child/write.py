@@ -144,13 +144,13 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
         def lines() -> Iterator[bytes]:
             nonlocal title
-            first = iter(plan.body.lines())
-            yield from islice(first, plan.body.title_place)
+            body_lines = iter(plan.body.lines())
+            yield from islice(body_lines, plan.body.title_place)
             if draft.own_title is None:  # the folder's titles stay locked until the child is there
                 stack.enter_context(titles_locked(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
-            yield from first
+            yield from body_lines
 
         def check(path: str) -> None:
             passed.extend(all_checks(plan, title, path))
@@ -160,9 +160,8 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
         _require_same_parent(draft, where)
     warnings = [*missed]
     if draft.parent is not NOBODY:
-        warnings += (
-            copy_tasks(draft.parent.session_id, draft.session_id, where) if plan.keeps_tasks else []
-        )
+        if plan.keeps_tasks:
+            warnings += copy_tasks(draft.parent.session_id, draft.session_id, where)
         warnings += _link(draft, where)
     return receipt(plan, title, passed, warnings)
 
@@ -181,34 +180,43 @@ def receipt(
     missed: Sequence[str] = (),
 ) -> Receipt:
     """The receipt of a plan; of one that was applied the child's ``title``, the checks, what could not be done."""
-    draft, sizes, idle = plan.draft, plan.sizes, title is None and plan.is_idle
-    return Receipt(
-        session_id="" if idle else draft.session_id,
-        file="" if idle else draft.path,
-        title="" if idle else draft.free_title() if title is None else title,
+    draft, sizes = plan.draft, plan.sizes
+    without_child = Receipt(
+        session_id="",
+        file="",
+        title="",
         parent_session_id=draft.parent.session_id,
         parent_file=draft.parent_file,
         kind=draft.kind,
         agent=draft.agent,
-        written=title is not None,
+        written=False,
         folder=draft.setting.cwd,
         tokens_before=sizes.before,
-        tokens_after=sizes.before if idle else sizes.after,
+        tokens_after=sizes.before,
         chars_saved=sizes.chars_saved,
         tools_trimmed=sizes.tools_trimmed,
         checks=tuple(passed),
-        warnings=() if idle else (*plan.warnings, *missed),
+    )
+    if title is None and plan.is_idle:
+        return without_child
+    return without_child._replace(
+        session_id=draft.session_id,
+        file=draft.path,
+        title=draft.free_title() if title is None else title,
+        written=title is not None,
+        tokens_after=sizes.after,
+        warnings=(*plan.warnings, *missed),
     )
 
 
 def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
     """Every line of a child that was given this title."""
     if plan.draft.own_title is None:
-        own = [title_line(plan.draft.session_id, title) + b"\n"]
+        title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
     else:
-        own = []
-    lines = iter(plan.body.lines())
-    return chain(islice(lines, plan.body.title_place), own, lines)
+        title_lines = []
+    body_lines = iter(plan.body.lines())
+    return chain(islice(body_lines, plan.body.title_place), title_lines, body_lines)
 
 
 def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
