@@ -90,9 +90,10 @@ def page_end(text: str, start: int, limit: int) -> int:
 def fit(opening: str, pieces: Sequence[TextPiece], limit: int, gap: Gap) -> str:
     """``opening`` and the pieces in at most ``limit`` characters with the last line feed; 0 sets no limit."""
     if not limit or len(opening) + 1 + sum(piece.length for piece in pieces) <= limit:
-        return "\n".join(
-            [opening, *(part for piece in pieces for part in (piece.head, piece.body) if part)]
-        )
+        texts = [opening]
+        for piece in pieces:
+            texts += filter(None, (piece.head, piece.body))
+        return "\n".join(texts)
     kept = _choose_pieces(pieces, limit - len(opening) - 1)
     room = limit
     for _ in range(

@@ -357,12 +357,10 @@ def outline_text(
     """The ``turns`` in ``limit`` characters (0: any); ``touched`` is the file they were chosen by."""
     text = ""
     for width in WIDTHS:
-        text = "\n".join(
-            [
-                *_opening_lines(found, names),
-                *(line for block in _blocks_of_turns(found, turns, names, width) for line in block),
-            ]
-        )
+        lines = [*_opening_lines(found, names)]
+        for block in _blocks_of_turns(found, turns, names, width):
+            lines.extend(block)
+        text = "\n".join(lines)
         if not limit or len(text) < limit:
             return text
     if touched is not None:

@@ -480,11 +480,10 @@ class TurnReader:
         rows = dict.fromkeys(
             self._calling[call] for call in records.answered_calls(record) if call in self._calling
         )
-        return {
-            call: found
-            for row in rows
-            for call, found in calls_in(self.entry_of_row(row).record() or {}).items()
-        }
+        found: dict[str, ToolCall] = {}
+        for row in rows:
+            found.update(calls_in(self.entry_of_row(row).record() or {}))
+        return found
 
     def lines_of_calls(self, record: Record) -> list[int]:
         """The lines of the calls that a record answers."""

@@ -143,12 +143,13 @@ def _claims_of_number(token: str, digits: str, unit: str) -> Iterator[Claim]:
     if len(plain) > 1:
         ways = sorted({plain, _THOUSAND.sub(",", plain)})
         ends = {re.split("[,.]", way)[-1] for way in ways}
-        words = tuple(
-            f"{end}{each}".encode() for end in sorted(ends) for each in {*_UNITS, unit.lower()}
-        )
+        words = []
+        for end in sorted(ends):
+            for each in {*_UNITS, unit.lower()}:
+                words.append(f"{end}{each}".encode())
         yield Claim(
             token,
-            words,
+            tuple(words),
             re.compile(b"|".join(_pattern_of_words(way.encode(), _ALONE, rb"\w.") for way in ways)),
         )
 
@@ -228,21 +229,21 @@ class _Sentence(NamedTuple):
     @property
     def tells(self) -> bool:
         """Whether its claims identify a record: a number alone may stand in any."""
-        return len(self.claims) > 1 or any(
-            letter.isalpha() for claim in self.claims for letter in claim.shown
-        )
+        shown = "".join(claim.shown for claim in self.claims)
+        return len(self.claims) > 1 or any(map(str.isalpha, shown))
 
 
 class _Places:
     """Where the claims and the words of sentences occur, gathered in one pass over the texts of records."""
 
     def __init__(self, sentences: Sequence[_Sentence]) -> None:
-        self.of: dict[Claim, set[int]] = {
-            claim: set() for sentence in sentences for claim in sentence.claims
-        }
-        self._prose: dict[bytes, set[int]] = {
-            word: set() for sentence in sentences for word in sentence.words
-        }
+        self.of: dict[Claim, set[int]] = {}
+        self._prose: dict[bytes, set[int]] = {}
+        for sentence in sentences:
+            for claim in sentence.claims:
+                self.of[claim] = set()
+            for word in sentence.words:
+                self._prose[word] = set()
         self._records: list[tuple[str, int]] = []
         self._by_word: dict[bytes, list[tuple[re.Pattern[bytes] | None, set[int]]]] = {}
         for claim, places in self.of.items():
@@ -269,9 +270,7 @@ class _Places:
         places = [self.of[claim] for claim in sentence.claims]
         shown = set.intersection(*places)
         if not shown:  # a call, and the answer to it
-            shown = set.intersection(
-                *({at - back for at in place for back in range(NEAR + 1)} for place in places)
-            )
+            shown = set.intersection(*map(_numbers_up_to, places))
         rare = [at for word in sentence.words if len(at := self._prose[word]) < COMMON]
 
         def weight(at: int) -> tuple[bool, float, int]:
@@ -365,10 +364,22 @@ def _pieces_of_text(text: str) -> Iterator[tuple[str, bool]]:
         yield row[len(bare) :], False
 
 
+def _numbers_up_to(places: set[int]) -> set[int]:
+    """Some numbers of records, and of each the ``NEAR`` before it."""
+    numbers: set[int] = set()
+    for place in places:
+        numbers.update(range(place - NEAR, place + 1))
+    return numbers
+
+
 def _sentence_of_piece(piece: str) -> _Sentence:
     said = _MARKS.sub(" ", piece)
     claims = claims_of(said)
-    names = {word for claim in claims for word in claim.words}
+    names: set[bytes] = set()
+    for claim in claims:
+        names.update(claim.words)
     words = frozenset(word for word in words_of_text(said) if len(word) > 3 and word not in names)
-    known = frozenset(ref for found in _MARKS.findall(piece) for ref in _REFERENCES.findall(found))
-    return _Sentence(claims, words, known)
+    known: set[str] = set()
+    for mark in _MARKS.findall(piece):
+        known.update(_REFERENCES.findall(mark))
+    return _Sentence(claims, words, frozenset(known))

@@ -125,7 +125,9 @@ class Searcher:
         for file in self._index.unread:
             if _session_of(file) != self._scope.asking:
                 late.append(file)
-        terms = [term for query in queries for term in query.terms]
+        terms: list[Term] = []
+        for query in queries:
+            terms.extend(query.terms)
         later = _terms_held(late, terms)
         best, how = self._best_of_all(queries, most, reads, later)
         notes = [*self._index.notes]
@@ -233,10 +235,10 @@ class Searcher:
             rankings.append(found)
             capped = capped or ranking.capped
         best = Hits(sources, wordings, reads, self._entered.headless).best(fused(rankings), most)
-        how = "; ".join(
-            dict.fromkeys(part for wording in wordings for part in _how(wording, best, later))
-        )
-        return best._replace(more=best.more or capped), how
+        ways: dict[str, None] = {}
+        for wording in wordings:
+            ways.update(dict.fromkeys(_how(wording, best, later)))
+        return best._replace(more=best.more or capped), "; ".join(ways)
 
 
 def search_index(
@@ -300,9 +302,12 @@ def sought(queries: Sequence[Query], scope: Scope, where: Where) -> Sought | Non
 
     None where nothing but their kind was asked for.
     """
-    terms = tuple(term.forms for query in queries for term in query.terms)
+    terms = []
+    for query in queries:
+        for term in query.terms:
+            terms.append(term.forms)
     if terms:
-        return Sought(terms, meant(scope, where))
+        return Sought(tuple(terms), meant(scope, where))
     return None
 
 

@@ -318,6 +318,11 @@ class Wording:
         """Whether only texts tell what it finds."""
         return bool(self.phrases or self.without)
 
+    @property
+    def is_capped(self) -> bool:
+        """Whether one of its phrases stands in more records than are read."""
+        return any(lookup.term.exact and lookup.rows > PHRASED for lookup in self.lookups)
+
     def part(self, terms: Collection[int]) -> float:
         """The part of the query that some of its terms are, by what finding each tells; 0 to 1."""
         whole = sum(lookup.weight for lookup in self.lookups)
@@ -385,8 +390,7 @@ class Hits:
         best = sorted(texts.values(), key=lambda text: -text.score)
         unread = len(turns) - seen
         total = len(texts) + (0 if uncertain else unread)
-        asked = (lookup for wording in self._wordings for lookup in wording.lookups)
-        beyond = any(lookup.term.exact and lookup.rows > PHRASED for lookup in asked)
+        beyond = any(wording.is_capped for wording in self._wordings)
         hits = [self._hit(text) for text in best[:limit]]
         return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
 

@@ -16,6 +16,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import NamedTuple
 
 from tantivy import Occur, Query
@@ -92,14 +93,16 @@ class Terms:
                 lookup,
             )
         tokens = [token for forms in term.forms if (token := self._token(forms))]
-        rows = max(
-            (self._count_rows(name) for token in tokens for name in (*token.parts, token.stems[0])),
-            default=0,
-        )
+        names: list[str] = []
+        marks: list[str] = []
+        for token in tokens:
+            names += [*token.parts, token.stems[0]]
+            marks += token.parts or token.stems[:1]
+        rows = max(map(self._count_rows, names), default=0)
         if not rows:
             return lookup
-        marks = tuple(name for token in tokens for name in (token.parts or (token.stems[0],)))
-        return Lookup(term, "parts", tuple(tokens), marks, rows, self._weight(rows), marks)
+        weight = self._weight(rows)
+        return Lookup(term, "parts", tuple(tokens), tuple(marks), rows, weight, tuple(marks))
 
     def strictly(self, term: Term) -> Lookup:
         """A term only as it was typed or inflected.
@@ -144,7 +147,9 @@ class Terms:
     def _with(self, lookup: Lookup, how: str, words: Sequence[tuple[str, int]]) -> Lookup:
         """A word, if the index has it, and others that may be meant."""
         names = tuple(name for name, _ in words)
-        known = tuple(name for token in lookup.tokens for name in token.stems)
+        known: list[str] = []
+        for token in lookup.tokens:
+            known.extend(token.stems)
         rows = lookup.rows + sum(rows for _, rows in words)
         stems = (*known, *names)
         return Lookup(lookup.term, how, (Token(stems),), stems, rows, self._weight(rows), names)
@@ -301,10 +306,10 @@ class Ranking:
         for phrase in phrases:
             groups.append(self._search_records(Occur.Must, _all_of(phrase), PHRASED))
         self.capped = any(len(group) == PHRASED for group in groups)
-        shared = set.intersection(
-            *({turn_key(row.file, row.turn) for row in group} for group in groups)
-        )
-        return [row for group in groups for row in group if turn_key(row.file, row.turn) in shared]
+        turns = [{turn_key(row.file, row.turn) for row in group} for group in groups]
+        shared = set.intersection(*turns)
+        rows = chain.from_iterable(groups)
+        return [row for row in rows if turn_key(row.file, row.turn) in shared]
 
     def _search_records(
         self, occur: Occur, query: Query, most: int, order_by: str | None = None

@@ -12,6 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from resume_hooks.errors import UsageError
@@ -119,7 +120,8 @@ def _is_worked_in(path: str, where: Where) -> bool:
         folders.add(folder)
     if root := root_above(os.path.dirname(canonical(path))):
         folders |= set(project_of_folder(root, where).folders)
-    return any(os.path.isdir(place) for each in folders for place in project_folders(each, where))
+    places = chain.from_iterable(project_folders(each, where) for each in folders)
+    return any(map(os.path.isdir, places))
 
 
 def _lines_of_file(path: str) -> list[str]:

@@ -171,12 +171,11 @@ def _new_lines(before: list[str], after: list[str]) -> frozenset[int]:
             return frozenset()
         return frozenset(range(start, start + len(new)))
     steps = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
-    return frozenset(
-        start + at
-        for kind, _, _, first, last in steps
-        if kind != "equal"
-        for at in range(first, last)
-    )
+    numbers: set[int] = set()
+    for kind, _, _, first, last in steps:
+        if kind != "equal":
+            numbers.update(range(start + first, start + last))
+    return frozenset(numbers)
 
 
 def _count_alike(one: list[str], other: list[str]) -> int:

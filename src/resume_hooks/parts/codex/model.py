@@ -15,6 +15,7 @@ import tempfile
 import time
 import tomllib
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from resume_hooks.derive.model import port
@@ -144,7 +145,7 @@ class CodexExec:
                 "never",
             ),
             *("--output-schema", os.path.join(folder, "schema.json"), *named),
-            *(word for setting in settings for word in ("-c", setting)),
+            *chain.from_iterable(("-c", setting) for setting in settings),
         ]
 
 

@@ -98,7 +98,10 @@ class PromptsLeft(Claude):
     def files(self) -> list[TranscriptFile]:
         """The copies, read by the index where they lie."""
         folders = {os.path.dirname(session.path) for session in self.lost_sessions}
-        return [file for folder in sorted(folders) for file in transcript_files.files_in(folder)]
+        files: list[TranscriptFile] = []
+        for folder in sorted(folders):
+            files.extend(transcript_files.files_in(folder))
+        return files
 
     def why_open(self, session: SessionFile) -> str:  # noqa: ARG002
         """Always ``""``: a lost session can't be open."""

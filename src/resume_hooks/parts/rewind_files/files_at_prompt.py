@@ -277,21 +277,17 @@ def _wanted_files(
 
     A file is identified by its path below the project's root, whatever path a record has for it.
     """
-    called = {
-        path: root.place_of_path(path)
-        for path in {*history.edits}.union(*(state.backups for state in history.states))
-    }
+    named = {*history.edits}.union(*(state.backups for state in history.states))
+    called = {path: root.place_of_path(path) for path in named}
     places = {place.path: place for place in called.values()}
     edits = {called[path].path: edit for path, edit in history.edits.items()}
-    states = {
-        state.message: {called[path].path: backup for path, backup in state.backups.items()}
-        for state in history.states
-    }
-    last = {
-        path: (state.line, backup)
-        for state in history.states
-        for path, backup in states[state.message].items()
-    }
+    states = dict[str, dict[str, Backup]]()
+    last = dict[str, tuple[int, Backup]]()
+    for state in history.states:
+        backups = {called[path].path: backup for path, backup in state.backups.items()}
+        states[state.message] = backups
+        for path, backup in backups.items():
+            last[path] = (state.line, backup)
     own, first = states[aimed.state.message], dict[str, Backup]()
     paths: set[str] = set()
     for state in aimed.states:
@@ -299,12 +295,6 @@ def _wanted_files(
             paths.add(path)
             if backup.version == FIRST:
                 first.setdefault(path, backup)
-
-    def source_of_backup(backup: Backup) -> StoredContent | None:
-        """The file that holds a backup; None where there was no file."""
-        if backup.name is None:
-            return None
-        return StoredContent(folder.root, (*folder.parts, backup.name))
 
     for path in sorted(paths):
         place, found, edit = places[path], own.get(path) or first.get(path), edits.get(path)
@@ -321,5 +311,13 @@ def _wanted_files(
         if edit is not None and edit.line > line:
             expected = Expected(edit.digest) if edit.digest else None
         elif newest.name != "":
-            expected = Expected(source=source_of_backup(newest))
-        yield WantedFile(place, source_of_backup(found), expected=expected, folder=found.folder)
+            expected = Expected(source=_backup_file(newest, folder))
+        source = _backup_file(found, folder)
+        yield WantedFile(place, source, expected=expected, folder=found.folder)
+
+
+def _backup_file(backup: Backup, folder: StoredContent) -> StoredContent | None:
+    """The file in ``folder`` that holds a backup; None if there was no file to copy."""
+    if backup.name is None:
+        return None
+    return StoredContent(folder.root, (*folder.parts, backup.name))

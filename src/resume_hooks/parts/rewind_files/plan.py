@@ -57,7 +57,8 @@ def compare_texts(before: bytes | None, after: bytes | None) -> Difference:
         common = (Counter(old) & Counter(new)).total()
         return Difference(len(new) - common, len(old) - common, ("@@ too long to be shown @@",))
     found = list(islice(difflib.unified_diff(old, new, n=2, lineterm=""), 2, None))
-    added, removed = (sum(line.startswith(sign) for line in found) for sign in "+-")
+    added = sum(line.startswith("+") for line in found)
+    removed = sum(line.startswith("-") for line in found)
     shown = tuple(line if len(line) <= WIDEST else f"{line[:WIDEST]}…" for line in found[:SHOWN])
     return Difference(added, removed, shown, len(found) - len(shown))
 

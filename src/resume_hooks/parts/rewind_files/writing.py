@@ -75,9 +75,10 @@ def back_up_files(decided: FilesPlan, top: int, where: Where) -> str:
         for change in decided.wanted_changes:
             if change.action == "create":
                 new.append(change.place.parts[:-1])
-        made = dict.fromkeys(
-            "/".join(parts) for within in new for parts in safe_tree.missing_folders(top, within)
-        )
+        made: dict[str, None] = {}
+        for within in new:
+            for parts in safe_tree.missing_folders(top, within):
+                made["/".join(parts)] = None
         told = {
             "time": now,
             "version": VERSION,

@@ -118,13 +118,11 @@ def _text_of_ending(scanned: Trimmable) -> str:
                 if len(text) <= ENDING
                 else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
             )
-    told = [
-        line
-        for who in (USER, ASSISTANT)
-        if who in last
-        for line in (who, indent_text(plain(last[who])))
-    ]
-    return "\n".join(["", "HOW IT ENDS (this stays as it is):", *told])
+    lines = ["", "HOW IT ENDS (this stays as it is):"]
+    for who in (USER, ASSISTANT):
+        if who in last:
+            lines += [who, indent_text(plain(last[who]))]
+    return "\n".join(lines)
 
 
 def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:

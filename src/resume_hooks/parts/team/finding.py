@@ -193,9 +193,8 @@ def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
 def _fair_count(hits: list[TeamHit], most: int) -> int:
     """How many of some hits count where of no other member's more than a share does."""
     own = {hit.reference for hit in hits if hit.mine}
-    others = Counter(
-        owner for owner, _ in {(hit.owner, hit.reference) for hit in hits if not hit.mine}
-    )
+    turns = {(hit.owner, hit.reference) for hit in hits if not hit.mine}
+    others = Counter(owner for owner, _ in turns)
     return len(own) + sum(min(count, share_of(most)) for count in others.values())
 
 

@@ -246,7 +246,7 @@ class _HitReader:
         self._query = query
         marks = []
         for term in query.terms:
-            marks.append(tuple(stem(form) for forms in term.forms for form in forms[:1]))
+            marks.append(tuple(stem(forms[0]) for forms in term.forms if forms))
         lookups = []
         for term, mark in zip(query.terms, marks, strict=True):
             lookups.append(Lookup(term, "word", (), mark, 1, 1.0, mark))

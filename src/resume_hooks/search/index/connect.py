@@ -513,9 +513,8 @@ def count_records(where: Where) -> int:
 def index_size(where: Where) -> int:
     """Bytes of the index: its table, and what SQLite keeps beside it, and its words."""
     path = index_file(where)
-    words = (
-        os.path.join(top, name) for top, _, names in os.walk(words_folder(where)) for name in names
-    )
-    return sum(
-        os.path.getsize(file) for file in (path, f"{path}-wal", *words) if os.path.isfile(file)
-    )
+    files = [path, f"{path}-wal"]
+    for folder, _, names in os.walk(words_folder(where)):
+        for name in names:
+            files.append(os.path.join(folder, name))
+    return sum(os.path.getsize(file) for file in files if os.path.isfile(file))

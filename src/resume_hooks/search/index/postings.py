@@ -395,10 +395,11 @@ class Postings:
             for name in _POSTING:
                 columns.append(searcher.fast_field_values(name, [place for _, place in hits]))
         rows = zip(hits, *columns, strict=True)
-        return [
-            Posting(address, float(score or 0), *(int(value or 0) for value in row))
-            for (score, address), *row in rows
-        ]
+        postings = []
+        for (score, address), *row in rows:
+            numbers = [int(value or 0) for value in row]
+            postings.append(Posting(address, float(score or 0), *numbers))
+        return postings
 
     def turns(self, query: tantivy.Query, limit: int) -> dict[int, float]:
         """The keys of the turns with the windows that fit best, each with its best score.
@@ -429,7 +430,8 @@ class Postings:
             found = self.search(tantivy.Query.boolean_query(same), MOST_COPIES)
             for row in found:
                 records[(row.file, row.offset)] = row
-            new = {number for row in found for number in (row.key, row.own)} - known
+            new = {row.key for row in found} | {row.own for row in found}
+            new -= known
         origins = {}
         for row in records.values():
             if row.own:

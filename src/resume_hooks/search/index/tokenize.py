@@ -54,7 +54,10 @@ class _Forms(dict[bytes, bytes]):
         if len(self) >= REMEMBERED:
             self.clear()
         pieces = (token,) if token.isascii() else _SYMBOLS.sub(b" ", token).split()
-        whole = b" ".join([form for piece in pieces for form in _forms(piece)])
+        every: list[bytes] = []
+        for piece in pieces:
+            every.extend(_forms(piece))
+        whole = b" ".join(every)
         forms = " ".join(_stemmer.analyze(whole.decode())).encode()
         if len(token) <= LONGEST_NAME:
             self[token] = forms

@@ -84,7 +84,9 @@ class RawWords:
     """Finds terms in the bytes of files."""
 
     def __init__(self, terms: Sequence[Forms]) -> None:
-        self._ways = [[_spellings(token) for token in term] for term in terms]
+        self._ways = []
+        for term in terms:
+            self._ways.append([_spellings(token) for token in term])
         every = set()
         for tokens in self._ways:
             for ways in tokens:
@@ -151,11 +153,11 @@ class RawWords:
         for number, needle in enumerate(self._needles):
             if needles >> number & 1:
                 have.add(needle)
-        return frozenset(
-            number
-            for number, tokens in enumerate(self._ways)
-            if all(any(have.issuperset(way) for way in ways) for ways in tokens)
-        )
+        numbers = set()
+        for number, tokens in enumerate(self._ways):
+            if all(any(map(have.issuperset, ways)) for ways in tokens):
+                numbers.add(number)
+        return frozenset(numbers)
 
 
 def _lines_with(needle: bytes, low: bytes, ends: dict[int, int]) -> Iterator[int]:
@@ -203,7 +205,9 @@ def ranks(files: Mapping[str, FileWords]) -> dict[str, float]:
 
     Of the words in a line those that few other files hold count most.
     """
-    having = Counter(number for each in files.values() for number in each.held)
+    having = Counter[int]()
+    for each in files.values():
+        having.update(each.held)
     weights = {}
     for number, count in having.items():
         weights[number] = math.log(1 + len(files) / count)

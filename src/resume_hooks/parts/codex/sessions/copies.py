@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from itertools import chain
 
 import orjson
 
@@ -157,7 +158,7 @@ def _records(
             "level": "warning",
         }
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
-    yield from as_records((line for part in parts for line in segment_lines(part)), thread_id)
+    yield from as_records(chain.from_iterable(map(segment_lines, parts)), thread_id)
     if name:
         yield label(CUSTOM_TITLE, name, thread_id)
 

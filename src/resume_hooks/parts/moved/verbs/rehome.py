@@ -41,7 +41,9 @@ def rehome_folder(options: RehomeOptions) -> int:
         made, left = copy_sessions_home(
             sessions, new, options.where, advance, dry_run=options.dry_run
         )
-    warnings = list(dict.fromkeys(warning for receipt in made for warning in receipt.warnings))
+    warnings: dict[str, None] = {}
+    for receipt in made:
+        warnings.update(dict.fromkeys(receipt.warnings))
     data = {"was": old, "home": new, "made": made, "left_out": left}
     verb = "Would copy" if options.dry_run else "Copied"
     head = (
@@ -52,7 +54,7 @@ def rehome_folder(options: RehomeOptions) -> int:
     for one in made:
         rows.append((one.parent_session_id[:8], f"{one.session_id}  {one.title}"))
     rows += ((one.session_id[:8], f"not copied: {one.why}") for one in left)
-    options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", warnings)
+    options.emit(data, lambda: f"{head}\n\n{facts_table(rows)}", list(warnings))
     return int(any(one.why != THERE for one in left))
 
 

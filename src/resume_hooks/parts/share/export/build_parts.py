@@ -137,8 +137,12 @@ class _Conversation:
         self._redactor = builder.redactor
         self._stream = stream
         self._depth = depth
-        self._answers = {call: row for row in reversed(found.rows) for call in row.results}
-        self._called = {call for row in found.rows for call in row.calls if call in self._answers}
+        self._answers: dict[str, Node] = {}
+        for row in reversed(found.rows):
+            self._answers.update(dict.fromkeys(row.results, row))
+        self._called: set[str] = set()
+        for row in found.rows:
+            self._called |= self._answers.keys() & set(row.calls)
         self._last: tuple[int, Record] = (-1, {})
 
     def parts_of_record(self, row: Node) -> Iterator[Part]:

@@ -59,7 +59,9 @@ def select_conversation(
     scout = _Scout()
     transcript = scan(session.path, observers=[observer, scout, *watching])
     live = linearize(transcript.chain).nodes
-    earlier = [node for part in reversed(list(_before_compactions(transcript))) for node in part]
+    earlier: list[Node] = []
+    for part in reversed(list(_before_compactions(transcript))):
+        earlier.extend(part)
     if not transcript.nodes:
         rows = scout.loose
     else:
