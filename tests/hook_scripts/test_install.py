@@ -108,6 +108,18 @@ def test_a_ready_engine_is_recorded_and_not_built_again(quick: PluginCopy) -> No
     assert {path.stat().st_mode & 0o077 for path in quick.data.glob("install.*")} == {0}
 
 
+@pytest.mark.parametrize("folder", [".", "hooks"])
+def test_a_launcher_named_by_a_relative_path_installs(quick: PluginCopy, folder: str) -> None:
+    """From inside a checkout, as who cloned it types it."""
+    name = os.path.relpath("hooks/engine", folder)
+    done = subprocess.run(
+        ["sh", name, "--install"], env=quick.env, cwd=quick.root / folder,
+        capture_output=True, encoding="utf-8", timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert state(quick)["state"] == "ready"
+
+
 def test_two_at_once_build_one(quick: PluginCopy) -> None:
     """Two clients start together: one builds, the other leaves at once."""
     first, second = start(quick, SECONDS="2"), start(quick, SECONDS="2")

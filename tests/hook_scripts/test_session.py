@@ -201,6 +201,17 @@ def test_the_first_start_after_the_installation_says_one_line(
     assert (headless.stdout, second.stdout) == (b"", b"")
 
 
+def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy) -> None:
+    """It may wait an hour before it is tried again, so it does not say that it is being installed."""
+    (plugin.data / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
+    stand_in_installer(plugin)
+    let_go(plugin)
+    first, second = (plugin.hook("SessionStart", STARTUP, RESUME_HOOKS_PYTHON="") for _ in range(2))
+    said = json.loads(first.stdout)["systemMessage"]
+    assert said.startswith("resume-hooks could not be installed. Type >resume")
+    assert second.stdout == b""
+
+
 @pytest.mark.parametrize("change", ["no venv", "other lock", "dangling python"])
 def test_whatever_differs_starts_the_install_and_does_not_wait(
     plugin: PluginCopy, change: str

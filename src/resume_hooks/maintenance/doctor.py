@@ -200,7 +200,10 @@ def _check_engine(_: str) -> Finding:
     ]
     last = max(begun, key=lambda pair: pair[0])[1] if begun else {}
     if last.get("state") == "failed":
-        remedy = "Fix the cause, then start a session; a failure is tried again after an hour."
+        remedy = (
+            "Fix the cause, then run: sh <plugin folder>/hooks/engine --install "
+            "(a session's start tries again an hour after the failure)"
+        )
         said = f"the plugin's own install failed: {last.get('error')}"
         return problem(said, remedy, "install-failed")
     if last.get("state") == "installing":
