@@ -117,6 +117,8 @@ def test_a_new_task_gets_what_is_known(
     assert COMMAND in text
     assert "**New task:** write the notes" in text
     assert "last request, USER" not in text
+    assert "Loaded: lists of files, commands and failures, not the talk." in text
+    assert "0 messages" not in text
     assert made["tokens_after"] <= plain["tokens_after"] + 60
 
 

@@ -254,6 +254,8 @@ def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:
         return [*loaded, "the digest as it was edited"]
+    if contents.new_task:
+        return ["lists of files, commands and failures, not the talk"]
     if contents.digest:
         if carried.left_out:
             left_out = f" ({carried.left_out:,} left out)"
