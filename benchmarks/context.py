@@ -33,6 +33,7 @@ from resume_hooks.transcripts.nodes import node_of
 from resume_hooks.transcripts.records import MESSAGES, Record
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN, ContextSize
 from resume_hooks.transcripts.transcript import scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 from tests.e2e.harness.client import NEWEST, ClientHome, find_client, run_print
 from tests.e2e.harness.mock_api import MockApi
 from tests.needs import corpus_folder, corpus_sessions
@@ -117,10 +118,13 @@ def near(one: int, other: int) -> bool:
 def figures_of(session: SessionFile, where: Where) -> Figures | None:
     """What each place says of a session; None where nobody talked in it."""
     try:
-        transcript = scan(session.path)
+        pieces = Pieces()
+        transcript = scan(session.path, observers=[pieces])
         if not any(node.said for node in transcript.chain):
             return None
-        info: ContextSize = session_facts_data(Session.of(session, where), transcript)["context"]
+        info: ContextSize = session_facts_data(Session.of(session, where), transcript, pieces)[
+            "context"
+        ]
         full = compare(session, where, clock.now()).context
         row = SessionLister("/", where).at(session, None)
     except ResumeHooksError:

@@ -22,22 +22,24 @@ from resume_hooks.system.text import plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.lines import GIANT, GIANT_LINE, longest_line
 from resume_hooks.transcripts.transcript import Transcript, scan
+from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
 def info(options: InfoOptions) -> None:
     """Scan the session and print what it holds."""
     session = options.locate_session(foreign=True)
+    pieces = Pieces()
     with scan_progress(session.path, quiet=options.as_json) as watching:
-        transcript = scan(session.path, observers=[*watching])
-    data = session_facts_data(Session.of(session, options.where), transcript)
+        transcript = scan(session.path, observers=[*watching, pieces])
+    data = session_facts_data(Session.of(session, options.where), transcript, pieces)
     data["longest_line"] = longest_line(data["session_file"])
     left = row_of(session.agent).left
     notes = [*([left] if left else []), *notes_of(session.session_id, options.where)]
     options.emit(data, lambda: facts_table(_info_rows(data)), notes)
 
 
-def session_facts_data(session: Session, transcript: Transcript) -> dict[str, Any]:
-    """What a session holds, in its documented JSON form."""
+def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
+    """What a session holds, in its documented JSON form, by one scan of it and the pieces seen there."""
     glance = session.head_tail
     own, agent = original_path(glance.path, session.where), name_at(glance.path, session.where)
     if own == glance.path:
@@ -69,7 +71,7 @@ def session_facts_data(session: Session, transcript: Transcript) -> dict[str, An
         "tool_calls": len(transcript.pairs),
         "unanswered_calls": sum(answer is None for _, answer in transcript.pairs.values()),
         "models": transcript.models,
-        "context": session.context,
+        "context": session.weigh(transcript.chain, pieces)[0],
         "characters_per_token": round(tokens.characters_per_token(transcript.chain), 2),
     }
 
