@@ -165,7 +165,7 @@ def test_instants_in_the_trash_and_in_backups(
             folders.append(trash.new_folder(SESSION, clock.now(), config_home.where))
         with backups.hold_for_rewrite(SESSION, path, config_home.where, stays=True) as (_, kept):
             assert Path(kept).read_bytes() == Path(path).read_bytes()
-        assert backups.instant_of(kept)[:4] == clock.now()[:4]
+        assert backups.backup_time(kept)[:4] == clock.now()[:4]
     assert len(set(folders)) == 3
 
 

@@ -30,7 +30,7 @@ from resume_hooks.search import query
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import child_titles, link_log
 from resume_hooks.sessions.locate import session_file
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts import raw_edit, records
 from resume_hooks.transcripts.context_size import size_of_tail
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -119,7 +119,7 @@ def test_texts_that_patterns_could_choke_on(config_home: ConfigHome, unit: str) 
             pass
 
     acts: dict[str, Callable[[], Any]] = {
-        "plain": lambda: plain(text),
+        "plain": lambda: plain_text(text),
         "trigger": lambda: triggers.recognise_trigger(f">{text}"),
         "query": lambda: _asked(text),
         "title": lambda: child_titles.root_of(text),

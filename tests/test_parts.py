@@ -54,10 +54,10 @@ def greet(options: GreetOptions) -> None:
 FORMS = '''
 """The form of greet."""
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.base import StrictModel
 
 
-class GreetForm(Strict):
+class GreetForm(StrictModel):
     """What was said."""
 
     said: str

@@ -16,7 +16,7 @@ from resume_hooks.archive.vault import commit, trash
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import confirmations, hook_state
 from resume_hooks.hooks.confirmations import StoredQuestion
-from resume_hooks.maintenance.doctor import oddities_in_state
+from resume_hooks.maintenance.doctor import problems_in_state
 from resume_hooks.paths import Where, is_private, private_folder
 from resume_hooks.search.index.connect import opened_index, status_of
 from resume_hooks.search.index.database import FILE_NAME
@@ -279,7 +279,7 @@ def test_doctor_finds_what_is_odd(config_home: ConfigHome) -> None:
     for act in ACTS.values():
         act(config_home)
     state = state_of(config_home)
-    assert oddities_in_state(str(state)) == []
+    assert problems_in_state(str(state)) == []
     (state / "a-link").symlink_to("/etc/passwd")
     os.mkfifo(state / "b-pipe")
     os.chmod(state / "links.jsonl", 0o644)
@@ -289,7 +289,7 @@ def test_doctor_finds_what_is_odd(config_home: ConfigHome) -> None:
     if os.getuid() == 0:
         (state / "b-theirs").write_text("")
         os.chmod(state / "b-theirs", 0o600)
-    found = {Path(one.path).name: one.remedy for one in oddities_in_state(str(state))}
+    found = {Path(one.path).name: one.remedy for one in problems_in_state(str(state))}
     assert set(found) == {"a-link", "b-pipe", "links.jsonl", "settings.json", "z"}
     assert "chmod" in found["links.jsonl"]
     assert all(remedy.startswith("Run: ") for remedy in found.values())
@@ -305,8 +305,8 @@ def test_remedies_mend(config_home: ConfigHome) -> None:
     os.chmod(state / "links.jsonl", 0o644)
     (config_home.root / "copy").hardlink_to(state / "settings.json")
     (state / "a link").symlink_to("/etc/passwd")
-    for one in oddities_in_state(str(state)):
+    for one in problems_in_state(str(state)):
         command = one.remedy.removeprefix("Run: ")
         subprocess.run(["sh", "-c", f"umask 077; {command}"], check=True, timeout=10)
-    assert oddities_in_state(str(state)) == []
+    assert problems_in_state(str(state)) == []
     assert shutil.which("sh")

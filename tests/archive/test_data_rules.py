@@ -8,10 +8,10 @@ import pytest
 
 from resume_hooks.archive import data_rules
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.permission import allowed
+from resume_hooks.archive.vault.permission import archiving_allowed
 from resume_hooks.errors import VaultOff
 from resume_hooks.hooks.inside import answer_module
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from tests.archive.vault.laid_out import laid_out
 from tests.builders import SESSION, ConfigHome
 
@@ -27,23 +27,23 @@ def test_under_a_rule_nothing_is_archived(config_home: ConfigHome) -> None:
     assert ask(rules=["hipaa", "zdr"]) == {}
     with pytest.raises(VaultOff, match=r"data rules \(hipaa, zdr\) are in force"):
         archive_session(session, config_home.where)
-    assert not os.path.lexists(vault(config_home.where))
+    assert not os.path.lexists(vault_folder(config_home.where))
     ask(rules=[])
-    assert allowed(config_home.where) == (True, "")
+    assert archiving_allowed(config_home.where) == (True, "")
 
 
 @pytest.mark.parametrize("told", [None, "hipaa", {"hipaa": True}])
 def test_what_is_no_list_changes_nothing(config_home: ConfigHome, told: object) -> None:
     """An older client tells none."""
     ask(rules=told)
-    assert data_rules.in_force(config_home.where) == ()
+    assert data_rules.rules_in_force(config_home.where) == ()
     ask(rules=["zdr"])
     ask(rules=told)
-    assert data_rules.in_force(config_home.where) == ("zdr",)
+    assert data_rules.rules_in_force(config_home.where) == ("zdr",)
 
 
 def test_only_text_is_kept_of_it(config_home: ConfigHome) -> None:
     """Short, without what drives a terminal, and not without end."""
     ask(rules=["\x1b[2J", 7, None, "z" * 1_000, *(str(number) for number in range(100))])
-    rules = data_rules.in_force(config_home.where)
+    rules = data_rules.rules_in_force(config_home.where)
     assert (rules[0], len(rules)) == ("z" * 40, 20)

@@ -19,14 +19,14 @@ from resume_hooks.archive.vault import delete as deletion
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault import restore as restoring
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.packs import verify
+from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.maintenance import doctor
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links, rename
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_of_id
-from resume_hooks.sessions.archived.unpack import stored
+from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
@@ -63,7 +63,7 @@ def look(home: ConfigHome) -> None:
 
 def links(home: ConfigHome) -> dict[str, int]:
     """Every link by its place, with the names that its file has."""
-    top = Path(held_links.folder(home.where))
+    top = Path(held_links.links_folder(home.where))
     return {
         str(path.relative_to(top)): path.stat().st_nlink
         for path in sorted(top.rglob("*"))
@@ -89,7 +89,7 @@ def archived(home: ConfigHome, number: int = 1) -> ArchivedSession:
     """What the vault has of a session, which is sound."""
     kept = archived_of_id(session_id(number), home.where)
     assert kept is not None
-    assert verify(kept) == []
+    assert verify_archived(kept) == []
     return kept
 
 
@@ -118,7 +118,9 @@ def test_every_session_is_held_whole(config_home: ConfigHome) -> None:
     look(config_home)
     assert {path: path.stat().st_ctime_ns for path in before} == before
     folders = [
-        path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_dir()
+        path
+        for path in Path(held_links.links_folder(config_home.where)).rglob("*")
+        if path.is_dir()
     ]
     assert {path.stat().st_mode & 0o777 for path in folders} == {0o700}
     assert all_archived(config_home.where) == []
@@ -211,7 +213,8 @@ def test_a_file_that_was_begun_anew(config_home: ConfigHome) -> None:
     archive_session(session_file(found.path), config_home.where)
     kept = archived(config_home)
     assert [
-        kept_files(as_it_was(kept, each), config_home)[kept.place] for each in states(kept)
+        kept_files(session_at_state(kept, each), config_home)[kept.place]
+        for each in earlier_states(kept)
     ] == [before]
 
 
@@ -248,7 +251,7 @@ def test_our_own_appends_unshare_nothing(config_home: ConfigHome) -> None:
     now = os.stat(found.path)
     assert (now.st_ino, now.st_nlink, now.st_mtime_ns) == (was.st_ino, 2, was.st_mtime_ns)
     assert now.st_size > was.st_size
-    assert doctor.oddities_in_state(config_home.where.state) == []
+    assert doctor.problems_in_state(config_home.where.state) == []
 
 
 def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
@@ -265,13 +268,13 @@ def test_a_deleted_session_is_not_lost(config_home: ConfigHome) -> None:
         assert not [place for place in links(config_home) if session_id(number) in place]
         if looking:
             link = Path(
-                held_links.folder(config_home.where),
+                held_links.links_folder(config_home.where),
                 config_home.project().name,
                 f"{session_id(number)}.jsonl",
             )
             link.parent.mkdir(exist_ok=True)
             os.link(
-                stored(entry.folder, entry.transcript), link
+                stored_path(entry.folder, entry.transcript), link
             )  # as one that was made while the delete began
             look(config_home)
         deletion.empty_trash([entry], config_home.where)
@@ -362,7 +365,7 @@ def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     look(config_home)
     stored_settings.store_setting("vault", "off", config_home.where)
     look(config_home)
-    assert not os.path.lexists(held_links.folder(config_home.where))
+    assert not os.path.lexists(held_links.links_folder(config_home.where))
     stored_settings.store_setting("vault", "on", config_home.where)
     look(config_home)
     assert links(config_home)
@@ -370,7 +373,7 @@ def test_off_holds_nothing(config_home: ConfigHome, monkeypatch: pytest.MonkeyPa
     managed.write_text('{"cleanupPeriodDays":20}')
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     look(config_home)
-    assert not os.path.lexists(held_links.folder(config_home.where))
+    assert not os.path.lexists(held_links.links_folder(config_home.where))
     assert snapshot(config_home) == before
 
 
@@ -420,7 +423,7 @@ def test_a_state_folder_that_lies_elsewhere(
         environ={**config_home.environ, "RESUME_HOOKS_HOME": str(config_home.root / "state")}
     )
     look(home)
-    assert not os.path.lexists(held_links.folder(home.where))
+    assert not os.path.lexists(held_links.links_folder(home.where))
     assert any(
         "lies outside of" in each.detail
         for each in doctor.check_installation(CWD)
@@ -443,10 +446,10 @@ def test_a_vault_that_refuses_leaves_the_link(config_home: ConfigHome) -> None:
     found = session(config_home)
     look(config_home)
     Path(found.path).unlink()
-    Path(vault(config_home.where)).write_text("in the way")
+    Path(vault_folder(config_home.where)).write_text("in the way")
     look(config_home)
     assert f"{config_home.project().name}/{session_id(1)}.jsonl" in links(config_home)
-    Path(vault(config_home.where)).unlink()
+    Path(vault_folder(config_home.where)).unlink()
     look(config_home)
     assert (archived(config_home).complete, links(config_home)) == (True, {})
 
@@ -481,11 +484,11 @@ def test_a_verb_finds_what_was_lost_just_now(config_home: ConfigHome) -> None:
     """It links nothing, and looks at nothing where nothing is held."""
     found, other = session(config_home), session(config_home, 2)
     hold_sessions.archive_lost(config_home.where)
-    assert not os.path.lexists(held_links.folder(config_home.where))
+    assert not os.path.lexists(held_links.links_folder(config_home.where))
     look(config_home)
     Path(found.path).unlink()
     other_link = Path(
-        held_links.folder(config_home.where),
+        held_links.links_folder(config_home.where),
         config_home.project().name,
         os.path.basename(other.path),
     )
@@ -510,18 +513,18 @@ def test_nothing_is_followed_out_of_the_folder(config_home: ConfigHome) -> None:
     outside = config_home.root / "outside"
     outside.mkdir()
     (outside / f"{session_id(1)}.jsonl").write_text("precious")
-    top = Path(held_links.folder(config_home.where))
+    top = Path(held_links.links_folder(config_home.where))
     top.parent.mkdir(mode=0o700)
     top.symlink_to(outside)
     with pytest.raises(OSError, match="symbolic link"):
         look(config_home)
     hold_sessions.archive_lost(config_home.where)
-    held_links.release(found.path, config_home.where)
+    held_links.remove_links(found.path, config_home.where)
     top.unlink()
     top.mkdir(mode=0o700)
     (top / config_home.project().name).symlink_to(outside)
     look(config_home)
-    held_links.release(str(own(found)), config_home.where)
+    held_links.remove_links(str(own(found)), config_home.where)
     assert [(path.name, path.read_text()) for path in outside.iterdir()] == [
         (f"{session_id(1)}.jsonl", "precious")
     ]
@@ -539,7 +542,7 @@ def test_where_no_link_can_be_made_any_more_the_last_ones_stay(
     held_now = links(config_home)
     Path(found.path).unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(hold_sessions, "why_not", lambda _: "no links are made here")
+        patch.setattr(hold_sessions, "why_no_links", lambda _: "no links are made here")
         look(config_home)
         assert links(config_home).keys() == held_now.keys()
     look(config_home)
@@ -564,7 +567,7 @@ def test_killed_at_any_call_nothing_is_lost(config_home: ConfigHome, tmp_path: P
         """The start again: a copy has each file twice, so those that had two names get them back."""
         shutil.rmtree(config_home.config)
         shutil.copytree(start, config_home.config, symlinks=True)
-        top = Path(held_links.folder(config_home.where))
+        top = Path(held_links.links_folder(config_home.where))
         for path in [path for path in top.rglob("*") if path.is_file()]:
             there = config_home.config / "projects" / path.relative_to(top)
             if there.is_file() and there.read_bytes() == path.read_bytes():

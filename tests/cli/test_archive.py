@@ -273,6 +273,8 @@ def test_a_session_that_vanished_just_now(
         hold_sessions.hold_sessions(config_home.where, lambda: False)
         assert all_archived(config_home.where) == []
     links = [
-        path for path in Path(held_links.folder(config_home.where)).rglob("*") if path.is_file()
+        path
+        for path in Path(held_links.links_folder(config_home.where)).rglob("*")
+        if path.is_file()
     ]
     assert links == []

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.compare import Rates, Strategy, cost, first_cost, pays_after, rates_of
+from resume_hooks.derive.compare import (
+    Rates,
+    Strategy,
+    cost_of_turns,
+    first_cost,
+    pays_after,
+    rates_of,
+)
 from resume_hooks.transcripts.api_usage import FIVE_MINUTES, HOUR, Traffic
 
 WARM = Strategy("go on", 100_000, 99_000, 1_000)
@@ -55,7 +62,7 @@ def test_turns_by_hand() -> None:
     """Two turns of two requests that add 400 tokens each: the first request, then three that read what grew by 200."""
     read = (50_000 + 50_200 + 50_400) * 0.1
     written = 3 * 200 * 1.25
-    assert cost(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(
+    assert cost_of_turns(TRIM, 2, turns(2, 400), rates_of(FIVE_MINUTES)) == pytest.approx(
         39_500 + read + written
     )
 
@@ -120,10 +127,19 @@ def test_it_is_the_first_turn_at_which_the_sums_cross(
     """
     rates = rates_of(lifetime)
     found = pays_after(way, going_on, habit, rates)
-    slack = 1e-6 * (1 + cost(going_on, found or 1_000, habit, rates))
+    slack = 1e-6 * (1 + cost_of_turns(going_on, found or 1_000, habit, rates))
     if found is None:
-        assert cost(way, 1_000, habit, rates) >= cost(going_on, 1_000, habit, rates) - slack
+        assert (
+            cost_of_turns(way, 1_000, habit, rates)
+            >= cost_of_turns(going_on, 1_000, habit, rates) - slack
+        )
         return
-    assert cost(way, found, habit, rates) <= cost(going_on, found, habit, rates) + slack
+    assert (
+        cost_of_turns(way, found, habit, rates)
+        <= cost_of_turns(going_on, found, habit, rates) + slack
+    )
     if found > 1:
-        assert cost(way, found - 1, habit, rates) >= cost(going_on, found - 1, habit, rates) - slack
+        assert (
+            cost_of_turns(way, found - 1, habit, rates)
+            >= cost_of_turns(going_on, found - 1, habit, rates) - slack
+        )

@@ -16,7 +16,7 @@ from resume_hooks.derive.originals import (
     Originals,
     look_up_original,
     origins_in,
-    restored,
+    restore_record,
 )
 from resume_hooks.errors import SessionNotFound, UsageError
 from resume_hooks.paths import session_id_of
@@ -307,7 +307,7 @@ def test_what_is_restored() -> None:
     """Contents come from the original, all else stays; the marks go."""
     original = {**WHOLE, "toolUseResult": {"stdout": "x"}, "cwd": "/old", "version": "1"}
     trimmed = {**marked("/x.jsonl"), "cwd": "/new", "rendered": [{"content": "cut"}]}
-    whole = restored(trimmed, original)
+    whole = restore_record(trimmed, original)
     assert whole is not None
     assert whole["message"] == original["message"]
     assert (whole["toolUseResult"], whole["cwd"]) == ({"stdout": "x"}, "/new")
@@ -324,7 +324,7 @@ def test_what_stays_out_of_it() -> None:
         call("c2", path="/x"),
     ]
     original, trimmed = assistant(blocks, uuid="a"), assistant([call("c2", path="[...]")], uuid="a")
-    whole = restored(trimmed, original)
+    whole = restore_record(trimmed, original)
     assert whole is not None
     assert whole["message"]["content"] == [call("c2", path="/x")]
-    assert restored(assistant("[...]", uuid="a"), assistant(blocks[:2], uuid="a")) is None
+    assert restore_record(assistant("[...]", uuid="a"), assistant(blocks[:2], uuid="a")) is None

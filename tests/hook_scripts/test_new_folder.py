@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.paths import Where
-from resume_hooks.system.git_worktrees import as_started, started_folders
+from resume_hooks.system.git_worktrees import describe_folder, started_folders
 from tests.hook_scripts.plugin_copy import PluginCopy
 from tests.hook_scripts.test_guard_cost import traced
 from tests.hook_scripts.test_near_end import ID, PROJECT, body, pending, stamp
@@ -66,7 +66,7 @@ def test_a_folder_is_noted_once_and_looked_at_once(
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
     (noted,) = started_folders(Where(plugin.env))
-    assert noted == as_started(str(repository))
+    assert noted == describe_folder(str(repository))
     assert (noted.remote, noted.common, noted.is_there) == ("https://host/it@2.git", "", True)
     assert "(initial): one" in noted.git
     before = note.stat().st_mtime_ns
@@ -91,7 +91,7 @@ def test_files_without_end_hold_no_start_up(
     (note,) = pending(plugin).glob("folder-*")
     pending(plugin).chmod(0o700)
     pending(plugin).parent.chmod(0o700)
-    assert list(started_folders(Where(plugin.env))) == [as_started(str(repository))]
+    assert list(started_folders(Where(plugin.env))) == [describe_folder(str(repository))]
     assert note.stat().st_size < 16_384
 
 

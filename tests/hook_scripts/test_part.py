@@ -352,7 +352,7 @@ def test_a_state_folder_that_cannot_be_written(
     claim.chmod(0o600)
     for key, value in config_home.environ.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr(state_file, "create", fail)
+    monkeypatch.setattr(state_file, "create_file", fail)
     said = json.loads(start_parts.hand_out_start(OPENING, "", NEW))["hookSpecificOutput"][
         "additionalContext"
     ]

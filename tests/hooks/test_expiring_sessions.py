@@ -22,7 +22,7 @@ from resume_hooks.hooks.session import NEAR_END, handle_session_event
 from resume_hooks.paths import Where
 from resume_hooks.sessions import held_links
 from resume_hooks.sessions.archived.manifest import archived_ids, archived_of_id
-from resume_hooks.sessions.archived.unpack import stored
+from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.link_log import Link, record_link
 from tests.archive.retention.aged import DAY, aged
 from tests.builders import CWD, ConfigHome, session_id
@@ -186,7 +186,7 @@ def test_once_a_day_what_was_deleted_is_packed(config_home: ConfigHome) -> None:
     """The delete itself waits for no compression."""
     session = aged(config_home, 1, 3)
     entry = delete.move_to_trash(delete.plan_delete(session, config_home.where), config_home.where)
-    assert os.path.exists(stored(entry.folder, entry.transcript))
+    assert os.path.exists(stored_path(entry.folder, entry.transcript))
     background.archive_in_background(start(config_home))
     assert sorted(os.listdir(entry.folder)) == ["manifest.json", "pack-1.xz"]
 
@@ -231,7 +231,7 @@ def test_a_start_holds_every_session(
     monkeypatch.setenv("CLAUDE_CODE_ENTRYPOINT", entry)
     path = Path(aged(config_home, 1, 2).path)
     background.archive_in_background(start(config_home))
-    link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
+    link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
     assert link.samefile(path)
     path.unlink()
     background.archive_in_background(start(config_home))

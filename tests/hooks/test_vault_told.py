@@ -128,7 +128,7 @@ def test_a_no_lets_go(asking: ConfigHome) -> None:
     start(asking)
     decide(asking, "off")
     assert start(asking) == 0
-    assert not os.path.exists(held_links.folder(asking.where))
+    assert not os.path.exists(held_links.links_folder(asking.where))
     assert archived_ids(asking.where) == []
 
 
@@ -159,7 +159,7 @@ def test_an_employer_has_decided(asking: ConfigHome, monkeypatch: pytest.MonkeyP
     aged(asking, 1, SOON)
     assert start(asking) == 0
     assert said(asking) == ""
-    assert not os.path.exists(held_links.folder(asking.where))
+    assert not os.path.exists(held_links.links_folder(asking.where))
 
 
 def test_the_notice_is_not_said_while_copies_wait(asking: ConfigHome) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.child_titles import free_title, kind_beside, root_of, titles_locked
+from resume_hooks.sessions.child_titles import free_title, kind_beside, lock_titles, root_of
 from resume_hooks.storage.locks import lock
 from tests.builders import ConfigHome, conversation, custom_title, session_id, write_session
 
@@ -104,8 +104,8 @@ def test_root_of_is_stable(title: str) -> None:
 
 HOLDER = """
 import sys
-from resume_hooks.sessions.child_titles import titles_locked
-with titles_locked(sys.argv[1]):
+from resume_hooks.sessions.child_titles import lock_titles
+with lock_titles(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -124,11 +124,11 @@ def test_another_process_is_waited_for_but_not_for_ever(
         assert holder.stdout.readline() == "held\n"
         assert not locked_at_once(tmp_path)
         monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 0.05)
-        with titles_locked(str(tmp_path)):
+        with lock_titles(str(tmp_path)):
             assert not locked_at_once(tmp_path)
         threading.Timer(0.2, holder.kill).start()
         monkeypatch.setattr("resume_hooks.sessions.child_titles.PATIENCE", 60.0)
-        with titles_locked(str(tmp_path)):
+        with lock_titles(str(tmp_path)):
             assert holder.wait() != 0
             assert not locked_at_once(tmp_path)
     finally:
@@ -140,7 +140,7 @@ def test_another_process_is_waited_for_but_not_for_ever(
 
 def test_a_folder_that_is_not_there_holds_nobody_up(tmp_path: Path) -> None:
     """Nothing in it has a title."""
-    with titles_locked(str(tmp_path / "nobody")):
+    with lock_titles(str(tmp_path / "nobody")):
         assert os.listdir(tmp_path) == []
 
 

@@ -96,7 +96,7 @@ def test_title_of_a_first_prompt(config_home: ConfigHome) -> None:
         [user("please\n\n  fix the " + "very " * 30 + "bad bug", uuid="u")],
     )
     write_session(config_home.project(), TWO, [user(command, uuid="u")])
-    for row in locate.candidates(locate.all_sessions(config_home.where), config_home.where):
+    for row in locate.candidate_rows(locate.all_sessions(config_home.where), config_home.where):
         assert resolved(config_home, str(row["title"])) == row["session_id"]
     assert resolved(config_home, "please fix the " + "very " * 12 + "very\u2026") == ONE
     assert resolved(config_home, "/go on now") == TWO
@@ -280,8 +280,8 @@ def test_what_is_not_there_hides_nothing(config_home: ConfigHome) -> None:
     """No folder that was deleted, and none that can be listed, is named as one that can't."""
     talk(config_home, ONE)
     (config_home.config / "projects" / "file").write_text("no folder")
-    assert locate.unlistable(config_home.where) == []
-    assert locate.unlistable(Where({"HOME": "/nowhere"})) == []
+    assert locate.unlistable_folders(config_home.where) == []
+    assert locate.unlistable_folders(Where({"HOME": "/nowhere"})) == []
     with pytest.raises(SessionNotFound) as caught:
         resolved(config_home, TWO)
     assert caught.value.remedy == "Was it deleted after 30 days?"
@@ -306,9 +306,9 @@ def test_a_session_that_vanishes_meanwhile(config_home: ConfigHome) -> None:
     talk(config_home, ONE, custom_title("here"))
     listed = locate.all_sessions(config_home.where)
     os.unlink(listed[0].path)
-    assert locate.titled("here", listed) == []
-    assert locate.candidates(listed, config_home.where) == []
-    assert not locate.belongs(listed[0].path, CWD)
+    assert locate.sessions_titled("here", listed) == []
+    assert locate.candidate_rows(listed, config_home.where) == []
+    assert not locate.belongs_to_folder(listed[0].path, CWD)
 
 
 def test_what_the_client_can_resume(config_home: ConfigHome, tmp_path: Path) -> None:

@@ -14,7 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.sessions.locator_forms import as_written, sift, titled, titles_of
+from resume_hooks.sessions.locator_forms import (
+    as_written,
+    sessions_matching,
+    sessions_titled,
+    titles_of,
+)
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.transcripts.head_tail import REACH, HeadTail
 from tests.builders import Record, conversation, custom_title, line, session_id, user, write_session
@@ -64,8 +69,8 @@ def test_no_title_is_lost(
     session = one(tmp_path_factory.mktemp("sift"), content)
     for answer in titles_of(HeadTail(session.path)) - {"(no prompt yet)"}:
         for typed in (answer, answer.swapcase() if answer.isascii() else answer):
-            assert sift(as_written(typed), [session], {}) == [session]
-        assert titled(answer, [session]) == [session]
+            assert sessions_matching(as_written(typed), [session], {}) == [session]
+        assert sessions_titled(answer, [session]) == [session]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +84,8 @@ def test_no_title_is_lost(
 def test_a_title_that_was_taken_back(tmp_path: Path, records: list[Record]) -> None:
     """The first prompt names the session again."""
     session = one(tmp_path, records)
-    assert titled("prompt 0", [session]) == [session]
-    assert titled("Gone", [session]) == []
+    assert sessions_titled("prompt 0", [session]) == [session]
+    assert sessions_titled("Gone", [session]) == []
 
 
 def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
@@ -90,8 +95,8 @@ def test_what_is_only_talked_about_passes_nothing(tmp_path: Path) -> None:
     """
     talk = user('the parser, {"type":"custom-title","customTitle":"parser"}', uuid="u")
     session = one(tmp_path, [talk, custom_title("Other")])
-    assert sift(as_written("parser"), [session], {}) == []
-    assert sift(as_written("other"), [session], {}) == [session]
+    assert sessions_matching(as_written("parser"), [session], {}) == []
+    assert sessions_matching(as_written("other"), [session], {}) == [session]
 
 
 def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
@@ -99,13 +104,13 @@ def test_tags_and_links_at_the_end(tmp_path: Path) -> None:
     tag, link = {"type": "tag", "tag": "draft"}, {"type": "pr-link", "prNumber": 72}
     session = one(tmp_path, [custom_title("Mine"), PADDING, tag, link])
     for pattern in (as_written("draft"), re.compile(rb'"prnumber":\s?72\b'), as_written("mine")):
-        assert sift(pattern, [session], {}) == [session]
+        assert sessions_matching(pattern, [session], {}) == [session]
 
 
 def test_a_file_that_is_gone(tmp_path: Path) -> None:
     """It passes no sieve, whatever is looked for."""
     gone = SessionFile(session_id(1), str(tmp_path / "gone.jsonl"), time.time(), 10)
-    assert sift(as_written("x"), [gone], {}) == []
+    assert sessions_matching(as_written("x"), [gone], {}) == []
 
 
 def test_every_title_of_the_corpus(tmp_path: Path) -> None:
@@ -115,4 +120,4 @@ def test_every_title_of_the_corpus(tmp_path: Path) -> None:
     for session in sessions_in(str(tmp_path)):
         glance = HeadTail(session.path)
         names = {*titles_of(glance), glance.tag} - {"", "(no prompt yet)"}
-        assert all(sift(as_written(name), [session], {}) for name in names)
+        assert all(sessions_matching(as_written(name), [session], {}) for name in names)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.storage import move as moving
-from resume_hooks.storage.move import has_same_bytes, inside, second_name
+from resume_hooks.storage.move import has_same_bytes, paths_inside, second_name
 
 
 @pytest.fixture(params=["same", "other"])
@@ -144,8 +144,8 @@ def test_a_pipe_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_everything_inside_a_folder(tmp_path: Path) -> None:
     """Files and links by their paths from there; what is no folder is itself."""
     folder = a_folder(tmp_path / "d")
-    assert inside(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
-    assert inside(str(folder / "a.txt")) == [""]
+    assert paths_inside(str(folder)) == ["a.txt", "deep/er/b", "deep/link"]
+    assert paths_inside(str(folder / "a.txt")) == [""]
 
 
 def test_the_same_bytes_and_the_same_kind(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_folder_that_was_made_in_vain_is_gone(tmp_path: Path) -> None:
         folder = tmp_path / name
         if name == "there":
             folder.mkdir()
-        with pytest.raises(WriteFailed), project_files.folder_made(str(folder)):  # noqa: PT012
+        with pytest.raises(WriteFailed), project_files.ensure_folder(str(folder)):  # noqa: PT012
             if name == "used":
                 (folder / "theirs").touch()
             raise WriteFailed("x")

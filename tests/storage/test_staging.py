@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from resume_hooks.errors import ImportFailed, WriteFailed
-from resume_hooks.storage.staging import PIECE, file_chunks, taken_in
+from resume_hooks.storage.staging import PIECE, file_chunks, stage_chunks
 from tests.builders import ConfigHome
 
 MOST = 4 * 1024 * 1024
@@ -30,7 +30,7 @@ def left_in(home: ConfigHome) -> list[str]:
 
 def read(home: ConfigHome, chunks: list[bytes], most: int = MOST) -> bytes:
     """What is taken in of these chunks."""
-    with taken_in(chunks, most, home.where) as taken:
+    with stage_chunks(chunks, most, home.where) as taken:
         content = Path(taken.path).read_bytes()
         assert (taken.size, taken.sha256) == (len(content), hashlib.sha256(content).hexdigest())
         assert stat.S_IMODE(os.stat(taken.path).st_mode) == 0o600
@@ -78,7 +78,7 @@ def test_gzip_of_nothing_without_end(config_home: ConfigHome) -> None:
     endless = iter(lambda: empty * 100, b"")
     with (
         pytest.raises(ImportFailed, match="larger than"),
-        taken_in(endless, MOST, config_home.where),
+        stage_chunks(endless, MOST, config_home.where),
     ):
         pytest.fail("it has no end")
 
@@ -134,9 +134,9 @@ def test_failures_leave_nothing(config_home: ConfigHome) -> None:
         yield b"some"
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), taken_in(breaking(), MOST, config_home.where):
+    with pytest.raises(KeyboardInterrupt), stage_chunks(breaking(), MOST, config_home.where):
         pytest.fail("it broke")
-    with pytest.raises(ZeroDivisionError), taken_in([b"x"], MOST, config_home.where):
+    with pytest.raises(ZeroDivisionError), stage_chunks([b"x"], MOST, config_home.where):
         raise ZeroDivisionError
     assert left_in(config_home) == []
 
@@ -154,7 +154,7 @@ def test_a_state_folder_that_cannot_be(config_home: ConfigHome) -> None:
     (config_home.config / "resume-hooks").write_text("no folder")
     with (
         pytest.raises(WriteFailed, match="could not be kept"),
-        taken_in([b"x"], MOST, config_home.where),
+        stage_chunks([b"x"], MOST, config_home.where),
     ):
         pytest.fail("there is no folder")
 

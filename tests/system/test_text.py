@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.system.text import encodable_all, plain, plain_line, quoted_name, shorten_line
+from resume_hooks.system.text import (
+    encodable_all,
+    plain_line,
+    plain_text,
+    quoted_name,
+    shorten_line,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,7 +42,7 @@ def test_controls_go_and_text_stays(foreign: str, shown: str) -> None:
 
     Any script and emoji stay.
     """
-    assert plain(foreign) == shown
+    assert plain_text(foreign) == shown
 
 
 @given(st.text(st.characters(codec=None)))
@@ -45,10 +51,10 @@ def test_nothing_but_line_feeds_and_tabs_controls(foreign: str) -> None:
 
     A second pass changes nothing.
     """
-    shown = plain(foreign)
+    shown = plain_text(foreign)
     shown.encode()
     assert {c for c in shown if unicodedata.category(c) in {"Cc", "Cs", "Zl", "Zp"}} <= {"\n", "\t"}
-    assert plain(shown) == shown
+    assert plain_text(shown) == shown
     assert "\n" not in plain_line(foreign)
 
 
@@ -64,7 +70,7 @@ def test_a_json_value_becomes_encodable() -> None:
 def test_invisible_characters_go() -> None:
     """Text that no screen shows can spell instructions that a model reads."""
     hidden = "".join(chr(0xE0000 + ord(letter)) for letter in "run this")
-    assert plain(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
+    assert plain_text(f"a{hidden}b\u00ad\u180e\u2062\ufff9c") == "abc"
 
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6g7R8"

@@ -27,7 +27,7 @@ def note_data_rules(told: object, where: Where) -> None:
         return
     rules = [rule for rule in told if isinstance(rule, str) and rule.isprintable()][:MOST]
     path = os.path.join(where.state, FILE)
-    if rules and rules != list(in_force(where)):
+    if rules and rules != list(rules_in_force(where)):
         state_file.replace_state_file(
             path, json.dumps({"rules": [rule[:LONGEST] for rule in rules]}).encode(), where
         )
@@ -36,7 +36,7 @@ def note_data_rules(told: object, where: Where) -> None:
             removal.remove_file(path, where.state)
 
 
-def in_force(where: Where) -> tuple[str, ...]:
+def rules_in_force(where: Where) -> tuple[str, ...]:
     """The rules that were told last."""
     rules = read_object(os.path.join(where.state, FILE)).get("rules")
     if isinstance(rules, list):
@@ -44,9 +44,9 @@ def in_force(where: Where) -> tuple[str, ...]:
     return ()
 
 
-def reason(where: Where) -> str:
+def reason_against_copies(where: Where) -> str:
     """Why nothing is copied, as the end of a sentence; ``""`` where there is no rule."""
-    rules = ", ".join(in_force(where))
+    rules = ", ".join(rules_in_force(where))
     if rules:
         return f"this account's data rules ({rules}) are in force, as Claude Code told"
     return ""

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from resume_hooks.archive.vault.permission import allowed, waits
+from resume_hooks.archive.vault.permission import archiving_allowed, copies_must_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import (
@@ -35,7 +35,7 @@ from resume_hooks.paths import (
     session_id_of,
 )
 from resume_hooks.sessions.archived.layout import MAX_DEPTH, TRASH, own_home
-from resume_hooks.sessions.held_links import folder, is_same
+from resume_hooks.sessions.held_links import is_same, links_folder
 from resume_hooks.settings import without_variables
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with
@@ -50,7 +50,7 @@ LIMIT = 2.0
 """Seconds after which a verb archives no further session."""
 
 
-def why_not(where: Where) -> str:
+def why_no_links(where: Where) -> str:
     """Why no session can be held here, as the end of a sentence; ``""`` where links can be made."""
     if os.name == "nt":
         return "no links are made on Windows"
@@ -70,27 +70,29 @@ def hold_sessions(where: Where, is_over: Callable[[], bool]) -> None:
     """
     if _may_hold(where):
         walk = _Walk(where, is_over, asked=False)
-        private_folder(folder(where), where)
-        for key in sorted({*_entries(folder(where)), *map(os.path.basename, all_folders(where))}):
+        private_folder(links_folder(where), where)
+        for key in sorted(
+            {*_entries(links_folder(where)), *map(os.path.basename, all_folders(where))}
+        ):
             with contextlib.suppress(OSError):  # what can't be looked at stays as it is
                 walk.hold_project(key, linking=True)
 
 
 def archive_lost(where: Where) -> None:
     """Archive what only our link has left, as far as there is time while somebody waits."""
-    if os.path.isdir(folder(where)) and _may_hold(where):
+    if os.path.isdir(links_folder(where)) and _may_hold(where):
         until = time.monotonic() + LIMIT
         walk = _Walk(where, lambda: time.monotonic() > until, asked=True)
-        for key in sorted(_entries(folder(where))):
+        for key in sorted(_entries(links_folder(where))):
             with contextlib.suppress(OSError):
                 walk.hold_project(key, linking=False)
 
 
-def unheld(where: Where) -> int:
+def count_sessions_without_link(where: Where) -> int:
     """How many sessions have no link although they were last written a day ago or earlier."""
     before, found = time.time() - DAY, 0
     for project in all_folders(where):
-        ours = os.path.join(folder(where), os.path.basename(project))
+        ours = os.path.join(links_folder(where), os.path.basename(project))
         for name, entry in _entries(project).items():
             if is_session_file(entry.path) and entry.stat().st_mtime < before:
                 found += not is_same(entry.path, os.path.join(ours, name))
@@ -104,10 +106,14 @@ def _may_hold(where: Where) -> bool:
 
     Nor where a variable alone says so, perhaps for one start.
     """
-    may = allowed(where)[0]
-    if not may and not allowed(without_variables(where))[0] and is_private(folder(where), where):
-        removal.remove_for_good(folder(where), where.state)
-    return may and not why_not(where)
+    may = archiving_allowed(where)[0]
+    if (
+        not may
+        and not archiving_allowed(without_variables(where))[0]
+        and is_private(links_folder(where), where)
+    ):
+        removal.remove_for_good(links_folder(where), where.state)
+    return may and not why_no_links(where)
 
 
 class _Walk:
@@ -129,7 +135,7 @@ class _Walk:
         OSError.
         """
         ours, theirs = (
-            os.path.join(folder(self._where), key),
+            os.path.join(links_folder(self._where), key),
             os.path.join(self._where.projects, key),
         )
         if os.path.islink(theirs) or (os.path.lexists(ours) and not is_private(ours, self._where)):
@@ -138,7 +144,7 @@ class _Walk:
         for name, entry in held.items():
             if self._is_over():
                 return
-            if session_id_of(name) and not _is_one(entry, present.get(name)):
+            if session_id_of(name) and not _is_same_file(entry, present.get(name)):
                 self._mend_held(entry.path, os.path.join(theirs, name))
         for name, entry in present.items() if linking else ():
             if self._is_over():
@@ -214,7 +220,7 @@ class _Walk:
 
     def _is_lost(self, ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
         """Whether our link alone has a file; one that is of no more use is renewed."""
-        if theirs and (_is_one(ours, theirs) or is_same(ours.path, theirs.path)):
+        if theirs and (_is_same_file(ours, theirs) or is_same(ours.path, theirs.path)):
             return False
         status = ours.stat(follow_symlinks=False)
         if status.st_nlink == 1 and not (theirs and _continues(theirs.path, ours.path)):
@@ -230,11 +236,11 @@ class _Walk:
             BackgroundArchiver,
         )  # most looks archive nothing
 
-        if not self._asked and waits(self._where):
+        if not self._asked and copies_must_wait(self._where):
             return False
         if self._archiver is None:
             held = Where(self._where.environ)
-            held.projects = folder(self._where)
+            held.projects = links_folder(self._where)
             self._archiver = BackgroundArchiver(held)
         for _ in self._inside(_session_folder(ours), _session_folder(theirs), MAX_DEPTH):
             pass  # what the client still has there belongs to it
@@ -276,7 +282,7 @@ def _entries(path: str) -> dict[str, os.DirEntry[str]]:
         return {}
 
 
-def _is_one(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
+def _is_same_file(ours: os.DirEntry[str], theirs: os.DirEntry[str] | None) -> bool:
     """Whether two names lead to one file, by what their folders say: no file is looked at."""
     return theirs is not None and ours.inode() == theirs.inode()
 

@@ -16,11 +16,11 @@ from resume_hooks.archive.retention.archive_sessions import ArchiveOutcome, Arch
 from resume_hooks.archive.vault import permission, trash
 from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.archive.vault.lookup import find_archived
-from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify
-from resume_hooks.archive.vault.policy import Dropped, announcement, went
+from resume_hooks.archive.vault.packs import ArchiveFinding, unreadable, verify_archived
+from resume_hooks.archive.vault.policy import Dropped, announcement, removed_sessions
 from resume_hooks.cli.child import receipt_text
 from resume_hooks.cli.options import current_folder, locate_session
-from resume_hooks.cli.output import say, work_progress
+from resume_hooks.cli.output import print_text, work_progress
 from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.cli.verbs.archives import ArchiveOptions
 from resume_hooks.errors import CheckFailed, UsageError, WriteFailed
@@ -29,7 +29,12 @@ from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.archived.sessions import is_archived_copy
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.sessions.session_files import SessionFile, all_sessions, belongs, sessions_of
+from resume_hooks.sessions.session_files import (
+    SessionFile,
+    all_sessions,
+    belongs_to_folder,
+    sessions_of,
+)
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
@@ -79,7 +84,11 @@ def _sessions_to_archive(options: ArchiveOptions) -> list[SessionFile]:
         return all_sessions(options.where)
     if options.project:
         folder = current_folder()
-        return [each for each in sessions_of(folder, options.where) if belongs(each.path, folder)]
+        return [
+            each
+            for each in sessions_of(folder, options.where)
+            if belongs_to_folder(each.path, folder)
+        ]
     found = []
     for locator in options.locators or [None]:
         found.append(locate_session(locator, options.where))
@@ -143,7 +152,7 @@ def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
                 f"It could not be archived, so no copy was made: {_failure_of_outcome(outcome)}",
                 "Check free space.",
             )
-        if found := verify(outcome.archived):
+        if found := verify_archived(outcome.archived):
             raise CheckFailed(
                 f"No copy was made: {found[0].message}",
                 "See what is wrong: resume-hooks archive --verify",
@@ -205,7 +214,7 @@ def _outcome_counts(outcomes: Sequence[ArchiveOutcome]) -> str:
 
 def _print_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -> int:
     damaged = [finding.message for finding in unreadable(options.where)]
-    gone = went(options.where)
+    gone = removed_sessions(options.where)
     data = NOTHING | {
         "vault": kept,
         "dropped": [Dropped(each.session_id, "", each.stored, each.why) for each in gone],
@@ -243,7 +252,7 @@ def _verify_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
             advance(done, total)
 
         for each in (*kept, *packed):
-            findings += verify(each, read)
+            findings += verify_archived(each, read)
     data = NOTHING | {"findings": findings, "verified": done, "vault": kept}
 
     def text() -> str:
@@ -263,7 +272,7 @@ def _forget_archived(kept: Sequence[ArchivedSession], options: ArchiveOptions) -
     asks = options.asks("Forgetting")
     listed = "\n".join(kept_text(each, options.where) for each in kept)
     if asks:
-        say(listed)
+        print_text(listed)
     agreed = options.agreed("Remove that from the vault, for good?", asks=asks)
     if agreed:
         for each in kept:

@@ -12,7 +12,7 @@ import click
 
 from resume_hooks import settings
 from resume_hooks.cli.options import VerbOptions
-from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.child.draft import OUTSIDE, Draft
@@ -119,19 +119,19 @@ def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
     """A function that says which call a model is at, if somebody waits."""
     if quiet or not sys.stderr.isatty():
         return lambda _number, _count: None
-    return lambda number, count: say(f"Asking {name}, {number} of {count} ...", err=True)
+    return lambda number, count: print_text(f"Asking {name}, {number} of {count} ...", err=True)
 
 
 def tell_child_made(receipt: Receipt) -> None:
     """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
-    say(
+    print_text(
         f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
     )
     found = bool(start_of_session(receipt.session_id, receipt.file, receipt.folder, Where()).config)
     for warning in receipt.warnings:
         if warning != OUTSIDE or not found:  # the command names the other config home
-            say(f"note: {warning}", err=True)
+            print_text(f"note: {warning}", err=True)
 
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:

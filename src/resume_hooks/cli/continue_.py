@@ -14,7 +14,7 @@ from resume_hooks import part_table, settings
 from resume_hooks.cli import relocate
 from resume_hooks.cli.child import tell_child_made
 from resume_hooks.cli.options import FORK, GO_ON, WAYS
-from resume_hooks.cli.output import on_stderr, say
+from resume_hooks.cli.output import on_stderr, print_text
 from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import Start, become_client, start_of_session
 from resume_hooks.cli.verb_table import command_of_verb
@@ -63,7 +63,9 @@ def continue_session(options: ContinueOptions) -> None:
         and not options.show
         and (why := agent_of(session, options.where).why_open(session))
     ):
-        say(f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True)
+        print_text(
+            f"note: it may be open in a client: {why}. --fork keeps two clients apart.", err=True
+        )
     start_or_print(begun, Finish(show=options.show or not options.watched))
 
 
@@ -96,7 +98,7 @@ def settle_session(session: SessionFile) -> SessionFile:
     return relocate.make_child_in_new_home(session, found, Where())
 
 
-def go_on(session: SessionFile, way: str, how: Finish) -> bool:
+def continue_by_way(session: SessionFile, way: str, how: Finish) -> bool:
     """Continue a session in this ``way``. False if that was to make a child and made none."""
     receipt = None if way == GO_ON else child_by_way(session, way)
     if receipt is not None and not receipt.written:
@@ -108,10 +110,10 @@ def go_on(session: SessionFile, way: str, how: Finish) -> bool:
 def start_or_print(begun: Start, how: Finish) -> None:
     """Print the command, copy it, or become the client. stdout gets the command alone."""
     if how.show:
-        say(begun.command)
+        print_text(begun.command)
     elif how.copy:
-        say(_copy_outcome(begun.command), err=True)
-        say(begun.command)
+        print_text(_copy_outcome(begun.command), err=True)
+        print_text(begun.command)
     else:
         become_client(begun)
 
@@ -154,7 +156,7 @@ def ask_way(session: SessionFile, found: Comparison) -> str:
     """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
     why_open = agent_of(session, Where()).why_open(session)
     if why_open:
-        say(
+        print_text(
             f"It may be open in a client: {why_open}. Two clients in one session mix it "
             "up; a fork keeps them apart."
         )

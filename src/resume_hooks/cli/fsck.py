@@ -16,7 +16,7 @@ from resume_hooks.maintenance.fsck.diagnose import examine_session
 from resume_hooks.maintenance.fsck.findings import SEVERITIES, DefectGroup, DefectReport
 from resume_hooks.maintenance.fsck.repair import plan_any_repair
 from resume_hooks.sessions.agents.registry import opened_stores
-from resume_hooks.sessions.session_files import SessionFile, unlistable
+from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
@@ -44,7 +44,7 @@ def fsck(options: FsckOptions) -> int:
     reports = []
     for session in _sessions_with_progress(sessions, quiet=options.as_json):
         reports.append(examine_session(session, options.where))
-    hidden = unlistable(options.where) if options.everywhere else []
+    hidden = unlistable_folders(options.where) if options.everywhere else []
     options.emit(
         _reports_data(reports, hidden),
         lambda: _overview(reports, hidden) if options.everywhere else report_text(reports[0]),

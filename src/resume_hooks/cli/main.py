@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from resume_hooks.cli.output import COMPLETING, colour_wanted, failure_document, print_document, say
+from resume_hooks.cli.output import (
+    COMPLETING,
+    colour_wanted,
+    failure_document,
+    print_document,
+    print_text,
+)
 from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
 from resume_hooks.errors import (
     AmbiguousLocator,
@@ -151,10 +157,10 @@ def _run_verb(arguments: list[str], colour: bool | None) -> object:
         )
     except AmbiguousLocator as error:
         from resume_hooks.cli.question import (
-            command_meant,
+            command_with_choice,
         )  # nobody whose words are clear waits for it
 
-        again = command_meant(arguments, error)
+        again = command_with_choice(arguments, error)
         if again is None:
             raise
     return _run_verb(again, colour)
@@ -180,18 +186,18 @@ def _report_failure(verb: str, error: ResumeHooksError, as_json: bool) -> int:
         document = failure_document(verb, error.code, error.message, error.remedy, candidates)
         print_document(document)
         return error.exit_code
-    say(f"resume-hooks: {error.message}", err=True)
+    print_text(f"resume-hooks: {error.message}", err=True)
     for candidate in candidates or []:
         if "size" in candidate:
             size = f"  {candidate['size']:,} bytes"
         else:
             size = ""
         named = candidate.get("locator", candidate["session_id"])
-        say(f"  {named}  {candidate['ended']}{size}  {candidate['title']}", err=True)
+        print_text(f"  {named}  {candidate['ended']}{size}  {candidate['title']}", err=True)
     if isinstance(error, AmbiguousLocator) and error.count > len(error.candidates):
-        say(f"  and {error.count - len(error.candidates):,} older ones", err=True)
+        print_text(f"  and {error.count - len(error.candidates):,} older ones", err=True)
     if error.remedy:
-        say(f"  {with_shell_commands(error.remedy)}", err=True)
+        print_text(f"  {with_shell_commands(error.remedy)}", err=True)
     return error.exit_code
 
 
@@ -205,5 +211,5 @@ def _report_bug(verb: str, error: Exception, as_json: bool) -> int:
     if as_json:
         print_document(failure_document(verb, "bug", message, remedy))
     else:
-        say(f"resume-hooks: {message}\n  {remedy}", err=True)
+        print_text(f"resume-hooks: {message}\n  {remedy}", err=True)
     return BUG

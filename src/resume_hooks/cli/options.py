@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 
 from resume_hooks import clock, part_table, questions
-from resume_hooks.cli.output import emit, say
+from resume_hooks.cli.output import emit, print_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.seam import Function, Question, answers, is_there, with_parts
@@ -279,14 +279,14 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
                     f"{shlex.quote(plain_line(found.session_id))}"
                 ),
             )
-        return _loaded(found, where)
-    session = _loaded(locate.resolve(locator, folder, where, foreign=foreign), where)
+        return _load_session(found, where)
+    session = _load_session(locate.resolve(locator, folder, where, foreign=foreign), where)
     if locator is None:
         _tell_taken(session, _unused_child(session, folder, where))
     return session
 
 
-def _loaded(session: SessionFile, where: Where) -> Session:
+def _load_session(session: SessionFile, where: Where) -> Session:
     from resume_hooks.sessions.session import Session  # help and completion wait for this module
 
     return Session.of(session, where)
@@ -302,11 +302,13 @@ def locate_trim(locator: str | None, where: Where) -> Session:
     """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
-    taken = _loaded(locate.resolve(None, current_folder(), where, foreign=True), where)
+    taken = _load_session(locate.resolve(None, current_folder(), where, foreign=True), where)
     child = _unused_child(taken, current_folder(), where)
     if child is not None and child.kind in _TRIMS:
-        say(f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True)
-        return _loaded(child.session, where)
+        print_text(
+            f"This is about the trim of {taken.session_id} that nobody went on in yet.", err=True
+        )
+        return _load_session(child.session, where)
     _tell_taken(taken, child)
     return taken
 
@@ -344,7 +346,7 @@ def _tell_taken(taken: Session, child: _UnusedChild | None) -> None:
     if child is not None:
         title = plain_line(taken.head_tail.title)
         why = f"not {child.session.session_id}, its child without a prompt"
-        say(f"This is about {title} · {taken.session_id}, {why}.", err=True)
+        print_text(f"This is about {title} · {taken.session_id}, {why}.", err=True)
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
@@ -357,7 +359,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
             context = as_session(locator, current_folder(), where)
             found = click.get_current_context().with_resource(context)
             if found is not None:
-                return _loaded(found, where)
+                return _load_session(found, where)
     return locate_session(locator, where, foreign=True)
 
 

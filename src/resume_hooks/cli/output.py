@@ -17,7 +17,7 @@ import orjson
 
 from resume_hooks.errors import OutputFailed
 from resume_hooks.system.invocation import with_shell_commands
-from resume_hooks.system.text import encodable_all, fit_columns, plain, plain_line, width
+from resume_hooks.system.text import encodable_all, fit_columns, plain_line, plain_text, width
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -50,15 +50,17 @@ def emit(
     if as_json:
         print_document(success_document(verb, data, warnings))
         return
-    say(text())
+    print_text(text())
     for warning in warnings:
-        say(f"note: {with_shell_commands(warning)}", err=True)
+        print_text(f"note: {with_shell_commands(warning)}", err=True)
 
 
-def say(text: str, *, err: bool = False) -> None:
+def print_text(text: str, *, err: bool = False) -> None:
     """Print text for people: of controls only line feeds, tabs and our own few styles reach the terminal."""
     pieces = enumerate(_STYLE.split(text))  # every second one is a style
-    _put_text("".join(piece if number % 2 else plain(piece) for number, piece in pieces), err=err)
+    _put_text(
+        "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
+    )
 
 
 def print_document(document: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import click
 
-from resume_hooks.cli.output import pad_columns, say
+from resume_hooks.cli.output import pad_columns, print_text
 from resume_hooks.clock import minute
 from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, width
@@ -44,13 +44,13 @@ def ask_question(
     the command prints.
     """
     wide = max(width(plain_line(answer.name)) for answer in answers)
-    say(question, err=err)
+    print_text(question, err=err)
     for number, answer in enumerate(answers, 1):
         mark = ">" if number == usual + 1 else " "
         front = f" {mark} {number:>2}  {pad_columns(plain_line(answer.name), wide)}  "
         room = max(ROOM, shutil.get_terminal_size().columns - width(front))
         for row in textwrap.wrap(plain_line(answer.about), room) or [""]:
-            say(f"{front}{row}".rstrip(), err=err)
+            print_text(f"{front}{row}".rstrip(), err=err)
             front = " " * width(front)
     while True:
         given = _read_line(
@@ -66,7 +66,7 @@ def ask_question(
                 named.append(place)
         if named:
             return named[0]
-        say(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
+        print_text(f"There is no {given!r} here: a number from 1 to {len(answers)}.", err=err)
 
 
 def is_dumb() -> bool:
@@ -74,7 +74,7 @@ def is_dumb() -> bool:
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
-def command_meant(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
+def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
     """Return the command with the id of the session that the user chooses. click.Abort if they leave.
 
     None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word

@@ -49,12 +49,12 @@ from resume_hooks.sessions.record_references import (
     names_of,
     parse_reference,
     place_of,
-    shortened,
+    shorten_reference,
 )
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name, title_of
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain, plain_line, plural
+from resume_hooks.system.text import one_line, plain_line, plain_text, plural
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 from resume_hooks.transcripts.records import Record, string
 from resume_hooks.transcripts.turns import Turns
@@ -254,7 +254,7 @@ def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOpti
     shown = render(record, found.original)
     middle = passage(record, asked, PassageFile(names, subagent_name(asked.file) is not None), {})
     if found.original != asked:
-        original = f", original {shortened(found.original.reference)}"
+        original = f", original {shorten_reference(found.original.reference)}"
     else:
         original = ""
     middle = middle._replace(
@@ -440,7 +440,9 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
             of_size = ""
         else:
             of_size = f" --max-chars {limit}"
-        following = in_shell(f"read {shortened(found.asked.reference)} --skip {end}{of_size}")
+        following = in_shell(
+            f"read {shorten_reference(found.asked.reference)} --skip {end}{of_size}"
+        )
         on = "" if is_last else f"the next page: {following}; "
         notice.insert(0, f"{left}; {on}--max-chars 0 prints all")
     options.emit(
@@ -497,20 +499,22 @@ def _record_text(
     original = found.original
     facts = (
         title_of(original.file),
-        shortened(original.reference),
+        shorten_reference(original.reference),
         " ".join(dict.fromkeys(word for word in (shown.role, shown.kind) if word)),
         minute(data["timestamp"]),
         f"{shown.tool} {shown.target}".strip(),
-        f"original of {shortened(found.asked.reference)}" if found.asked != original else "",
+        f"original of {shorten_reference(found.asked.reference)}"
+        if found.asked != original
+        else "",
     )
     heading = " · ".join(one_line(plain_line(fact), TITLE_LENGTH) for fact in facts if fact)
-    first = marker("read", shortened(original.reference))
+    first = marker("read", shorten_reference(original.reference))
     return "\n".join(
         [
             first,
             heading,
             "",
-            indent_text(plain(data["text"])),
+            indent_text(plain_text(data["text"])),
             *(f"\n[{sentence}]" for sentence in notice),
         ]
     )

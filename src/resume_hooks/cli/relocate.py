@@ -10,7 +10,7 @@ import click
 from resume_hooks import questions
 from resume_hooks.cli.child import tell_child_made
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import say
+from resume_hooks.cli.output import print_text
 from resume_hooks.cli.question import AnswerChoice, ask_question
 from resume_hooks.cli.start_client import client_environment, start_of_session
 from resume_hooks.derive.verbs.caller import Caller
@@ -110,7 +110,7 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
     return Lost(why, (home, *(place for place in (_current_home(),) if place.folder != real)))
 
 
-def way_on(session: SessionFile, folder: str, where: Where) -> str:
+def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
     """The command that continues a session whose home is ``folder``, or that gives it a home first."""
     found = find_loss(session, where)
     if found:
@@ -120,7 +120,7 @@ def way_on(session: SessionFile, folder: str, where: Where) -> str:
 
 def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask whether to restore an archived session, and restore it. click.Abort for no."""
-    say(found.why)
+    print_text(found.why)
     click.confirm("Restore it and continue?", default=True, abort=True)
     # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
     from resume_hooks.archive.vault import restore
@@ -132,13 +132,13 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
         )
     done = restore.restore_session(restore.plan_restore(kept, where), where)
     for warning in done.warnings:
-        say(f"note: {warning}", err=True)
+        print_text(f"note: {warning}", err=True)
     return session_file(done.path)
 
 
 def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> SessionFile:
     """Ask for a new home folder and make the child there. click.Abort for none."""
-    say(found.why)
+    print_text(found.why)
     here = _current_home().folder
     choices = []
     for place in found.homes:
@@ -157,7 +157,7 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
     for note_on_other_sessions in answers(questions.note_on_other_sessions):
         former = home_folder(HeadTail(session.path), where)
         if note := note_on_other_sessions(former, chosen.folder, where):
-            say(f"note: {note}", err=True)
+            print_text(f"note: {note}", err=True)
     return session_file(receipt.file)
 
 

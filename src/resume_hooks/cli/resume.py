@@ -8,9 +8,9 @@ import click
 
 from resume_hooks import clock, questions
 from resume_hooks.cli import question, relocate
-from resume_hooks.cli.continue_ import Finish, ask_way, go_on, settle_session
+from resume_hooks.cli.continue_ import Finish, ask_way, continue_by_way, settle_session
 from resume_hooks.cli.options import FORK, GO_ON, current_folder, locate_session, notes_of
-from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.start_client import start_of_session
 from resume_hooks.cli.verbs.resume import ResumeOptions
 from resume_hooks.cli.with_fields import With
@@ -74,16 +74,16 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = settle_session(session)
     for note in notes_of(session.session_id, options.where):
-        say(f"note: {note}")
+        print_text(f"note: {note}")
     finish = Finish(options.show, options.copy)
     if way is not None:
-        if not go_on(session, way, finish):
+        if not continue_by_way(session, way, finish):
             raise _nothing_made_error()
         return
     found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
-    say(_comparison_card(found, whole=options.whole))
-    while not go_on(session, ask_way(session, found), finish):
-        say("")  # nothing was made: another way may do
+    print_text(_comparison_card(found, whole=options.whole))
+    while not continue_by_way(session, ask_way(session, found), finish):
+        print_text("")  # nothing was made: another way may do
 
 
 def _session_by_name(locator: str | None) -> SessionFile | None:
@@ -129,7 +129,7 @@ def _import_page(options: ResumeOptions) -> SessionFile | None:
         )
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     made, remark = import_file(locator, current_folder())
-    say(
+    print_text(
         f"{'imported' if made.session_id else 'already imported'}: {made.title}. {remark}", err=True
     )
     return session_file(made.file or made.parent_file)
@@ -160,7 +160,7 @@ def _print_comparison(way: str | None, options: ResumeOptions) -> None:
     if way is not None or options.show or options.copy:
         if lost is not None and not (lost.kept and way not in {None, GO_ON}):
             raise lost.refusal(session)
-        if not go_on(session, way or GO_ON, Finish(not options.copy, options.copy)):
+        if not continue_by_way(session, way or GO_ON, Finish(not options.copy, options.copy)):
             raise _nothing_made_error()
         return
     found = compare.compare(session, Where(), clock.now(), limit=compare.PATIENT_LIMIT)

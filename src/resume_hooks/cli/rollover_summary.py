@@ -16,7 +16,7 @@ from resume_hooks.cli.child import (
     require_client,
     time_limit,
 )
-from resume_hooks.cli.output import say
+from resume_hooks.cli.output import print_text
 from resume_hooks.cli.verbs.children import RolloverOptions
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive import summary
@@ -43,7 +43,7 @@ def roll_over(options: RolloverOptions) -> Receipt:
             return summary.add_summary(begun, written, calls, options.where)
         except KeyboardInterrupt:
             told = f"Interrupted: the digest alone is in the new session. {written.in_client}"
-            say(told, err=True)
+            print_text(told, err=True)
             raise
 
     outcome = rollover(parent, options.prompt, caller_of(options), ask_for_summary)

@@ -93,9 +93,9 @@ def _policy_notes(where: Where) -> list[str]:
 
 
 def _vault_notes(where: Where) -> list[str]:
-    if permission.allowed(where)[0] or not os.path.isdir(held_links.folder(where)):
-        return list(filter(None, [permission.awaited(where)]))
-    last = len(list(held_links.apart(where)))
+    if permission.archiving_allowed(where)[0] or not os.path.isdir(held_links.links_folder(where)):
+        return list(filter(None, [permission.waiting_notice(where)]))
+    last = len(list(held_links.links_without_client_file(where)))
     if last:
         lost = f", and with them {plural(last, 'file')} that Claude Code has no longer"
     else:

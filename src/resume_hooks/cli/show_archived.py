@@ -9,7 +9,7 @@ from itertools import islice
 
 from resume_hooks import clock
 from resume_hooks.archive.hold_sessions import archive_lost
-from resume_hooks.archive.vault.lookup import name_earlier_state, states
+from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
 from resume_hooks.cli.output import column_table
 from resume_hooks.cli.verbs.sessions import SessionsOptions
 from resume_hooks.paths import Where
@@ -35,7 +35,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
     took = f"{size_text(kept.size)} packed to {size_text(kept.stored)}"
     when = f"last written {clock.minute(kept.ended)}"
     rows = [kept.title, f"   {kept.session_id} · {took} · {when}{gone}"]
-    for state in states(kept):
+    for state in earlier_states(kept):
         rows.append(f"   before that: {kept.session_id}@{name_earlier_state(state)}")
     rows += [] if kept.complete else ["   some of its files could not be archived"]
     return "\n".join(rows)

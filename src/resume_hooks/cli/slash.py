@@ -16,7 +16,7 @@ from resume_hooks.hooks.reply import MAX_INPUT
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.shared_values import SLASH
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 
 
 def slash(options: SlashOptions) -> None:
@@ -28,7 +28,7 @@ def slash(options: SlashOptions) -> None:
     trigger = trigger._replace(text=text, hooked=False)
     shown = card_of_trigger(trigger, {"session_id": options.session_id})
     click.echo(
-        plain(shown)
+        plain_text(shown)
         or (
             f"resume-hooks: {trigger.name(trigger.verb)} is switched off "
             f"({in_shell('config triggers_off')})."

@@ -16,9 +16,9 @@ from resume_hooks import clock, questions, seam
 from resume_hooks.archive.hold_sessions import archive_lost
 from resume_hooks.archive.vault import delete, lookup, restore, trash
 from resume_hooks.archive.vault.delete import Deletion
-from resume_hooks.archive.vault.lookup import states
+from resume_hooks.archive.vault.lookup import earlier_states
 from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.cli.verbs.archives import DeleteOptions, RestoreOptions
 from resume_hooks.cli.with_fields import With
@@ -74,7 +74,7 @@ def _delete_session(decided: Deletion, options: DeleteOptions, *, asks: bool) ->
     if not (options.force or options.dry_run):
         delete.require_quiet(decided.session, options.where)
     if asks:
-        say(deletion_facts(decided, options.where))
+        print_text(deletion_facts(decided, options.where))
     agreed = options.agreed("Move it to the trash?", asks=asks)
     if agreed:
         entry = delete.move_to_trash(decided, options.where, force=options.force)
@@ -117,12 +117,12 @@ def _empty_trash(options: DeleteOptions, *, asks: bool) -> None:
     deleted = trash.all_deleted(options.where)
     found = [entry for entry in deleted if (clock.milliseconds(entry.deleted_at) or 0) <= limit]
     wanted = [entry for entry in found if entry.complete]
-    strays = trash.strays(options.where)
+    strays = trash.stray_folders(options.where)
     also = [stray for stray in strays if stray.gone or options.damaged]
     what = _trash_question(wanted, also)
     if asks and what:
         rows = [f"{entry.title} · {entry.session_id} · {size_text(entry.size)}" for entry in wanted]
-        say("\n".join([*rows, *stray_lines(also)]))
+        print_text("\n".join([*rows, *stray_lines(also)]))
     agreed = bool(what) and options.agreed(f"Remove {what}, for good?", asks=asks)
     if agreed:
         gone = delete.empty_trash(wanted, options.where, also)
@@ -288,11 +288,11 @@ def held_text(entry: ArchivedSession) -> str:
 
 def _print_restorable(options: RestoreOptions) -> None:
     where = options.where
-    found, strays = trash.all_deleted(where), trash.strays(where)
+    found, strays = trash.all_deleted(where), trash.stray_folders(where)
     archived = all_archived(where)
     kept = []
     for each in archived:
-        if states(each) or not os.path.lexists(path_of_place(each.place, where, each.home)):
+        if earlier_states(each) or not os.path.lexists(path_of_place(each.place, where, each.home)):
             kept.append(each)
     data = NOT_RESTORED | {"trash": found, "strays": strays}
     data["vault"] = kept

@@ -19,7 +19,7 @@ from resume_hooks.derive.outcome import Nothing, Opened
 from resume_hooks.derive.trim import in_place
 from resume_hooks.derive.trim.in_place import InPlaceTrim
 from resume_hooks.derive.trim.options import Options, TypedOptions, options_of
-from resume_hooks.derive.trim.plan import preview_trim, remarks
+from resume_hooks.derive.trim.plan import preview_trim, remark_lines
 from resume_hooks.derive.untrim import UntrimPlan
 from resume_hooks.derive.verbs.trim import trim
 from resume_hooks.derive.verbs.untrim import UntrimSpec, untrim
@@ -55,7 +55,7 @@ def trim_session(options: TrimOptions) -> Receipt:
     def text() -> str:
         if not receipt.written:
             return f"{preview_trim(plan)}\n\nNothing was written."
-        return receipt_text(receipt, [("note", sentence) for sentence in remarks(plan)])
+        return receipt_text(receipt, [("note", sentence) for sentence in remark_lines(plan)])
 
     return print_child(options, receipt, {"savings": plan}, text)
 
@@ -82,7 +82,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
             ("file", made.file),
             ("backup", done.backup),
             ("tokens", f"{made.tokens_before:,} -> about {made.tokens_after:,}"),
-            *(("note", sentence) for sentence in remarks(done.plan)),
+            *(("note", sentence) for sentence in remark_lines(done.plan)),
             ("checks", checks_text(made)),
             ("in Claude Code", made.in_client),
             ("in a shell", made.shell),

@@ -81,7 +81,7 @@ def first_cost(strategy: Strategy, rates: Rates) -> float:
     return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
-def cost(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
+def cost_of_turns(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
     """The cost of ``turns`` turns but for answers, each reading the last one's context out of a warm cache."""
     more = turns * habit.requests - 1
     grown = habit.growth / habit.requests
@@ -274,7 +274,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
         age=seen.age(now_ms),
         warm=warm,
         estimates=estimates,
-        dial=_dial(() if glance.is_blank else sizes, measured),
+        dial=_size_estimates(() if glance.is_blank else sizes, measured),
         trim_estimated=trim_estimated,
         planned=planned,
         prompts_left=left,
@@ -285,7 +285,7 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
 def advise(path: str, where: Where) -> Advice:
     """What fits best in a session, however much room is left."""
     trimmed = _quickly_trimmed(path, where)
-    return _best(trimmed.after if trimmed else None)
+    return _best_advice(trimmed.after if trimmed else None)
 
 
 class Freed(NamedTuple):
@@ -351,7 +351,7 @@ def advice(
         and (left is None or left >= FEW)
     ):
         return None
-    return _best(trimmed)
+    return _best_advice(trimmed)
 
 
 def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
@@ -369,7 +369,7 @@ def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Ad
     return None
 
 
-def _best(trimmed: ContextSize | None) -> Advice:
+def _best_advice(trimmed: ContextSize | None) -> Advice:
     if trimmed is not None and trimmed.most_percent <= ROOMY:
         return Advice(TRIM, f"mostly tool output: {_size_of(trimmed)} left")
     return Advice(HANDOFF, "it leaves the most room")
@@ -402,7 +402,7 @@ def _lineage_tokens(session: Session) -> int:
         "file": session.path,
         "created": clock.now(),
     }
-    return round(len(lineage_block.render(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
+    return round(len(lineage_block.render_block(session.lineage, **row)) / CHARACTERS_PER_TOKEN)
 
 
 def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
@@ -428,7 +428,7 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
         held = 0
 
     def new(name: str, after: int, read: int = 0, answer: int = 0) -> Strategy:
-        return _new(name, after, base.shared if warm else 0, read, answer)
+        return _new_session_strategy(name, after, base.shared if warm else 0, read, answer)
 
     going_on = Strategy(GO_ON, context.tokens, held, context.tokens - held)
     kept, answer = _compaction(trimmed.chain if trimmed else [], base)
@@ -450,7 +450,9 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
     ]
 
 
-def _new(name: str, after: int, shared: int, read: int = 0, answer: int = 0) -> Strategy:
+def _new_session_strategy(
+    name: str, after: int, shared: int, read: int = 0, answer: int = 0
+) -> Strategy:
     """A session that begins anew, with ``shared`` tokens in the cache.
 
     Before it a model may read and answer some.
@@ -460,7 +462,7 @@ def _new(name: str, after: int, shared: int, read: int = 0, answer: int = 0) -> 
     )
 
 
-def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
+def _size_estimates(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
     """What each size costs; behind them all of the session, which is a fork."""
     shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
     if sizes:
@@ -469,7 +471,7 @@ def _dial(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimat
         whole = []
 
     def costs(size: DialSize, held: int) -> int:
-        return round(first_cost(_new(size.size, size.after, held), rates))
+        return round(first_cost(_new_session_strategy(size.size, size.after, held), rates))
 
     return tuple(
         SizeEstimate(size, costs(size, shared), costs(size, 0)) for size in (*sizes, *whole)
@@ -500,7 +502,7 @@ def _estimates(measured: _Measured, *, warm: bool) -> tuple[Estimate, ...]:
             name=strategy.name,
             after=strategy.after,
             uncached=strategy.apart + strategy.uncached,
-            next_turn=round(cost(strategy, 1, seen, rates)),
+            next_turn=round(cost_of_turns(strategy, 1, seen, rates)),
             pays_after=None
             if strategy is going_on
             else pays_after(strategy, going_on, seen, rates),

@@ -49,7 +49,7 @@ def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     contents, known = planned.contents, planned.sizes.after
     digest, usual = contents.digest or Digest(), contents.tokens
     said = {}
-    for tokens in _told_of(usual):
+    for tokens in _offered_sizes(usual):
         said[tokens] = len(opening(digest, characters(tokens)).text)
     whole = len(opening(digest, AMPLE).text)
     carried = len(planned.carried.text)
@@ -99,9 +99,9 @@ def _calls_room(tokens: int, length: int) -> int:
 
 def unmeasured_dial(fixed: int, usual: int) -> tuple[DialSize, ...]:
     """Every size with the most that it leaves, ``fixed`` tokens without a digest; ``usual`` is the usual size."""
-    return tuple(DialSize(name_of(tokens), fixed + tokens) for tokens in _told_of(usual))
+    return tuple(DialSize(name_of(tokens), fixed + tokens) for tokens in _offered_sizes(usual))
 
 
-def _told_of(usual: int) -> Iterator[int]:
+def _offered_sizes(usual: int) -> Iterator[int]:
     """The sizes that are told of, in tokens."""
     yield from sorted({*SIZES, usual})

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from resume_hooks.errors import UsageError
-from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 
 MAX_EDITED = 200_000  # characters: about as many as a context of 50,000 tokens holds
 
@@ -28,9 +28,9 @@ def edited_digest(text: str) -> str:
     for the head of the next step: a reader of the child finds that behind the first blank line
     after the digest.
     """
-    rows = [row.rstrip() for row in plain(text).split("\n")]
+    rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
-    used = [unmarked(row) for row in rows[first:] if row]
+    used = [without_block_markers(row) for row in rows[first:] if row]
     edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
     if len(edited) > MAX_EDITED:
         raise UsageError(

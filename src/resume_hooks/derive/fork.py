@@ -34,7 +34,7 @@ from resume_hooks.derive.child.rewrite_chain import (
     chain_rewrite,
     lineage_if_needed,
     scan_parent,
-    weighed,
+    weigh_session,
 )
 from resume_hooks.derive.child.write import ChildPlan, Sizes, Watcher
 from resume_hooks.derive.cut_point import Cut, Truncator
@@ -206,7 +206,7 @@ def scan_and_cut(
     if place is None:
         survey, read_back, pieces = WriteScan(), ReadBack(), Pieces()
         whole = scan(session.file, observers=(survey, read_back, pieces))
-        parent = weighed(session, whole, survey, read_back, pieces)
+        parent = weigh_session(session, whole, survey, read_back, pieces)
         place = cut_point.cut_at(whole, truncator)
     return parent, place
 

@@ -21,12 +21,12 @@ from resume_hooks.reading.digest.opening import DEFAULT_TOKENS, characters
 from resume_hooks.reading.digest.opening import Opening as DigestOpening
 from resume_hooks.reading.digest.opening import opening as digest_opening
 from resume_hooks.redaction.texts import count_placeholders, redact
-from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import opening_lines, opening_text, task_step
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.system.text import encodable, one_line, plain, plain_line, plural
+from resume_hooks.system.text import encodable, one_line, plain_line, plain_text, plural
 from resume_hooks.transcripts import tokens
 from resume_hooks.transcripts.api_usage import base_of
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -162,7 +162,7 @@ def plan_of_opening(opening: FreshOpening, body: Body) -> FreshPlan:
         draft=child,
         body=body,
         sizes=opening.sizes,
-        remarks=on_secrets(child.block, contents),
+        remarks=secrets_warning(child.block, contents),
         opening=opening.text,
         contents=contents,
         carried=opening.carried,
@@ -200,7 +200,7 @@ def digest_reference(session_id: str) -> str:
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
-def on_secrets(block: str, contents: Contents) -> tuple[str, ...]:
+def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
     """How many secrets were taken out of what the child holds."""
     texts = entries.texts_of(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
@@ -233,16 +233,16 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
     else:
         verb = "Rolled over from"
     if child.subagent:
-        subagent = f"`{unmarked(plain_line(child.subagent))}` of "
+        subagent = f"`{without_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
     lines = [
-        f"**{verb}** {subagent}{unmarked(plain_line(parent.title))} (`{parent.session_id}`){place}."
+        f"**{verb}** {subagent}{without_block_markers(plain_line(parent.title))} (`{parent.session_id}`){place}."
     ]
     if next_step:
         lines.append(
             f"**{'New task' if contents.new_task else 'Next step'}:** "
-            f"{one_line(plain(next_step), 300)}"
+            f"{one_line(plain_text(next_step), 300)}"
         )
     loaded = ", ".join(_loaded_counts(contents, carried)) or "nothing"
     lines.append(f"Loaded: {loaded}. All that was said can be searched and read on demand.")

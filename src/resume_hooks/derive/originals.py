@@ -263,10 +263,10 @@ class Restoring:
             raise SessionNotFound(
                 f"{self._original.file} changed while it was read", "Run the command again."
             )
-        return restored(record, original)
+        return restore_record(record, original)
 
 
-def restored(record: Record, original: Record) -> Record | None:
+def restore_record(record: Record, original: Record) -> Record | None:
     """A trimmed ``record`` with the contents of its ``original``.
 
     All else of it stays, its token counts too.

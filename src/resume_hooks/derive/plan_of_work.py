@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from resume_hooks.paths import Where, open_regular
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.lineage import Ancestor
-from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
@@ -43,10 +43,10 @@ def plan_note(ends: HeadTail, where: Where) -> str:
         return ""
     title = next((line for row in head.split("\n") if (line := plain_line(row).lstrip("# "))), "")
     if title:
-        named = f" ({redact(unmarked(one_line(title, TITLE_LENGTH)))[0]})"
+        named = f" ({redact(without_block_markers(one_line(title, TITLE_LENGTH)))[0]})"
     else:
         named = ""
     return (
-        f"The plan of this work{named} is the file {unmarked(plain_line(path))}: read it "
+        f"The plan of this work{named} is the file {without_block_markers(plain_line(path))}: read it "
         "before you go on."
     )

@@ -44,8 +44,8 @@ from resume_hooks.reading.passages import TurnReader
 from resume_hooks.reading.summary_check import CheckedSummary, checked, texts_in
 from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.agents.registry import agent_at, readable_session
-from resume_hooks.sessions.held_links import release
-from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.held_links import remove_links
+from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.record_references import MAX_DIGITS, SHORT, TranscriptNames, names_of
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
@@ -98,7 +98,7 @@ class SummaryMaterial(NamedTuple):
         return len(self.parts) + (len(self.parts) > 1)
 
 
-def at_hand(session_id: str) -> SummaryMaterial:
+def material_of_digest(session_id: str) -> SummaryMaterial:
     """Nothing but the digest: for a model that has the session before it."""
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
@@ -122,7 +122,9 @@ def summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
         PART * characters // size if size else PART
     )  # a character of several bytes is about a token
     return SummaryMaterial(
-        session.session_id, len(shown), tuple(_part(some, room) for some in _split(shown, room))
+        session.session_id,
+        len(shown),
+        tuple(_summary_part(some, room) for some in _split_records(shown, room)),
     )
 
 
@@ -138,7 +140,7 @@ def _shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_Sho
                 )
 
 
-def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
+def _split_records(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
     """The latest records in a part of their own, as many as it holds.
 
     The older ones in parts of equal length.
@@ -161,7 +163,7 @@ def _split(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
     return [part for part in (*parts, latest) if part]
 
 
-def _part(shown: Sequence[_Shown], room: int) -> SummaryPart:
+def _summary_part(shown: Sequence[_Shown], room: int) -> SummaryPart:
 
     def gap(first: int, last: int) -> str:
         return f"… {plural(last - first + 1, 'record')} of turns {shown[first].turn} to {shown[last].turn} left out"
@@ -308,7 +310,7 @@ def _record_number(record: int | str, session_id: str) -> int:
 
 
 def _summary_line(text: str, limit: int) -> str:
-    return unmarked(one_line(plain_line(text[: limit * 8]), limit))
+    return without_block_markers(one_line(plain_line(text[: limit * 8]), limit))
 
 
 def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:
@@ -343,7 +345,7 @@ def prompt_digest(digest: Digest) -> str:
 
 def fork_prompt(digest: str, wish: str) -> str:
     """What a model is asked that has the whole session before it; its answer is a ``Summary``."""
-    return forked.prompt(_task(OF_CONVERSATION, wish), digest, Summary)
+    return forked.forked_prompt(_summary_task(OF_CONVERSATION, wish), digest, Summary)
 
 
 def _model_calls(
@@ -355,13 +357,16 @@ def _model_calls(
             place = OF_PART.format(number=number, count=len(parts))
         else:
             place = ""
-        yield _task(place, wish), part.text if len(parts) > 1 else f"{part.text}\n\n{digest}"
+        yield (
+            _summary_task(place, wish),
+            part.text if len(parts) > 1 else f"{part.text}\n\n{digest}",
+        )
     if len(parts) > 1:
         notes = notes_text(answers, material.session_id, material.numbers)
-        yield _task(OF_NOTES.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
+        yield _summary_task(OF_NOTES.format(count=len(parts)), wish), f"{notes}\n\n{digest}"
 
 
-def _task(place: str, wish: str) -> str:
+def _summary_task(place: str, wish: str) -> str:
     wanted = f"{WISH}\n{wish.strip()}" if wish.strip() else ""
     return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)
 
@@ -421,7 +426,7 @@ def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
     return Contents(digest, text, tokens=tokens_of("", where))
 
 
-def unfinished(parent: SessionFile, where: Where) -> Receipt | None:
+def unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
     """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
     made = existing_child(parent, "rollover", where)
     if made is None or digest_at(readable_session(made.file, where).path) is None:
@@ -534,6 +539,6 @@ def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) ->
                 "somebody went on in the new session meanwhile, so it was left as it is",
                 "Run the command again.",
             )
-        release(path, where)
+        remove_links(path, where)
         replace_session(path, original, copy, writing.all_lines(after, title), check)
     return writing.receipt(after, title, passed)

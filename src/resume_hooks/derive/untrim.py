@@ -36,7 +36,7 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.record_references import SHORT, RecordLine
 from resume_hooks.sessions.session import Session
 from resume_hooks.sessions.session_files import SessionFile
-from resume_hooks.storage.backups import instant_of
+from resume_hooks.storage.backups import backup_time
 from resume_hooks.transcripts import records, tokens
 from resume_hooks.transcripts.calibration import MIN_GROWTH, PLAUSIBLE, Scale
 from resume_hooks.transcripts.chain import chain_to
@@ -63,7 +63,7 @@ _WORDS = (
 )  # one of which stands in every record that lacks contents
 
 
-def lacking(record: Record) -> dict[int, tuple[str, int]]:
+def missing_originals(record: Record) -> dict[int, tuple[str, int]]:
     """Where the originals of blocks are of which a placeholder is all that is left, by the block's place."""
     content = message(record).get("content")
     found = {}
@@ -93,7 +93,7 @@ def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
     SessionNotFound where one is gone or holds something else.
     """
     found = {}
-    for place, reference in lacking(record).items():
+    for place, reference in missing_originals(record).items():
         found[place] = originals.original_of_line(*reference)
     for place, line in found.items():
         if _original_block(message(record)["content"][place], line.record() or {}) is None:
@@ -231,7 +231,7 @@ class _Marked:
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
         if node is None or not any(word in line.raw for word in _WORDS):
             return
-        if is_marked(record) or origins_in(record) or lacking(record):
+        if is_marked(record) or origins_in(record) or missing_originals(record):
             self.numbers.add(node.number)
 
 
@@ -321,7 +321,7 @@ def plan_untrim(
             rest = " Without --strict the rest is restored."
         else:
             rest = ""
-        raise SessionNotFound(lost(missing, len(wanted)), f"Nothing was written.{rest}")
+        raise SessionNotFound(loss_text(missing, len(wanted)), f"Nothing was written.{rest}")
     session, transcript = reading.session, reading.transcript
     ends = HeadTail(session.file)
     child = make_draft(session, ends, KIND, where, output_dir)
@@ -358,7 +358,7 @@ def plan_untrim(
         draft=child,
         body=body,
         sizes=Sizes(before.tokens, after.tokens),
-        remarks=tuple(sentences(missing)),
+        remarks=tuple(loss_warnings(missing)),
         restored=restored,
         missing=missing,
         trimmed=len(reading.trimmed),
@@ -421,7 +421,7 @@ def _originals(
             missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
         else:
             restorations.append(
-                _weighed(node, entry, edit, whole, reading.scale, media[node.number])
+                _restoration_of(node, entry, edit, whole, reading.scale, media[node.number])
             )
     return tuple(restorations), tuple(missing)
 
@@ -439,7 +439,7 @@ def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLin
         raise SessionNotFound(f"its original is gone: {originals.where_it_was(record)}")
     edit = Restoring(entry)
     whole = edit(record)
-    if whole is not None and lacking(whole):
+    if whole is not None and missing_originals(whole):
         with contextlib.suppress(
             SessionNotFound
         ):  # what was trimmed before may be gone: the rest comes back
@@ -447,7 +447,7 @@ def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLin
     return entry, edit
 
 
-def _weighed(
+def _restoration_of(
     node: Node, entry: RecordLine, edit: Edit, whole: Record, scale: Scale, media: int
 ) -> Restoration:
     line, pieces = Line(node.number, 0, b""), Pieces()
@@ -500,7 +500,7 @@ def _ratio(reading: TrimmedSession, after: ContextSize) -> float:
 def _counted_before_trim(reading: TrimmedSession) -> bool:
     """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
     instants = (
-        clock.milliseconds(instant_of(origin.file)) for origin in reading.pieces.origins.values()
+        clock.milliseconds(backup_time(origin.file)) for origin in reading.pieces.origins.values()
     )
     trimmed = max((at for at in instants if at is not None), default=None)
     counted = max(
@@ -514,7 +514,7 @@ def _without_legend(record: Record) -> Record:
     return with_content(record, content)
 
 
-def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
+def loss_text(missing: Sequence[MissingOriginal], wanted: int) -> str:
     """What can't be restored, in a sentence."""
     first = missing[0]
     return (
@@ -523,7 +523,7 @@ def lost(missing: Sequence[MissingOriginal], wanted: int) -> str:
     )
 
 
-def sentences(missing: Sequence[MissingOriginal]) -> list[str]:
+def loss_warnings(missing: Sequence[MissingOriginal]) -> list[str]:
     """Warnings on what stays trimmed."""
     sentences = []
     for row in missing[:NAMED]:

@@ -106,10 +106,10 @@ def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
     glance = HeadTail(path)
     secrets = secrets_of_ends(glance, spared=[row.session_id for row in rows])
     title, session_id = secrets.redact(glance.title), rows[-1].session_id
-    block = lineage_block.render(
+    block = lineage_block.render_block(
         rows[:-1], title=title, session_id=session_id, file=path, created=glance.created
     )
-    return lineage_block.shortened(secrets.redact(block), MOST_LINEAGE)
+    return lineage_block.shorten_block(secrets.redact(block), MOST_LINEAGE)
 
 
 def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:

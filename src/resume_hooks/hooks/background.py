@@ -66,7 +66,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
         is_over = _stop_condition(LIMIT, client_pid())
     expiring_sessions.archive_soon_deleted(event, is_over, waiting=False)
     archive_pending(Where(), is_over)
-    claims.sweep(Where())
+    claims.sweep_claims(Where())
     with contextlib.suppress(OSError):
         hold_sessions.hold_sessions(Where(), is_over)
     last, now = hook_state.read_note(_STAMP), time.time()
@@ -77,7 +77,7 @@ def archive_in_background(event: dict[str, Any]) -> None:
         return
     try:
         all_seen = archive_parents(Where(), seen if seen <= now else 0, is_over)
-        policy.apply(Where())
+        policy.apply_policy(Where())
         trash.pack_deleted(Where(), is_over)
         look = now + (DAY if all_seen else AGAIN)
         hook_state.write_note(

@@ -20,7 +20,7 @@ from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions.client_window import (
     NOTES,
-    acted_on,
+    context_in_window,
     window_of,
     window_set,
 )
@@ -144,7 +144,7 @@ def _ways(path: str | None) -> str:
         if in_place >= WORTH:
             return f" · /trim here frees about {round(in_place, -3):,}"
         return ""
-    if in_client.differ(copy, in_place):
+    if in_client.is_different_saving(copy, in_place):
         here = f", here {round(in_place, -3):,}"
     else:
         here = ""
@@ -163,7 +163,7 @@ def _notice_line(path: str, context: ContextSize) -> str:
 
 def _room(window: int, most: int) -> int:
     """What the client's own per cent are of in a window of at most ``most`` tokens, 0 for any."""
-    return acted_on(ContextSize(0, window), most).limit
+    return context_in_window(ContextSize(0, window), most).limit
 
 
 def _notice_limit(room: int, percent: int) -> int:

@@ -19,8 +19,8 @@ from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.policy import announcement
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.paths import Where, private_folder
-from resume_hooks.sessions.archived.layout import vault
-from resume_hooks.sessions.held_links import apart
+from resume_hooks.sessions.archived.layout import vault_folder
+from resume_hooks.sessions.held_links import links_without_client_file
 from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
@@ -51,7 +51,7 @@ def archive_line(event: dict[str, Any]) -> str:
         said = f"archived {count} that the client deletes soon{more}"
     else:
         said = ""
-    if os.path.isdir(vault(Where())):
+    if os.path.isdir(vault_folder(Where())):
         once = permission.first_archive_line(Where())
     else:
         once = ""
@@ -116,15 +116,17 @@ def vault_line(event: dict[str, Any], where: Where) -> str:
         return ""
     folder = start_folder(event)
     has_to_copy = (
-        pending.pending_ids(where) or any(apart(where)) or expiring.outlook(folder, where).unkept
+        pending.pending_ids(where)
+        or any(links_without_client_file(where))
+        or expiring.outlook(folder, where).unkept
     )
-    if not has_to_copy or not permission.is_first(where):
+    if not has_to_copy or not permission.claim_first_notice(where):
         return ""
     days = kept_days(folder, where)
     return TOLD.format(
         age="" if days is None else f" after {plural(days, 'day')}",
         room=settings.VAULT.replace("G", " GB"),
-        awaited=permission.awaited(where),
+        awaited=permission.waiting_notice(where),
         on=in_shell("config vault on"),
         off=in_shell("config vault off"),
     )

@@ -32,7 +32,7 @@ from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 from resume_hooks.system.copy_result import NOT_COPIED
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 
 LOCK = "requirements.lock"
 _ROOT = os.path.dirname(
@@ -69,7 +69,7 @@ def main_of_module() -> int:
     else:
         text = answer_without_engine(trigger, reply.field(event, "session_id"))
     if is_typed:
-        told = {"text": plain(text).removeprefix("resume-hooks: ")}
+        told = {"text": plain_text(text).removeprefix("resume-hooks: ")}
     else:
         told = {}
     reply.write_reply(json.dumps(told).encode())

@@ -28,7 +28,7 @@ from resume_hooks.shared_values import SLASH
 from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import plain_line, plain_text
 
 PANE = "pane"  # what the module asks with while the pane of /search and /sessions is open
 PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched, too
@@ -197,7 +197,10 @@ def _draw_instruction(
             return {"wait": shown, "fork": asked}
         case Question(short, _, in_place) if on_screen:
             offers_in_place = in_place and not compaction.why_not_asked(event)
-            return {"ask": plain(short), "choices": _choices_of_question(trigger, offers_in_place)}
+            return {
+                "ask": plain_text(short),
+                "choices": _choices_of_question(trigger, offers_in_place),
+            }
         case Report(text, _, more) if on_screen and more and trigger.sign == BARE:
             lines = _text_reply(text(NOT_COPIED))["text"].split("\n")[:-1]
             return {"card": {"lines": lines, "more": more, **CARD}}
@@ -208,10 +211,10 @@ def _draw_instruction(
             may_send = bool(next_step) and event.get("by_model") is not True
             return {
                 "open": receipt.session_id,
-                "by_hand": plain(card),
+                "by_hand": plain_text(card),
                 "fill": next_step,
                 "send": may_send and settings.is_on("handoff_sends"),
-                "remark": plain(remark),
+                "remark": plain_text(remark),
             }
     copy = _copy_nothing if trigger.sign == BARE else prompt.copy_by_setting
     card = prompt.draw_card(outcome, copy, slash=trigger.slash)
@@ -362,7 +365,7 @@ def _pane_error_reply(text: str) -> dict[str, Any]:
 
 def _text_reply(text: str) -> dict[str, Any]:
     """A text to show; the client says in front of it whose it is."""
-    return {"text": plain(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
+    return {"text": plain_text(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
 def _empty_reply(_: object) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, cast
 
 from resume_hooks.part_table import HOSTS
 from resume_hooks.paths import Where, find_session, named_session
-from resume_hooks.system.text import front_units, plain, plain_line, utf16_length
+from resume_hooks.system.text import front_units, plain_line, plain_text, utf16_length
 
 Event = Dict[str, Any]
 
@@ -117,7 +117,7 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
     """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
     return json.dumps(
-        {"decision": "block", "reason": _fit_reason(plain(host.words(reason))), **host.extra}
+        {"decision": "block", "reason": _fit_reason(plain_text(host.words(reason))), **host.extra}
     ).encode()
 
 
@@ -126,7 +126,7 @@ def start_reply(context: str, message: str) -> bytes:
 
     ``b""`` where both are.
     """
-    said, line = plain(context), plain_line(message)
+    said, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if said.strip():
         kept = front_units(said, MAX_START)

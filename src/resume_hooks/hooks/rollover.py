@@ -27,8 +27,8 @@ from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Waiting
 from resume_hooks.derive.summary import (
     SummaryOutcome,
     SummaryRollover,
-    at_hand,
     fork_prompt,
+    material_of_digest,
     prompt_digest,
 )
 from resume_hooks.derive.verbs.rollover import rollover
@@ -114,7 +114,7 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
     note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
         return None  # somebody is at its summary right now
-    made = summary.unfinished(parent, request.where)
+    made = summary.unfinished_rollover(parent, request.where)
     if made and (not own.asked or made.session_id == note.get("child")):
         return made
     return None
@@ -136,7 +136,7 @@ def _write_summary(
     facts = []
     if own.asked:
         outcome = summary.add_summary(
-            begun, written, calls(own), where, at_hand(begun.parent.session_id)
+            begun, written, calls(own), where, material_of_digest(begun.parent.session_id)
         )
         if own.late or outcome.spent.model:
             return outcome, [f"it took {own.words}"] if own.words else []
@@ -158,7 +158,7 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
-    made = summary.unfinished(parent, where)
+    made = summary.unfinished_rollover(parent, where)
     again = trigger.name("rollover")
     if made is None:
         return f"No summary, and no session was made. {again} asks anew."

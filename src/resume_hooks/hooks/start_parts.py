@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 from resume_hooks.hooks import hook_state, reply
 from resume_hooks.storage import state_file
-from resume_hooks.system.text import front_units, plain, utf16_length
+from resume_hooks.system.text import front_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
 MOST_ALONE = 4_000  # units where no other hook brings further parts: Codex has none
@@ -37,7 +37,7 @@ def hand_out_start(context: str, message: str, session_id: str) -> bytes:
 
     At most ``LONGEST`` units of the context are delivered; of a longer one its middle is left out.
     """
-    text = plain(context).strip()
+    text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
     if not isinstance(note.get("pid"), int):
         return reply.start_reply(cut_out_middle(text, MOST_ALONE), message)
@@ -73,7 +73,7 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
     try:
         for name, part in zip(names, parts):  # noqa: B905 - 3.9 has no strict
             hook_state.consume_note(name)
-            state_file.create(
+            state_file.create_file(
                 hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False
             )
         # Nobody looks at them before they are counted.

@@ -26,7 +26,14 @@ from resume_hooks.derive.outcome import (
 )
 from resume_hooks.derive.trim import in_client
 from resume_hooks.derive.trim.options import HELP, parse_options
-from resume_hooks.derive.trim.plan import Decision, SessionScan, TrimPlan, brief, remarks, totals
+from resume_hooks.derive.trim.plan import (
+    Decision,
+    SessionScan,
+    TrimPlan,
+    card_text,
+    remark_lines,
+    total_lines,
+)
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import NothingToTrim, ResumeHooksError, UsageError
 from resume_hooks.hooks import confirmations
@@ -109,13 +116,13 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         parent.session_id
     )  # a yes to this question never answers an older one
     if not decided.pays:
-        return report_text(no_use_card(brief(decided), request.trigger.name("handoff")))
+        return report_text(no_use_card(card_text(decided), request.trigger.name("handoff")))
     unkept = ""
     try:
         confirmations.store_question(StoredQuestion(parent.session_id, request.text, time.time()))
     except OSError as error:
         unkept = f"A yes can't be waited for ({error.strerror}). In a shell: {request.command}"
-    card = question_card(brief(decided), request.text, unkept, request.typed_name)
+    card = question_card(card_text(decided), request.text, unkept, request.typed_name)
     here = _in_place(decided, request)
     if unkept:
         return report_text(card)
@@ -155,7 +162,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
         return with_savings(outcome, question.options)
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
-        return report_text(no_use_card(brief(plan), request.trigger.name("handoff")))
+        return report_text(no_use_card(card_text(plan), request.trigger.name("handoff")))
     # Another hook was faster, of this client or of another one.
     settled = confirmations.wait_for_question(parent.session_id)
     if settled is not None and _is_anothers(settled, request.where):
@@ -269,12 +276,14 @@ def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
 def short_question(decided: TrimPlan, here: Decision | None) -> str:
     """The same in four lines at most, where the client asks it itself; ``here`` is what goes in place, where it can."""
     ways = []
-    if here is not None and in_client.differ(decided.savings.tokens, here.savings.tokens):
+    if here is not None and in_client.is_different_saving(
+        decided.savings.tokens, here.savings.tokens
+    ):
         why = "thinking and pictures of the last turns go, too"
         if here.savings.tokens < decided.savings.tokens:
             why = "what you pasted, and what was attached, stays"
         ways.append(f"in place about {here.after.tokens:,}: {why}")
-    return "\n".join([*totals(decided), *ways, *remarks(decided)[-1:]])
+    return "\n".join([*total_lines(decided), *ways, *remark_lines(decided)[-1:]])
 
 
 def no_use_card(preview: str, handoff: str) -> str:

@@ -16,7 +16,7 @@ from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.retention.expiring import outlook
 from resume_hooks.archive.vault import permission
 from resume_hooks.archive.vault.packs import unreadable
-from resume_hooks.archive.vault.trash import all_deleted, strays
+from resume_hooks.archive.vault.trash import all_deleted, stray_folders
 from resume_hooks.paths import Where, is_own, read_object
 from resume_hooks.seam import with_parts
 from resume_hooks.search.index.connect import status_of
@@ -95,17 +95,17 @@ def check_installation(cwd: str) -> list[Finding]:
     ]
 
 
-def ok(detail: str, code: str = "ok") -> Finding:
+def ok_finding(detail: str, code: str = "ok") -> Finding:
     """A finding: all is well."""
     return Finding("", "ok", detail, "", code)
 
 
-def note(detail: str, remedy: str = "", code: str = "note") -> Finding:
+def note_finding(detail: str, remedy: str = "", code: str = "note") -> Finding:
     """A finding: it works, and is worth knowing."""
     return Finding("", "note", detail, remedy, code)
 
 
-def problem(detail: str, remedy: str, code: str = "problem") -> Finding:
+def problem_finding(detail: str, remedy: str, code: str = "problem") -> Finding:
     """A finding: something will not work."""
     return Finding("", "problem", detail, remedy, code)
 
@@ -115,24 +115,28 @@ def _is_elsewhere() -> bool:
     where = Where()
     if programs.find_program("claude", os.environ) is not None or os.path.isdir(where.projects):
         return False
-    return any(agent.name in registry.RUNNING for agent in registry.others(where))
+    return any(agent.name in registry.RUNNING for agent in registry.other_agents(where))
 
 
 def _check_client(_: str) -> Finding:
     if _is_elsewhere():
-        return note("Claude Code is not installed, and has no sessions here", code="unused")
+        return note_finding("Claude Code is not installed, and has no sessions here", code="unused")
     if programs.find_program("claude", os.environ) is None:
-        return problem(
+        return problem_finding(
             "claude is not on PATH", "Install Claude Code, or add it to PATH.", "missing"
         )
     version = claude_cli.client_version()
     if version is None:
-        return problem("claude does not print its version", "Run: claude --version", "silent")
+        return problem_finding(
+            "claude does not print its version", "Run: claude --version", "silent"
+        )
     text = ".".join(map(str, version))
     if version < claude_cli.OLDEST:
         oldest = ".".join(map(str, claude_cli.OLDEST))
-        return problem(f"Claude Code {text} is older than {oldest}", "Run: claude update", "old")
-    return ok(f"Claude Code {text}")
+        return problem_finding(
+            f"Claude Code {text} is older than {oldest}", "Run: claude update", "old"
+        )
+    return ok_finding(f"Claude Code {text}")
 
 
 def _check_hooks(cwd: str) -> Finding:
@@ -142,19 +146,19 @@ def _check_hooks(cwd: str) -> Finding:
                 "Take it out of that file; until then the slash commands still work, through "
                 "their bodies."
             )
-            return problem(f"{key} is true in {path}", remedy, "off")
-    return ok("not switched off in any settings file")
+            return problem_finding(f"{key} is true in {path}", remedy, "off")
+    return ok_finding("not switched off in any settings file")
 
 
 def _check_policy(_: str) -> Finding:
     path = policy_file(Where())
     if not path:
-        return ok("none: no organization's settings bind this machine")
+        return ok_finding("none: no organization's settings bind this machine")
     cost = (
         "no /trim here, no effect of the setting compaction; no line of ours above the "
         "prompt at a start"
     )
-    return note(
+    return note_finding(
         f"{path} is in force, and costs: {cost}",
         "Trimmed copies, handoffs and everything else work.",
         "managed",
@@ -168,20 +172,22 @@ def _check_plugin(cwd: str) -> Finding:
         if name.split("@")[0] == NAME
     }
     if not found and _is_elsewhere():
-        return note("not installed in Claude Code, which is not here", code="unused")
+        return note_finding("not installed in Claude Code, which is not here", code="unused")
     if not found:
-        return problem(
+        return problem_finding(
             "not installed in this config folder", "Run: resume-hooks install", "missing"
         )
     if not any(found.values()):
         name = next(iter(found))
-        return problem(f"{name} is switched off", f"Run: claude plugin enable {name}", "off")
+        return problem_finding(
+            f"{name} is switched off", f"Run: claude plugin enable {name}", "off"
+        )
     manifest = os.path.join(plugin_folder(), ".claude-plugin", "plugin.json")
     theirs = read_object(manifest).get("version", __version__)
     if theirs != __version__ and claude_cli.marketplace_folder(MARKETPLACE) == plugin_folder():
         said = f"{', '.join(found)} is enabled in version {theirs}, and this is {__version__}"
-        return note(said, "Run: resume-hooks install", "version")
-    return ok(f"{', '.join(found)} is enabled")
+        return note_finding(said, "Run: resume-hooks install", "version")
+    return ok_finding(f"{', '.join(found)} is enabled")
 
 
 def _check_engine(_: str) -> Finding:
@@ -205,21 +211,23 @@ def _check_engine(_: str) -> Finding:
             "(a session's start tries again an hour after the failure)"
         )
         said = f"the plugin's own install failed: {last.get('error')}"
-        return problem(said, remedy, "install-failed")
+        return problem_finding(said, remedy, "install-failed")
     if last.get("state") == "installing":
         said = "the plugin's own install is under way"
-        return note(said, "Wait a minute, then run doctor again.", "installing")
+        return note_finding(said, "Wait a minute, then run doctor again.", "installing")
     if last.get("state") != "ready":
-        return ok(f"{running}; the plugin's own installs at the next start")
+        return ok_finding(f"{running}; the plugin's own installs at the next start")
     if tool := last.get("tool"):
-        return ok(f"{running}; the plugin loads the packages of {tool}, and has none of its own")
-    return ok(f"{running}; the plugin's own is ready")
+        return ok_finding(
+            f"{running}; the plugin loads the packages of {tool}, and has none of its own"
+        )
+    return ok_finding(f"{running}; the plugin's own is ready")
 
 
 def _check_other_agents(_: str) -> Finding:
     where = Where()
     told, without = [], []
-    for agent in registry.others(where):
+    for agent in registry.other_agents(where):
         if agent.name in registry.PARTIAL:
             continue
         told.append(f"{agent.label}: {plural(len(agent.store.sessions()), 'session')}")
@@ -227,10 +235,10 @@ def _check_other_agents(_: str) -> Finding:
             told[-1] += ", without the plugin"
             without.append(installs)
     if without:
-        return note(
+        return note_finding(
             "; ".join(told), f"In the folder of this plugin: {' && '.join(without)}", "without"
         )
-    return ok("; ".join(told) or "none beside Claude Code")
+    return ok_finding("; ".join(told) or "none beside Claude Code")
 
 
 def _check_other_tools(cwd: str) -> Finding:
@@ -250,24 +258,26 @@ def _check_other_tools(cwd: str) -> Finding:
             "Switch one of the two off: both would answer >resume. Or run: resume-hooks "
             "config triggers_off full"
         )
-        return problem(f"{named} answers the same triggers", remedy, "answer")
-    return ok("nothing else answers the same triggers")
+        return problem_finding(f"{named} answers the same triggers", remedy, "answer")
+    return ok_finding("nothing else answers the same triggers")
 
 
 def _check_transcripts(cwd: str) -> Finding:
     here, everywhere = len(locate.sessions_of(cwd, Where())), len(locate.all_sessions(Where()))
-    if hidden := locate.unlistable(Where()):
+    if hidden := locate.unlistable_folders(Where()):
         if len(hidden) > 1:
             more = f" and {len(hidden) - 1:,} more"
         else:
             more = ""
         remedy = f"Check its permissions, and whom it belongs to: ls -ld {shlex.quote(hidden[0])}"
         said = f"{hidden[0]}{more} can't be listed; sessions elsewhere: {everywhere:,}"
-        return problem(said, remedy, "hidden")
+        return problem_finding(said, remedy, "hidden")
     if not everywhere:
         remedy = "Start Claude Code once, or set CLAUDE_CONFIG_DIR to the folder that it uses."
-        return note(f"none under {Where().projects}", remedy, "none")
-    return ok(f"{plural(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}")
+        return note_finding(f"none under {Where().projects}", remedy, "none")
+    return ok_finding(
+        f"{plural(everywhere, 'session')}, {here:,} of this folder, under {Where().projects}"
+    )
 
 
 def _check_giants(_: str) -> Finding:
@@ -282,7 +292,7 @@ def _check_giants(_: str) -> Finding:
         if session.size >= GIANT or line >= GIANT_LINE:
             found.append((session, line))
     if not found:
-        return ok(
+        return ok_finding(
             f"no transcript of {size_text(GIANT)} or more, no line of "
             f"{size_text(GIANT_LINE)} or more"
         )
@@ -302,7 +312,7 @@ def _check_giants(_: str) -> Finding:
             "Go on in a copy without its large contents: resume-hooks archive --slim "
             f"{first.session_id[:8]}"
         )
-    return note(said, way, "found")
+    return note_finding(said, way, "found")
 
 
 def _check_expiry(cwd: str) -> Finding:
@@ -313,24 +323,28 @@ def _check_expiry(cwd: str) -> Finding:
     else:
         said = "no setting, so the client's default"
     if days is None:
-        return ok(f"the client deletes no session ({said} is not a number of days)", code="never")
+        return ok_finding(
+            f"the client deletes no session ({said} is not a number of days)", code="never"
+        )
     text = f"sessions are deleted {plural(days, 'day')} after their last write ({said})"
     if found.first is None:
-        return ok(f"{text}; none within seven days")
+        return ok_finding(f"{text}; none within seven days")
     text += f"; {plural(found.sessions, 'session')} in {plural(found.projects, 'project')}"
     text += f", and files of {found.younger:,} younger ones," if found.younger else ""
     text += f" expire{'s' if found.sessions == 1 and not found.younger else ''} within seven days"
     text += f", from {clock.minute(clock.from_epoch(found.first))} UTC on"
-    may, why = permission.allowed(Where())
+    may, why = permission.archiving_allowed(Where())
     if not may:
-        return note(f"{text}; none is archived: {why}", code="unkept")
+        return note_finding(f"{text}; none is archived: {why}", code="unkept")
     if found.unkept:
         remedy = (
             "The next session of each project archives its own; now, and all: resume-hooks "
             "archive --all"
         )
-        return note(f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon")
-    return ok(f"{text}; the vault has all of them", code="kept")
+        return note_finding(
+            f"{text}; {found.unkept:,} of them not in the vault yet", remedy, "soon"
+        )
+    return ok_finding(f"{text}; the vault has all of them", code="kept")
 
 
 def _check_state(_: str) -> Finding:
@@ -339,26 +353,30 @@ def _check_state(_: str) -> Finding:
         return _check_missing_state(folder)
     status = os.lstat(folder)
     if not stat.S_ISDIR(status.st_mode):
-        return problem(
+        return problem_finding(
             f"{folder} is not a folder", "Move it away; a folder is made in its place.", "no-folder"
         )
     if hasattr(os, "getuid") and status.st_uid != os.getuid():
         remedy = f"Run: sudo chown -R $USER {folder}"
-        return problem(f"{folder} belongs to another user", remedy, "foreign")
+        return problem_finding(f"{folder} belongs to another user", remedy, "foreign")
     if status.st_mode & 0o077:
-        return problem(f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open")
+        return problem_finding(
+            f"{folder} can be read by others", f"Run: chmod 700 {folder}", "open"
+        )
     if not os.access(folder, os.W_OK):
-        return problem(f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only")
-    if found := oddities_in_state(folder):
+        return problem_finding(
+            f"{folder} can't be written", f"Run: chmod 700 {folder}", "read-only"
+        )
+    if found := problems_in_state(folder):
         if len(found) > 1:
             more = f", and {len(found) - 1:,} more like it"
         else:
             more = ""
-        return problem(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
-    return ok(f"{folder} is private and writable")
+        return problem_finding(f"{found[0].path} {found[0].why}{more}", found[0].remedy, "odd")
+    return ok_finding(f"{folder} is private and writable")
 
 
-class Oddity(NamedTuple):
+class StateProblem(NamedTuple):
     """An entry that is not as we make it: ``why`` is the rest of a sentence, ``remedy`` a command."""
 
     path: str
@@ -366,7 +384,7 @@ class Oddity(NamedTuple):
     remedy: str
 
 
-def oddities_in_state(folder: str) -> list[Oddity]:
+def problems_in_state(folder: str) -> list[StateProblem]:
     """The odd entries of a state folder, in the order of their names.
 
     Entries that can't be read are skipped.
@@ -376,7 +394,7 @@ def oddities_in_state(folder: str) -> list[Oddity]:
         *(_paths_in_folder(os.path.join(folder, name)) for name in PRIVATE),
     )
     return [
-        found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _oddity_of_path(path))
+        found for path in itertools.islice(paths, MOST_ENTRIES) if (found := _problem_of_path(path))
     ]
 
 
@@ -388,26 +406,28 @@ def _paths_in_folder(folder: str) -> Iterator[str]:
         return
 
 
-def _oddity_of_path(path: str) -> Oddity | None:
+def _problem_of_path(path: str) -> StateProblem | None:
     try:
         status = os.lstat(path)
     except OSError:
         return None  # gone since it was listed
     word, mode = shlex.quote(path), status.st_mode
     if stat.S_ISLNK(mode):
-        return Oddity(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
+        return StateProblem(path, "is a symbolic link, which is not followed", f"Run: rm {word}")
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        return Oddity(path, "is neither a file nor a folder", f"Run: rm {word}")
+        return StateProblem(path, "is neither a file nor a folder", f"Run: rm {word}")
     if not is_own(status):
-        return Oddity(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
+        return StateProblem(path, "belongs to another user", f"Run: sudo chown -R $USER {word}")
     if stat.S_ISREG(mode) and status.st_nlink > 1:
-        return Oddity(
+        return StateProblem(
             path,
             "has a second name elsewhere",
             f"Run: cp {word} {word}.new && mv {word}.new {word}",
         )
     if mode & 0o077:
-        return Oddity(path, "can be read or written by others", f"Run: chmod -R go-rwx {word}")
+        return StateProblem(
+            path, "can be read or written by others", f"Run: chmod -R go-rwx {word}"
+        )
     return None
 
 
@@ -417,7 +437,7 @@ def _check_missing_state(folder: str) -> Finding:
     while not os.path.lexists(parent):
         parent = os.path.dirname(parent)
     if os.path.isdir(parent) and os.access(parent, os.W_OK | os.X_OK):
-        return ok(f"{folder} is made when it is first needed")
+        return ok_finding(f"{folder} is made when it is first needed")
     if os.path.isdir(parent):
         why = "can't be written"
     else:
@@ -426,7 +446,7 @@ def _check_missing_state(folder: str) -> Finding:
         f"See what it is: ls -ld {shlex.quote(parent)} - or set RESUME_HOOKS_HOME to a "
         "folder that can be written."
     )
-    return problem(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
+    return problem_finding(f"{folder} can't be made: {parent} {why}", remedy, "unmakable")
 
 
 def _check_settings(_: str) -> Finding:
@@ -435,40 +455,46 @@ def _check_settings(_: str) -> Finding:
             "Set it again: resume-hooks config KEY VALUE; an option of the plugin: /plugin "
             "configure resume-hooks"
         )
-        return problem("; ".join(refused), remedy, "refused")
+        return problem_finding("; ".join(refused), remedy, "refused")
     if ignored := settings.former_settings_in_use():
-        return note(" ".join(ignored), "Remove each where it is given.", "former")
-    return ok("every value can be used")
+        return note_finding(" ".join(ignored), "Remove each where it is given.", "former")
+    return ok_finding("every value can be used")
 
 
 def _check_log(_: str) -> Finding:
     noted = bug_log.log_entries(Where())
     if not noted:
-        return ok("no bug was ever noted")
+        return ok_finding("no bug was ever noted")
     bugs = "a bug" if len(noted) == 1 else f"{len(noted):,} bugs"
     detail = (
         f"{bugs} noted in {bug_log.log_file(Where())}, the last one on "
         f"{clock.minute(noted[-1])} UTC"
     )
     remedy = "Report it with what this prints: resume-hooks doctor --bundle"
-    return note(detail, remedy, "bugs")
+    return note_finding(detail, remedy, "bugs")
 
 
 def _check_index(_: str) -> Finding:
     status = status_of(Where())
     if status.state == "newer":
-        return problem(f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer")
+        return problem_finding(
+            f"a newer resume-hooks wrote {status.file}", "Update this one.", "newer"
+        )
     if status.state != "ready":
-        return note(f"{status.state}; the next search makes it anew", code=f"{status.state}")
+        return note_finding(
+            f"{status.state}; the next search makes it anew", code=f"{status.state}"
+        )
     if status.behind:
         behind = f", {plural(status.behind, 'file')} behind; the next search reads them"
     else:
         behind = ""
-    return ok(f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}")
+    return ok_finding(
+        f"{size_text(status.size)} for {plural(status.transcripts, 'transcript')}{behind}"
+    )
 
 
 def _check_trash(_: str) -> Finding:
-    entries, others = all_deleted(Where()), strays(Where())
+    entries, others = all_deleted(Where()), stray_folders(Where())
     half = sum(stray.gone for stray in others)
     if not all(entry.complete for entry in entries):
         odd = ["a delete was interrupted"]
@@ -478,24 +504,26 @@ def _check_trash(_: str) -> Finding:
     odd += [f"{len(others) - half:,} that can't be told"] if len(others) > half else []
     odd += [size_text(sum(stray.size for stray in others))] if others else []
     if odd:
-        return note(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
+        return note_finding(", ".join(odd), "See what there is: resume-hooks restore --list", "odd")
     if not entries:
-        return ok("empty")
+        return ok_finding("empty")
     size = size_text(sum(entry.size for entry in entries))
-    return ok(f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them")
+    return ok_finding(
+        f"deleted sessions: {len(entries):,}, {size}; resume-hooks restore lists them"
+    )
 
 
 def _check_vault(_: str) -> Finding:
-    may, why = permission.allowed(Where())
+    may, why = permission.archiving_allowed(Where())
     kept, damaged = kept_sessions(Where()), unreadable(Where())
     if damaged:
         odd = f"{len(damaged):,} that can't be told, such as: {damaged[0].message}"
-        return problem(odd, "See what is wrong: resume-hooks archive --verify", "odd")
+        return problem_finding(odd, "See what is wrong: resume-hooks archive --verify", "odd")
     size = f"archived copies: {len(kept):,}, {size_text(sum(each.stored for each in kept))}"
     if not may:
-        return note(f"{size}; no more are made: {why}", code="off")
-    if said := permission.awaited(Where()):
-        return note(
+        return note_finding(f"{size}; no more are made: {why}", code="off")
+    if said := permission.waiting_notice(Where()):
+        return note_finding(
             f"{size}. {said}", "To have them made sooner: resume-hooks config vault on", "awaited"
         )
     most, takes = settings.vault_room(), sum(each.stored for each in kept)
@@ -503,20 +531,22 @@ def _check_vault(_: str) -> Finding:
         remedy = (
             "Ancestors of sessions that are there stay. Raise it: resume-hooks config vault 40G"
         )
-        return note(f"{size}, more than the setting vault allows", remedy, "full")
-    if why := hold_sessions.why_not(Where()):
-        return note(f"{size}; none is held against an early deletion: {why}", code="unheld")
-    if os.path.isdir(held_links.folder(Where())) and (missing := hold_sessions.unheld(Where())):
+        return note_finding(f"{size}, more than the setting vault allows", remedy, "full")
+    if why := hold_sessions.why_no_links(Where()):
+        return note_finding(f"{size}; none is held against an early deletion: {why}", code="unheld")
+    if os.path.isdir(held_links.links_folder(Where())) and (
+        missing := hold_sessions.count_sessions_without_link(Where())
+    ):
         said = (
             f"{size}; {plural(missing, 'session')} not held against an early deletion: no "
             "link could be made"
         )
-        return note(
+        return note_finding(
             said,
             f"See whether links can be made from {Where().projects} to {Where().state}.",
             "unheld",
         )
-    return ok(size if kept else "empty")
+    return ok_finding(size if kept else "empty")
 
 
 def _check_clipboard(_: str) -> Finding:
@@ -525,5 +555,5 @@ def _check_clipboard(_: str) -> Finding:
         remedy = (
             "Install xclip or wl-clipboard; without one, the text to copy stands in the message."
         )
-        return note("no way to the clipboard from here", remedy, "none")
-    return ok(f"tried in this order: {', '.join(ways)}")
+        return note_finding("no way to the clipboard from here", remedy, "none")
+    return ok_finding(f"tried in this order: {', '.join(ways)}")

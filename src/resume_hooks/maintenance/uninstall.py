@@ -14,9 +14,9 @@ from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, read_regular
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived.layout import unpacked_folder
-from resume_hooks.sessions.held_links import FOLDER, apart, folder
+from resume_hooks.sessions.held_links import FOLDER, links_folder, links_without_client_file
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import failing_as
+from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.system import claude_cli
 from resume_hooks.system.invocation import in_shell, quote_word
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, is_assembled, plugin_folder
@@ -63,7 +63,7 @@ SCRIPT = 64 * 1024
 REMOVE_MARKETPLACE = ("claude", "plugin", "marketplace", "remove", MARKETPLACE)
 
 
-class Left(NamedTuple):
+class StayingFile(NamedTuple):
     """A file or folder that stays, its description, and the way to remove it."""
 
     path: str
@@ -73,7 +73,7 @@ class Left(NamedTuple):
 
 def files_that_stay(
     where: Where, goes: Collection[str] | None, commands: Collection[Collection[str]]
-) -> list[Left]:
+) -> list[StayingFile]:
     """The files that stay once the client's ``commands`` ran and the paths ``goes`` are removed (None: no purge).
 
     Only existing ones: called again afterwards, it returns those that really stayed.
@@ -81,7 +81,7 @@ def files_that_stay(
     rows = [*_own_files_that_stay(where, goes), *_client_files_that_stay(where, commands)]
     if program := shutil.which(NAME, path=where.environ.get("PATH", "")):
         rows.append(
-            Left(
+            StayingFile(
                 program,
                 "this command",
                 f"as it was installed: pipx, uv tool or pip uninstall {NAME}",
@@ -123,12 +123,12 @@ def paths_that_stay(state: str, goes: Collection[str]) -> list[str]:
         return [state]
 
 
-def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Left]:
+def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[StayingFile]:
     state, purge = where.state, in_shell("install --remove --purge")
     left = paths_that_stay(state, goes or _folders_of_copies())
     if goes is None:
         if os.path.isdir(state):
-            whole = [Left(state, "links, settings, index, notes", purge)]
+            whole = [StayingFile(state, "links, settings, index, notes", purge)]
         else:
             whole = []
         return [
@@ -138,19 +138,23 @@ def _own_files_that_stay(where: Where, goes: Collection[str] | None) -> list[Lef
     return [_row_of_original(path) for path in left]
 
 
-def _row_of_original(path: str) -> Left:
-    return Left(
+def _row_of_original(path: str) -> StayingFile:
+    return StayingFile(
         path,
         ORIGINALS.get(os.path.basename(path), "not among what a purge removes"),
         _by_hand(path),
     )
 
 
-def _client_files_that_stay(where: Where, commands: Collection[Collection[str]]) -> list[Left]:
+def _client_files_that_stay(
+    where: Where, commands: Collection[Collection[str]]
+) -> list[StayingFile]:
     plugins = os.path.join(where.config, "plugins")
     rows = [
         # 2.1.42 leaves it; recent clients do with the one of --plugin-dir.
-        Left(folder, "the engine's packages", f"{_by_hand(folder)}, where Claude Code leaves it")
+        StayingFile(
+            folder, "the engine's packages", f"{_by_hand(folder)}, where Claude Code leaves it"
+        )
         for folder in sorted(glob.glob(os.path.join(glob.escape(plugins), "data", f"{NAME}*")))
         if os.path.isfile(os.path.join(folder, "install.json"))
     ]
@@ -161,7 +165,7 @@ def _client_files_that_stay(where: Where, commands: Collection[Collection[str]])
             "finds no engine any more"
         )
         rows.append(
-            Left(
+            StayingFile(
                 scripts,
                 kind,
                 f"find {quote_word(scripts)} -name '*.sh' -exec sed -i.old '/^{NAME}()/d' {{}} +",
@@ -170,12 +174,14 @@ def _client_files_that_stay(where: Where, commands: Collection[Collection[str]])
     copy = os.path.join(plugins, "cache", MARKETPLACE)
     if os.path.isdir(copy):
         rows.append(
-            Left(copy, "the client's copy of the plugin", "Claude Code removes it by itself")
+            StayingFile(copy, "the client's copy of the plugin", "Claude Code removes it by itself")
         )
     if claude_cli.marketplace(MARKETPLACE) and list(REMOVE_MARKETPLACE) not in commands:
         known = os.path.join(plugins, "known_marketplaces.json")
         rows.append(
-            Left(known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE))
+            StayingFile(
+                known, f"names the marketplace {MARKETPLACE}", shlex.join(REMOVE_MARKETPLACE)
+            )
         )
     return rows
 
@@ -224,13 +230,13 @@ def paths_to_purge(state: str) -> list[str]:
 
 def _folders_of_copies() -> tuple[str, ...]:
     where = Where()
-    links = () if any(apart(where)) else (folder(where),)
+    links = () if any(links_without_client_file(where)) else (links_folder(where),)
     return unpacked_folder(where), os.path.join(where.state, COPIES), *links
 
 
 def remove_paths(state: str, goes: list[str]) -> None:
     """Remove these paths, and folders of ours that are empty then. WriteFailed."""
-    with failing_as(f"{state} could not be removed", "Check its permissions."):
+    with convert_os_error(f"{state} could not be removed", "Check its permissions."):
         copies = _folders_of_copies()
         for path in goes:
             if os.path.basename(path) == FOLDER and path not in copies:

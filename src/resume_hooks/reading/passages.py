@@ -34,7 +34,7 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import one_line, plain, plain_line, plural
+from resume_hooks.system.text import one_line, plain_line, plain_text, plural
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.attachments import QUEUED, kind_of
 from resume_hooks.transcripts.lines import Line, OneOpen, lines_before, open_transcript, read_lines
@@ -105,7 +105,7 @@ class Passage(NamedTuple):
         head = one_line(plain_line(" · ".join(fact for fact in facts if fact)), TARGET + 120)
         text, missing = cut_middle(self.text, limit)
         command = whole_command(reference, self.characters)
-        return TextPiece(head, indent_text(plain(text)), command, self.voice, missing)
+        return TextPiece(head, indent_text(plain_text(text)), command, self.voice, missing)
 
 
 def whole_command(reference: str, characters: int = 0) -> str:

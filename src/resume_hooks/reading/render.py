@@ -1,7 +1,7 @@
 """A record as text for people and models: what was said, called and answered, without the JSON around it.
 
 What the texts hold is foreign: whoever prints them keeps control characters from the terminal
-(``cli.output.say``).
+(``cli.output.print_text``).
 """
 
 from __future__ import annotations

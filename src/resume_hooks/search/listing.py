@@ -20,7 +20,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME, Agent, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_of, opened_stores, store_of
-from resume_hooks.sessions.client_window import in_window, measured, window_set
+from resume_hooks.sessions.client_window import in_window, measured_window, window_set
 from resume_hooks.sessions.expiry import SOON, is_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.open_sessions import Clients
@@ -291,7 +291,7 @@ class SessionLister:
             stated = tokens.stated_size_in(ends.first_records[0])
         else:
             stated = None
-        known = self._window or measured(session.session_id, self.where)
+        known = self._window or measured_window(session.session_id, self.where)
         window = known or tokens.window_of_parent(stated)
         context = size_at_end(ends.last_records, window)
         if session.agent != NAME:

@@ -19,7 +19,7 @@ from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.index.tokenize import folded, without_line_numbers
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.sessions.lineage_block import size_text
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.lines import Line
 
@@ -73,7 +73,7 @@ _low = _Low()
 
 def shown_text(words: str) -> Text:
     """Words as they are shown and compared."""
-    shown = " ".join(plain(words).split())
+    shown = " ".join(plain_text(words).split())
     if shown.isascii():
         return Text(shown, shown.lower())
     shown = unicodedata.normalize("NFC", shown)

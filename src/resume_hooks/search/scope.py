@@ -230,7 +230,7 @@ def unseen(scope: Scope, where: Where) -> list[str]:
     if scope.sessions is not None:
         hidden = []
     else:
-        hidden = locate.unlistable(where)
+        hidden = locate.unlistable_folders(where)
     needed = needed_folders(scope, where) if hidden else None
     if needed is None or hidden == [where.projects]:
         return hidden

@@ -58,7 +58,7 @@ def child_title(root_title: str, kind: Kind, number: int = 1) -> str:
 
 
 def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None = None) -> str:
-    """The title with the first number that no session of the folder has, for as long as ``titles_locked``.
+    """The title with the first number that no session of the folder has, for as long as ``lock_titles``.
 
     ``known`` are the ends of one of them, as they are now.
     """
@@ -86,7 +86,7 @@ def free_title(root_title: str, kind: Kind, folder: str, known: HeadTail | None 
 
 
 @contextlib.contextmanager
-def titles_locked(folder: str) -> Iterator[None]:
+def lock_titles(folder: str) -> Iterator[None]:
     """Hold a folder's lock from the choice of a title until the session that has it is there.
 
     The folder itself is locked, so nothing is written. Without the lock after ``PATIENCE``, or on a

@@ -31,7 +31,7 @@ All others may have one.
 """
 
 
-def measured(session_id: str, where: Where) -> int:
+def measured_window(session_id: str, where: Where) -> int:
     """The window of a session's model as the module inside its client told it last; 0 where it never did."""
     return positive(
         read_object(os.path.join(where.state, "pending", f"{NOTES}{session_id}.json")).get("window")
@@ -40,7 +40,7 @@ def measured(session_id: str, where: Where) -> int:
 
 def window_of(session_id: str, where: Where) -> int:
     """The window of a session's model, by the setting, else as measured; 0 where only the transcript can show it."""
-    return settings.number("context_window", where) or measured(session_id, where)
+    return settings.number("context_window", where) or measured_window(session_id, where)
 
 
 def window_set(ends: HeadTail, window: int, where: Where) -> int:
@@ -69,7 +69,7 @@ def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
     What does not fit into the window of its model shows that it has a larger one.
     """
     own = 0 if context.window_known else window_of_model(ends)
-    found = acted_on(
+    found = context_in_window(
         context._replace(
             window=own or context.window, window_known=context.window_known or own > 0
         ),
@@ -81,7 +81,7 @@ def in_window(context: ContextSize, ends: HeadTail, most: int) -> ContextSize:
     return found
 
 
-def acted_on(context: ContextSize, most: int) -> ContextSize:
+def context_in_window(context: ContextSize, most: int) -> ContextSize:
     """A context in a window of at most ``most`` tokens, 0 for any."""
     if not most:
         return context

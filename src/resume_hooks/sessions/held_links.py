@@ -12,17 +12,17 @@ from resume_hooks.storage import removal
 FOLDER = "held"
 
 
-def folder(where: Where) -> str:
+def links_folder(where: Where) -> str:
     """Where the links lie; it is there where sessions are held."""
     return os.path.join(where.state, FOLDER)
 
 
-def apart(where: Where) -> Iterator[str]:
+def links_without_client_file(where: Where) -> Iterator[str]:
     """Every held file that the client has no longer, or another one in its place.
 
     Sorted within folders.
     """
-    top = folder(where)
+    top = links_folder(where)
     for root, _, names in os.walk(top) if is_private(top, where) else ():
         theirs = os.path.join(where.projects, os.path.relpath(root, top))
         for name in sorted(names):
@@ -38,14 +38,14 @@ def is_same(one: str, other: str) -> bool:
         return False
 
 
-def release(path: str, where: Where) -> None:
+def remove_links(path: str, where: Where) -> None:
     """Remove our link to a client's file, or to all in a session's folder, until the next look.
 
     WriteFailed.
     """
     if not path.startswith(os.path.join(where.projects, "")):
         return
-    ours = os.path.join(folder(where), os.path.relpath(path, where.projects))
+    ours = os.path.join(links_folder(where), os.path.relpath(path, where.projects))
     try:
         if os.path.isdir(path) and is_private(ours, where):
             removal.remove_for_good(ours, where.state)

@@ -34,7 +34,7 @@ from resume_hooks.sessions.archived.sessions import (
 )
 from resume_hooks.sessions.child_titles import kind_beside, word_of
 from resume_hooks.sessions.link_log import read_links, read_superseded
-from resume_hooks.system.text import one_line, plain, plain_line
+from resume_hooks.system.text import one_line, plain_line, plain_text
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 from resume_hooks.transcripts.lines import OneOpen
 from resume_hooks.transcripts.provenance import Parent, kind_now, read_parent
@@ -377,5 +377,5 @@ def _ancestor_row(
         )
         made = clock.normal(parent.at)  # what it holds of its parent is older than itself
         created, ended = max(created, made), max(ended, made)
-    title, of = one_line(plain(title), TITLE_LENGTH), parent.subagent if parent else ""
+    title, of = one_line(plain_text(title), TITLE_LENGTH), parent.subagent if parent else ""
     return Ancestor(session_id, place, title, *derived, status, created, ended, size, subagent=of)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from resume_hooks.clock import minute
 from resume_hooks.sessions.child_titles import word_of
-from resume_hooks.system.text import QUOTE, one_line, plain, plain_line, replace_matches
+from resume_hooks.system.text import QUOTE, one_line, plain_line, plain_text, replace_matches
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _ADVICE = (
 )
 
 
-def render(
+def render_block(
     ancestors: Sequence[Ancestor],
     *,
     title: str,
@@ -70,7 +70,7 @@ def moved_note(old: str, new: str) -> str:
     )
 
 
-def shortened(block: str, most: int) -> str:
+def shorten_block(block: str, most: int) -> str:
     """A block in ``most`` (1,000 or more) characters, without ancestors from its middle, then without files."""
     lines = block.split("\n")
     rows = []
@@ -109,10 +109,10 @@ def _describe(ancestor: Ancestor) -> str:
 
 
 def _block_title(text: str) -> str:
-    return _escape(one_line(plain(text), TITLE_LENGTH))
+    return _escape(one_line(plain_text(text), TITLE_LENGTH))
 
 
-def unmarked(text: str) -> str:
+def without_block_markers(text: str) -> str:
     """``text`` without the block's own markers, and without tags that clients and models take for the client's.
 
     Foreign words must not end the block, or begin one; nor speak with another voice than that of a
@@ -123,4 +123,4 @@ def unmarked(text: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return unmarked(plain_line(text))
+    return without_block_markers(plain_line(text))

@@ -13,9 +13,9 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where, canonical, is_session_id, project_key, project_names
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_of, require_whole
-from resume_hooks.sessions.archived.layout import below, path_of_place, session_in
+from resume_hooks.sessions.archived.layout import path_below_project, path_of_place, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived, archived_ids
-from resume_hooks.sessions.archived.sessions import archived_session_file, vaulted
+from resume_hooks.sessions.archived.sessions import archived_session_file, archived_session_of
 from resume_hooks.sessions.locator_forms import (
     MIN_PART,
     MIN_PREFIX,
@@ -23,26 +23,26 @@ from resume_hooks.sessions.locator_forms import (
     RESOLVERS,
     Resolver,
     Surroundings,
-    absolute,
-    behind,
+    absolute_path,
     by_part_of_title,
-    candidates,
+    candidate_rows,
     current_session,
-    not_found,
+    not_found_error,
     pull_of,
-    titled,
+    sessions_titled,
+    text_after_prefix,
     typed_path,
 )
 from resume_hooks.sessions.session_files import (
     SessionFile,
     all_sessions,
-    belongs,
+    belongs_to_folder,
     is_known,
     latest_session,
     session_file,
     sessions_in,
     sessions_of,
-    unlistable,
+    unlistable_folders,
 )
 from resume_hooks.sessions.transcript_files import PREFIX, Subagent, subagent_name, subagents_of
 from resume_hooks.system.text import one_line, plain_line
@@ -61,7 +61,11 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
     if found := _by_old_path(words, around):
         return found
     beginning = words.lower() if len(words) >= MIN_PREFIX else " "
-    named = [each for name in ids if name.startswith(beginning) and (each := vaulted(name, where))]
+    named = [
+        each
+        for name in ids
+        if name.startswith(beginning) and (each := archived_session_of(name, where))
+    ]
     if not named:
         present = {each.session_id for each in (*around.near, *around.far)}
         named = archived_by_words(
@@ -70,7 +74,7 @@ def archived_copy(words: str, around: Surroundings, *, by_part: bool) -> Session
         named = [archived for archived in named if _is_of_folder(archived, around)] or named
     if len(named) > 1:
         raise AmbiguousLocator(
-            words, [candidate(each, where) for each in named[:MOST_CANDIDATES]], len(named)
+            words, [candidate_row(each, where) for each in named[:MOST_CANDIDATES]], len(named)
         )
     if named:
         return archived_session_file(named[0], where)
@@ -91,7 +95,7 @@ def archived_by_words(
     a title in other capitals, ``by_part`` a part of one, of titles that listings show before
     others; a bare number.
     """
-    title, tag = behind("title", words), behind("tag", words).casefold()
+    title, tag = text_after_prefix("title", words), text_after_prefix("tag", words).casefold()
     pull, number, part = pull_of(words), pull_of(f"#{words}"), title.casefold()
     by_part = by_part and len(part.encode("utf-8", "replace")) >= MIN_PART
 
@@ -114,7 +118,7 @@ def archived_by_words(
     return next(filter(None, ([each for each in archived if fits(each)] for fits in forms)), [])
 
 
-def candidate(archived: ArchivedSession, where: Where) -> dict[str, object]:
+def candidate_row(archived: ArchivedSession, where: Where) -> dict[str, object]:
     """A row that lets a person choose an archived session."""
     return {
         "session_id": archived.session_id,
@@ -139,13 +143,15 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
         project, _, name = ("", "", "")
     session_id = session_id or name.split(os.sep)[0].removesuffix(".jsonl")
     if is_session_id(session_id):
-        archived = vaulted(session_id, around.where)
+        archived = archived_session_of(session_id, around.where)
     else:
         archived = None
     if archived is None or (project and project != archived.project):
         return None
     session = archived_session_file(archived, around.where)
-    there = os.path.join(os.path.dirname(session.path), name or below(full, around.where))
+    there = os.path.join(
+        os.path.dirname(session.path), name or path_below_project(full, around.where)
+    )
     if os.path.isfile(there):
         return session_file(there)
     return None
@@ -164,16 +170,16 @@ __all__ = [
     "MIN_PREFIX",
     "SessionFile",
     "all_sessions",
-    "belongs",
-    "candidates",
+    "belongs_to_folder",
+    "candidate_rows",
     "is_known",
     "latest_session",
     "resolve",
     "session_file",
     "sessions_in",
     "sessions_of",
-    "titled",
-    "unlistable",
+    "sessions_titled",
+    "unlistable_folders",
 ]
 
 
@@ -209,7 +215,7 @@ def resolve(
     try:
         found = next(filter(None, (resolver(words, around) for resolver in resolvers)), None)
         if found is None:
-            raise not_found(words, around)
+            raise not_found_error(words, around)
         return _handed_out(found, where, foreign=foreign)
     except SessionNotFound:
         session = archived_copy(words, around, by_part=by_part_of_title in resolvers)
@@ -278,7 +284,7 @@ def names_subagent(locator: str) -> bool:
 
 def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) -> SessionFile | None:
     """The sub-agent of a session that is found; None where the words must mean something else."""
-    if not names_subagent(locator) or os.path.exists(absolute(locator, cwd)):
+    if not names_subagent(locator) or os.path.exists(absolute_path(locator, cwd)):
         return None
     session_name, _, name = locator.rpartition("/")
     try:
@@ -293,7 +299,8 @@ def _resolve_subagent(locator: str, cwd: str, where: Where, *, foreign: bool) ->
         return _as_session(fitting[0], session.session_id)
     if fitting:
         raise AmbiguousLocator(
-            locator, candidates((_as_session(one, session.session_id) for one in fitting), where)
+            locator,
+            candidate_rows((_as_session(one, session.session_id) for one in fitting), where),
         )
     try:
         return resolve(locator, cwd, where, foreign=foreign)

@@ -27,16 +27,16 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import (
     agent_at,
     agent_of,
-    asking,
+    asking_session,
     ends_of,
     homes_of_others,
     store_of,
 )
-from resume_hooks.sessions.archived.layout import unpacked_folder, vault
+from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
 from resume_hooks.sessions.session_files import (
     SessionFile,
-    belongs,
-    fits,
+    belongs_to_folder,
+    ends_belong_to_folder,
     latest_session,
     newest_first,
     where_hidden,
@@ -104,7 +104,7 @@ class Surroundings:
         near = (
             copy for copy in copies if os.path.basename(os.path.dirname(copy.path)) in self.projects
         )
-        return next((copy for copy in near if belongs(copy.path, self.cwd)), copies[0])
+        return next((copy for copy in near if belongs_to_folder(copy.path, self.cwd)), copies[0])
 
     @cached_property
     def far(self) -> list[SessionFile]:
@@ -126,7 +126,7 @@ class Surroundings:
     def is_of_this_folder(self, session: SessionFile) -> bool:
         """Whether a session is of the working directory, and not of one with the same key."""
         try:
-            return fits(ends_of(session, self.where), self.cwd)
+            return ends_belong_to_folder(ends_of(session, self.where), self.cwd)
         except SessionNotFound:
             return False  # deleted since it was listed
 
@@ -140,7 +140,9 @@ class Surroundings:
     ) -> list[SessionFile]:
         if (pattern, near) not in self._sifted:
             sessions = self.near if near else self.far
-            self._sifted[pattern, near] = sift(pattern, sessions, self._names, self._naming)
+            self._sifted[pattern, near] = sessions_matching(
+                pattern, sessions, self._names, self._naming
+            )
         sifted = self._sifted[pattern, near]
         return [
             session
@@ -159,7 +161,7 @@ class Surroundings:
         return self._facts[session.path]
 
 
-def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
+def candidate_rows(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, object]]:
     """Rows that let a person choose between sessions, in the order given.
 
     Each title is a locator itself.
@@ -174,7 +176,7 @@ def candidates(sessions: Iterable[SessionFile], where: Where) -> list[dict[str, 
     return rows
 
 
-def sift(
+def sessions_matching(
     pattern: re.Pattern[bytes],
     sessions: Iterable[SessionFile],
     read: dict[str, bytes],
@@ -194,11 +196,11 @@ def sift(
     return sifted
 
 
-def titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
+def sessions_titled(title: str, sessions: Iterable[SessionFile]) -> list[SessionFile]:
     """The sessions whose custom, generated or derived title is exactly ``title``."""
     return [
         session
-        for session in sift(as_written(title), sessions, {})
+        for session in sessions_matching(as_written(title), sessions, {})
         if title in _titles_at(session.path)
     ]
 
@@ -346,13 +348,13 @@ def by_prefix(words: str, around: Surroundings) -> SessionFile | None:
     prefix = words.lower()
     if len(prefix) < MIN_PREFIX or not _HEX.issuperset(prefix):
         return None
-    return _only(words, around.store.sessions(prefix=prefix), around)
+    return _only_session(words, around.store.sessions(prefix=prefix), around)
 
 
 def by_title(words: str, around: Surroundings) -> SessionFile | None:
     """An exact title, also as ``title:words``; one of this project before all others."""
-    title = behind("title", words)
-    return _only(
+    title = text_after_prefix("title", words)
+    return _only_session(
         words, around.nearest(as_written(title), lambda facts: title in facts.titles), around
     )
 
@@ -362,13 +364,13 @@ def by_tag(words: str, around: Surroundings) -> SessionFile | None:
 
     ``tag:words`` is that, or the whole of a title, and nothing else.
     """
-    tag = behind("tag", words)
+    tag = text_after_prefix("tag", words)
     sessions = around.nearest(
         as_written(tag), lambda facts: facts.tag.casefold() == tag.casefold() != ""
     )
     if not sessions and tag != words:
         raise SessionNotFound(f"No session has the tag '{one_line(plain_line(tag), 80)}'", SEEN)
-    return _only(words, sessions, around)
+    return _only_session(words, sessions, around)
 
 
 def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
@@ -376,7 +378,7 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
 
     Capitals don't matter, and a whole title comes first.
     """
-    title = behind("title", words)
+    title = text_after_prefix("title", words)
     part = title.casefold()
     if len(part.encode("utf-8", "replace")) < MIN_PART:
         return None
@@ -387,7 +389,7 @@ def by_part_of_title(words: str, around: Surroundings) -> SessionFile | None:
     some = whole or around.nearest(
         ends, lambda facts: facts.listed and any(part in t.casefold() for t in facts.titles)
     )
-    return _only(words, some, around)
+    return _only_session(words, some, around)
 
 
 def by_pull_request(words: str, around: Surroundings, named: str = "") -> SessionFile | None:
@@ -395,7 +397,7 @@ def by_pull_request(words: str, around: Surroundings, named: str = "") -> Sessio
     if not (pull := pull_of(named or words)):
         return None
     linked = re.compile(rb'"prnumber":\s?%d\b' % int(pull.rpartition("/")[2]))
-    return _only(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
+    return _only_session(words, around.nearest(linked, lambda facts: pull in facts.pulls), around)
 
 
 def by_address(words: str, around: Surroundings) -> SessionFile | None:  # noqa: ARG001 - as all resolvers
@@ -443,7 +445,9 @@ def is_one_form(words: str) -> bool:
 
 def current_session(around: Surroundings) -> SessionFile | None:
     """The session of the client that runs us, or None outside of one."""
-    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or asking(around.where)
+    session_id = around.where.environ.get("CLAUDE_CODE_SESSION_ID", "") or asking_session(
+        around.where
+    )
     if not is_session_id(session_id):
         return None
     session = around.store.find(session_id)
@@ -455,7 +459,7 @@ def current_session(around: Surroundings) -> SessionFile | None:
     return session
 
 
-def not_found(words: str, around: Surroundings) -> SessionNotFound:
+def not_found_error(words: str, around: Surroundings) -> SessionNotFound:
     """What to say of words that name nothing in any form."""
     path = typed_path(words, around)
     if path is not None:
@@ -473,7 +477,9 @@ def not_found(words: str, around: Surroundings) -> SessionNotFound:
     )
 
 
-def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> SessionFile | None:
+def _only_session(
+    words: str, sessions: list[SessionFile], around: Surroundings
+) -> SessionFile | None:
     copies: dict[str, list[SessionFile]] = {}
     for session in sessions:
         copies.setdefault(session.session_id, []).append(session)
@@ -481,7 +487,7 @@ def _only(words: str, sessions: list[SessionFile], around: Surroundings) -> Sess
         shown = []
         for of_one in islice(copies.values(), MOST_CANDIDATES):
             shown.append(around.nearest_copy(of_one))
-        raise AmbiguousLocator(words, candidates(shown, around.where), len(copies))
+        raise AmbiguousLocator(words, candidate_rows(shown, around.where), len(copies))
     if sessions:
         return around.nearest_copy(sessions)
     return None
@@ -495,7 +501,7 @@ def pull_of(words: str) -> str:
     return str(int(number[1])) if number else ""  # nothing is called #0072
 
 
-def behind(form: str, words: str) -> str:
+def text_after_prefix(form: str, words: str) -> str:
     """The text after the prefix ``<form>:``, such as ``tag:``; the whole text without one."""
     named, colon, rest = words.partition(":")
     if colon and named.lower() == form:
@@ -507,10 +513,10 @@ def typed_path(words: str, around: Surroundings) -> str | None:
     """The path that words are; None where they have not the form of one."""
     if not (words.endswith(ENDING) or os.sep in words):
         return None
-    return absolute(words, around.cwd)
+    return absolute_path(words, around.cwd)
 
 
-def absolute(words: str, cwd: str) -> str:
+def absolute_path(words: str, cwd: str) -> str:
     """A path as it was typed in a folder, a home in it expanded."""
     try:
         return os.path.join(cwd, os.path.expanduser(words))
@@ -520,7 +526,7 @@ def absolute(words: str, cwd: str) -> str:
 
 def _refuse_others_files(path: str, where: Where) -> None:
     """UsageError for a path outside the transcripts: a model's shell runs our verbs unasked, so they open no more."""
-    homes = (where.projects, vault(where), unpacked_folder(where), *homes_of_others(where))
+    homes = (where.projects, vault_folder(where), unpacked_folder(where), *homes_of_others(where))
     below = tuple(os.path.realpath(home) + os.sep for home in homes)
     inside = os.path.realpath(path).startswith(below) and path.endswith(ENDING)
     if os.path.lexists(path) and (not inside or os.path.islink(path)):

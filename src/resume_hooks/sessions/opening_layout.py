@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shortened
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING, shorten_block
 from resume_hooks.system.text import encodable_all
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.placeholders import UNANSWERED
@@ -80,7 +80,7 @@ def short_opening(text: str, most: int, whole: str, shorter: Shorter | None = No
             return ""
         return text
     block, _, after = text.partition(CLOSING)
-    block = shortened(block + CLOSING, most // BLOCK_SHARE)
+    block = shorten_block(block + CLOSING, most // BLOCK_SHARE)
     if len(step) > most // STEP_SHARE:
         step = step[: most // STEP_SHARE - 1] + "…"
     cut = f"(cut here; all of it: resume-hooks read {whole})"

@@ -276,7 +276,7 @@ class RecordLines:
             return numbers
 
 
-def shortened(reference: str) -> str:
+def shorten_reference(reference: str) -> str:
     """A reference with the first characters of its session's id."""
     session, _, record = reference.rpartition(":")
     session_id, slash, agent = session.partition("/")

@@ -18,7 +18,7 @@ import orjson
 from resume_hooks.errors import SessionNotFound, TitleTaken, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.locator_forms import titled
+from resume_hooks.sessions.locator_forms import sessions_titled
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, sessions_in
 from resume_hooks.storage.atomic import append_records
@@ -74,7 +74,7 @@ def plan_title(
         for other in sessions_in(os.path.dirname(session.path)):
             if other.path != session.path:
                 others.append(other)
-        taken = titled(new, others)
+        taken = sessions_titled(new, others)
         if taken:
             if len(taken) > 1:
                 more = f" and {len(taken) - 1} more"

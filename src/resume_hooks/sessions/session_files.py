@@ -71,7 +71,7 @@ def sessions_in(folder: str, prefix: str = "") -> list[SessionFile]:
 def sessions_of(cwd: str, where: Where) -> list[SessionFile]:
     """The sessions in a directory's project folders, newest first.
 
-    Keys collide, see ``belongs``.
+    Keys collide, see ``belongs_to_folder``.
     """
     return newest_first(
         session for folder in project_folders(cwd, where) for session in sessions_in(folder)
@@ -96,15 +96,19 @@ def known_ids(where: Where) -> set[str]:
     return ids
 
 
-def unlistable(where: Where) -> list[str]:
+def unlistable_folders(where: Where) -> list[str]:
     """The project folders, or the folder of them all, that can't be listed or looked into.
 
     Sorted.
     """
     home = where.projects
-    if not _can(os.listdir, home):
+    if not _is_accessible(os.listdir, home):
         return [home]
-    return [folder for folder in paths.all_folders(where) if not _can(_first, folder)]
+    return [
+        folder
+        for folder in paths.all_folders(where)
+        if not _is_accessible(_check_first_entry, folder)
+    ]
 
 
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
@@ -159,14 +163,14 @@ def _more(places: Sequence[str]) -> str:
     return ""
 
 
-def belongs(path: str, cwd: str) -> bool:
+def belongs_to_folder(path: str, cwd: str) -> bool:
     """Whether a session is of ``cwd`` and not of a folder with the same key, by the folders named inside."""
     with contextlib.suppress(SessionNotFound):  # deleted since it was listed
-        return fits(HeadTail(path), cwd)
+        return ends_belong_to_folder(HeadTail(path), cwd)
     return False
 
 
-def fits(ends: HeadTail, cwd: str) -> bool:
+def ends_belong_to_folder(ends: HeadTail, cwd: str) -> bool:
     """The same of a session whose ends were read."""
     key = ends.project[:MAX_KEY]
     fitting = []
@@ -204,11 +208,11 @@ def latest_session(cwd: str, where: Where, *, back: int = 0, but: str = "") -> S
     """
     passed = 0
     for session in sessions_of(cwd, where):
-        if session.session_id != but and _is_talk(session) and belongs(session.path, cwd):
+        if session.session_id != but and _is_talk(session) and belongs_to_folder(session.path, cwd):
             if passed == back:
                 return session
             passed += 1
-    hidden = where_hidden(unlistable(where), linked_projects(where))
+    hidden = where_hidden(unlistable_folders(where), linked_projects(where))
     if passed == 1:
         count = "is only 1 session"
     else:
@@ -248,14 +252,14 @@ def _listed_files(folder: str, prefix: str = "") -> list[SessionFile]:
     return sessions
 
 
-def _first(folder: str) -> None:
+def _check_first_entry(folder: str) -> None:
     """Look at one entry of a folder: all of them can be looked at, or none. OSError."""
     with os.scandir(folder) as entries:
         for entry in islice(entries, 1):
             entry.stat(follow_symlinks=False)
 
 
-def _can(look: Callable[[str], object], folder: str) -> bool:
+def _is_accessible(look: Callable[[str], object], folder: str) -> bool:
     """Whether a folder can be looked into; one that is not there hides nothing."""
     try:
         look(folder)
@@ -356,7 +360,7 @@ class LocalStore:
 
     def hidden(self) -> list[str]:
         """The folders that can't be listed."""
-        return unlistable(self._where)
+        return unlistable_folders(self._where)
 
     def linked(self, session_id: str = "") -> list[str]:
         """The project folders that are links, or the files of an id that lie behind links."""

@@ -123,7 +123,7 @@ def title_of(path: str) -> str:
     return one_line(_FROM_LEAD.sub("", words), TITLE_LENGTH) or ends.title
 
 
-def beside_sessions(folder: str) -> dict[str, list[str]]:
+def subagents_by_session(folder: str) -> dict[str, list[str]]:
     """The transcripts of sub-agents beside those of a folder's sessions, by session, each before its note."""
     found: dict[str, list[str]] = {}
     for path in sorted(_folders_beside(folder)):

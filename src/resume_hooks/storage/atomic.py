@@ -20,8 +20,8 @@ from resume_hooks.storage.append_carryover import Splice, await_line_end, begins
 from resume_hooks.storage.locks import lock
 from resume_hooks.storage.state_file import (
     MODE,
-    create,
-    failing_as,
+    convert_os_error,
+    create_file,
     read_open,
     spare_name,
     sweep_spare_names,
@@ -40,7 +40,7 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
     """
     folder = os.path.dirname(path)
     sweep_spare_names(folder)
-    with failing_as(f"Could not write {path}"), spare_name(folder) as temporary:
+    with convert_os_error(f"Could not write {path}"), spare_name(folder) as temporary:
         with _new_file(temporary, chunks):
             check(temporary)
         name_exclusively(temporary, path)
@@ -61,7 +61,7 @@ def replace_session(
     """
     folder = os.path.dirname(path)
     sweep_spare_names(folder)
-    with failing_as(f"Could not rewrite {path}"), spare_name(folder) as temporary:
+    with convert_os_error(f"Could not rewrite {path}"), spare_name(folder) as temporary:
         splice = Splice(original, os.path.getsize(kept))
         with _new_file(temporary, chunks):
             check(temporary)
@@ -87,7 +87,7 @@ def replace_session(
             was = os.fstat(original)
             os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
             os.replace(temporary, path)
-            return _followed(path, splice, target.fileno())
+            return _finish_replacement(path, splice, target.fileno())
 
 
 def append_line(path: str, line: bytes) -> None:
@@ -124,7 +124,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
     write too: by it the client tells which session is the latest, and which are old enough to be
     deleted.
     """
-    with failing_as(
+    with convert_os_error(
         f"Could not add to {path}",
         "Nothing was changed. Check free space and the permissions of the file.",
     ):
@@ -167,7 +167,7 @@ def append_synced(descriptor: int, lines: bytes) -> int:
 
 def _unshare(path: str, descriptor: int) -> None:
     with spare_name(os.path.dirname(path)) as temporary:
-        create(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
+        create_file(temporary, read_open(descriptor, os.fstat(descriptor).st_size))
         os.replace(temporary, path)
 
 
@@ -181,9 +181,9 @@ def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
                 os.utime(descriptor)  # somebody wrote between the two calls
 
 
-def _followed(path: str, splice: Splice, target: int) -> bool:
+def _finish_replacement(path: str, splice: Splice, target: int) -> bool:
     """See to what comes after the rename; whether a program still has the old file open."""
-    with failing_as(
+    with convert_os_error(
         f"{path} was rewritten, but what a running client added meanwhile could not be",
         "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
     ):

@@ -15,9 +15,9 @@ from resume_hooks.paths import Where, open_regular
 from resume_hooks.storage.append_carryover import begins_with
 from resume_hooks.storage.locks import leads_to, locked_folder
 from resume_hooks.storage.state_file import (
-    create,
+    convert_os_error,
+    create_file,
     discard_spare,
-    failing_as,
     read_open,
     sweep_spare_names,
     temporary_in,
@@ -72,13 +72,13 @@ def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[i
     A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it
     then.
     """
-    with failing_as(f"{path} can't be read", "Nothing was changed."):
+    with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
     with stream:
         original, made, whole = stream.fileno(), not os.path.lexists(copy), False
         try:
-            with failing_as(f"{path} could not be copied to {copy}"):
-                create(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
+            with convert_os_error(f"{path} could not be copied to {copy}"):
+                create_file(copy, read_open(original, os.fstat(original).st_size), lasting=stays)
                 whole = begins_with(original, copy)
             if not whole:
                 raise WriteFailed(
@@ -91,7 +91,7 @@ def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[i
                 discard_spare(copy)
 
 
-def instant_of(path: str) -> str:
+def backup_time(path: str) -> str:
     """The instant that a backup is named by; ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
     if name[10:11] == "T" and name.endswith("Z"):

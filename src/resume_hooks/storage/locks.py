@@ -40,7 +40,7 @@ def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
         deadline = time.monotonic() + patience
     while True:
         try:
-            _try(descriptor, wait=deadline is None)
+            _try_lock(descriptor, wait=deadline is None)
         except (BlockingIOError, PermissionError):
             if deadline is not None and time.monotonic() >= deadline:
                 return False
@@ -51,7 +51,7 @@ def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
             return True
 
 
-def _try(descriptor: int, *, wait: bool) -> None:
+def _try_lock(descriptor: int, *, wait: bool) -> None:
     if hasattr(fcntl, "flock"):
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return

@@ -37,7 +37,7 @@ def second_name(source: str, target: str) -> None:
             name_exclusively(temporary, target)
 
 
-def inside(path: str) -> list[str]:
+def paths_inside(path: str) -> list[str]:
     """Everything in a folder but folders, by its path, sorted; of anything else ``[""]``.
 
     OSError.
@@ -70,7 +70,7 @@ def sizes_in(folder: str) -> Iterator[int]:
                 yield os.lstat(os.path.join(root, name)).st_size
 
 
-def least_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
+def least_recently_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
     """Of files or folders that can be made anew those to remove, the least used first, so that ``over`` bytes go.
 
     Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays,

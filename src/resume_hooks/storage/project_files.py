@@ -34,7 +34,7 @@ def state_of(
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError) as error:  # a NUL in a name
-        raise refused(path, error) from error
+        raise write_error(path, error) from error
     if not stat.S_ISREG(found.st_mode):
         if stat.S_ISLNK(found.st_mode):
             what = "a symbolic link"
@@ -63,7 +63,7 @@ def read_state(
             found = os.fstat(stream.fileno())
             content = stream.read(limit + 1)
     except OSError as error:
-        raise refused(path, error) from error
+        raise write_error(path, error) from error
     if len(content) > limit:
         raise WriteFailed(
             f"{path} is larger than {limit:,} bytes, so it was left alone", "Name another file."
@@ -91,7 +91,7 @@ def write_project_file(
         sweep_spare_names(folder)
     name, temporary = _seen_from(within, path), _seen_from(within, temporary_in(folder))
     try:
-        _fill(temporary, content, over, mode, within)
+        _write_and_rename(temporary, content, over, mode, within)
         if over is None:
             name_exclusively(temporary, name, within)
         else:
@@ -99,7 +99,7 @@ def write_project_file(
             os.replace(temporary, name, src_dir_fd=within, dst_dir_fd=within)
         sync_folder(folder)
     except (OSError, ValueError) as error:
-        raise refused(path, error) from error
+        raise write_error(path, error) from error
     finally:
         with contextlib.suppress(OSError, ValueError):
             removal.remove_name(temporary, within)
@@ -113,11 +113,11 @@ def remove_project_file(path: str, over: os.stat_result, within: int | None = No
         removal.remove_name(name, within)
         sync_folder(os.path.dirname(path))
     except (OSError, ValueError) as error:
-        raise refused(path, error) from error
+        raise write_error(path, error) from error
 
 
 @contextlib.contextmanager
-def folder_made(folder: str) -> Iterator[None]:
+def ensure_folder(folder: str) -> Iterator[None]:
     """Make ``folder``, its last part alone, where it is missing.
 
     It is gone again if the block fails. WriteFailed.
@@ -128,7 +128,7 @@ def folder_made(folder: str) -> Iterator[None]:
             os.mkdir(folder)
             made = True
     except (OSError, ValueError) as error:
-        raise refused(folder, error) from error
+        raise write_error(folder, error) from error
     try:
         yield
     except WriteFailed:
@@ -138,7 +138,7 @@ def folder_made(folder: str) -> Iterator[None]:
         raise
 
 
-def refused(path: str, error: OSError | ValueError) -> WriteFailed:
+def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
     """The failure of a write, in words."""
     if isinstance(error, OSError) and error.strerror:
         why = error.strerror
@@ -164,7 +164,7 @@ def _seen_from(within: int | None, path: str) -> str:
     return os.path.basename(path)
 
 
-def _fill(
+def _write_and_rename(
     path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None
 ) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)

@@ -21,8 +21,8 @@ from resume_hooks.paths import Where, open_regular, private_folder
 from resume_hooks.storage import removal
 from resume_hooks.storage.state_file import (
     MODE,
+    convert_os_error,
     discard_spare,
-    failing_as,
     sweep_spare_names,
     temporary_in,
 )
@@ -37,7 +37,7 @@ _GZIP = b"\x1f\x8b"
 _WBITS = 31  # zlib's word for: with the head and the checksum of gzip
 
 
-class Taken(NamedTuple):
+class StagedFile(NamedTuple):
     """A file of ours with ``size`` bytes, and their digest in hex."""
 
     path: str
@@ -46,7 +46,7 @@ class Taken(NamedTuple):
 
 
 @contextlib.contextmanager
-def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken]:
+def stage_chunks(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[StagedFile]:
     """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
 
     So is that folder where it was made for it and nothing else is there. ImportFailed past ``most``
@@ -56,7 +56,7 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
     folder = where.state
     known, temporary = os.path.lexists(folder), temporary_in(folder)
     try:
-        with failing_as(
+        with convert_os_error(
             "What was to be imported could not be kept",
             "Nothing was changed. Check free space and the permissions of the state folder.",
         ):
@@ -65,11 +65,13 @@ def taken_in(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[Taken
             digest = hashlib.sha256()
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
             with os.fdopen(descriptor, "wb") as stream:
-                for chunk in _lined(_capped(_decompress(_capped(chunks, most)), most)):
+                for chunk in _limit_lines(
+                    _limit_size(_decompress(_limit_size(chunks, most)), most)
+                ):
                     digest.update(chunk)
                     stream.write(chunk)
                 size = stream.tell()
-            taken = Taken(temporary, size, digest.hexdigest())
+            taken = StagedFile(temporary, size, digest.hexdigest())
         yield taken
     finally:
         discard_spare(temporary)
@@ -94,7 +96,7 @@ def file_chunks(path: str) -> Iterator[bytes]:
         ) from error
 
 
-def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+def _limit_size(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
     count = 0
     for chunk in chunks:
         count += len(chunk)
@@ -106,7 +108,7 @@ def _capped(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
         yield chunk
 
 
-def _lined(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _limit_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     begun = lines = 0
     for chunk in chunks:
         lines += chunk.count(b"\n")
@@ -132,11 +134,11 @@ def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
         first += row
     whole = chain((first,), rows)
     if first.startswith(_GZIP):
-        return _inflated(whole)
+        return _decompress_gzip(whole)
     return whole
 
 
-def _inflated(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
     inflater = zlib.decompressobj(_WBITS)
     try:
         for chunk in chunks:

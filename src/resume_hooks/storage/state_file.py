@@ -34,12 +34,12 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
     folder = private_folder(os.path.dirname(path), where)
     sweep_spare_names(folder)
     with spare_name(folder) as temporary:
-        create(temporary, [content] if isinstance(content, bytes) else content)
+        create_file(temporary, [content] if isinstance(content, bytes) else content)
         os.replace(temporary, path)
     sync_folder(folder)
 
 
-def create(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
+def create_file(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
     """Write a new private file, synced if ``lasting``; its size.
 
     OSError where it can't be, or the name is taken.
@@ -99,7 +99,7 @@ def spare_name(folder: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def failing_as(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
+def convert_os_error(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
     """Raise WriteFailed for an OSError of the block: ``what`` could not be done, and why the system says so."""
     try:
         yield

@@ -67,7 +67,7 @@ def open_log(path: str) -> int:
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
-        if os.fstat(descriptor).st_size < MAX_LOG or not _turn_over(path, descriptor):
+        if os.fstat(descriptor).st_size < MAX_LOG or not _rotate_log(path, descriptor):
             return descriptor
         os.close(descriptor)
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | special, _MODE)
@@ -87,7 +87,7 @@ def log_entries(where: Optional[Where] = None) -> List[str]:
     return entries
 
 
-def _turn_over(path: str, descriptor: int) -> bool:
+def _rotate_log(path: str, descriptor: int) -> bool:
     """Make a full log the older generation; of several writers one does.
 
     Returns whether to open the path again.

@@ -52,13 +52,13 @@ WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 def available_tools(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
     """The programs that can reach a clipboard, best first; ``far_away``, for another machine's user, forwarded ones."""
     tools = []
-    for tool in _fitting_tools(env, far_away):
+    for tool in _tools_for_display(env, far_away):
         if programs.find_program(tool.put[0], env):
             tools.append(tool)
     return tools
 
 
-def _fitting_tools(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
+def _tools_for_display(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]:
     if not far_away:
         if sys.platform == "darwin":
             yield PBCOPY

@@ -81,7 +81,7 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
                 yield StartedFolder(path, git, _PASSWORD.sub("", remote))
 
 
-def as_started(folder: str) -> StartedFolder:
+def describe_folder(folder: str) -> StartedFolder:
     """What a start would note of a folder now."""
     git = os.path.join(folder, ".git")
     first = _first_bytes(

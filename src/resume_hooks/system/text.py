@@ -34,7 +34,7 @@ _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
 _ODD = re.compile(
     f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
-)  # anything that ``plain`` takes out or replaces
+)  # anything that ``plain_text`` takes out or replaces
 LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
 WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
 
@@ -49,7 +49,7 @@ def without_sequences(text: str) -> str:
     return text
 
 
-def plain(text: str) -> str:
+def plain_text(text: str) -> str:
     """``text`` with tabs and line feeds as its only controls, and U+FFFD for lone surrogates."""
     if not _ODD.search(text):  # most texts, at a tenth of the time
         return text
@@ -68,7 +68,7 @@ def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -
     letters stay.
     """
     replaced = _replace_all(text, changes)
-    letters = plain(replaced)
+    letters = plain_text(replaced)
     if not letters.isascii():
         letters = unicodedata.normalize("NFKC", letters)
     if letters == replaced:
@@ -102,11 +102,11 @@ def encodable_all(value: Any) -> Any:
 
 
 def plain_line(text: str) -> str:
-    """``text`` as ``plain`` has it, on one line.
+    """``text`` as ``plain_text`` has it, on one line.
 
     Runs of spaces stay, since they may belong to a path.
     """
-    return plain(text).replace("\n", " ").replace("\t", " ")
+    return plain_text(text).replace("\n", " ").replace("\t", " ")
 
 
 def shorten_line(line: str, limit: int) -> str:

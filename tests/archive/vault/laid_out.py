@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
@@ -74,7 +74,7 @@ def kept_files(kept: ArchivedSession, home: ConfigHome) -> dict[str, bytes]:
 
 def vault_files(home: ConfigHome) -> list[str]:
     """Every file in the vault, but for locks."""
-    root = Path(vault(home.where))
+    root = Path(vault_folder(home.where))
     return sorted(
         str(path.relative_to(root))
         for path in root.rglob("*")

@@ -13,12 +13,12 @@ import pytest
 from resume_hooks.archive.vault import archive_session as keeping
 from resume_hooks.archive.vault import commit
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.packs import PackWriter, verify
+from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.packs import PackWriter, verify_archived
 from resume_hooks.errors import SessionNotFound, SessionOpen, UsageError, VaultOff, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault
+from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id, why_unreadable
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
@@ -57,13 +57,13 @@ def test_everything_is_packed_at_once(config_home: ConfigHome) -> None:
     )
     assert int(os.stat(unpacked_transcript(kept, config_home.where)).st_mtime) == int(OLD)
     assert all_archived(config_home.where) == [kept]
-    assert verify(kept) == []
+    assert verify_archived(kept) == []
     assert project_folder_of(
         unpacked_transcript(kept, config_home.where), config_home.where
     ) == os.path.dirname(session.path)
-    assert {os.stat(path).st_mode & 0o777 for path in (kept.folder, vault(config_home.where))} == {
-        0o700
-    }
+    assert {
+        os.stat(path).st_mode & 0o777 for path in (kept.folder, vault_folder(config_home.where))
+    } == {0o700}
     assert {path.stat().st_mode & 0o777 for path in Path(kept.folder).iterdir()} == {0o600}
 
 
@@ -104,15 +104,15 @@ def test_what_something_else_took_the_place_of_stays(config_home: ConfigHome, ho
         os.replace(session.path + ".new", session.path)
     os.utime(session.path, (OLD, OLD))
     again = archive_session(locate.session_file(session.path), config_home.where)
-    (state,) = states(again)
+    (state,) = earlier_states(again)
     for renewed in (True, False):
         assert kept_files(again, config_home) == client_files(config_home)
-        assert kept_files(as_it_was(again, state), config_home)[again.place] == long
-        assert verify(again) == []
+        assert kept_files(session_at_state(again, state), config_home)[again.place] == long
+        assert verify_archived(again) == []
         if renewed:
             Path(session.path.replace(".jsonl", "/tool-results/toolu_2.txt")).write_bytes(b"more")
             again = archive_session(locate.session_file(session.path), config_home.where)
-            (state,) = states(again)
+            (state,) = earlier_states(again)
 
 
 @pytest.mark.parametrize("how", ["flipped", "gone"])
@@ -146,7 +146,7 @@ def test_a_damaged_pack_keeps_no_session_from_being_archived(
         Path(session.path).read_bytes(),
         sha256,
     )
-    assert {finding.name for finding in verify(again)} == {
+    assert {finding.name for finding in verify_archived(again)} == {
         "missing" if how == "gone" else "damaged"
     }
 
@@ -200,10 +200,10 @@ def test_a_backup_written_in_place(config_home: ConfigHome) -> None:
     assert kept_files(again, config_home) == client_files(config_home)
     (earlier,) = again.earlier
     assert (
-        kept_files(as_it_was(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"]
+        kept_files(session_at_state(again, earlier), config_home)[f"file-history/{SESSION}/abc@v1"]
         == b"the user's file"
     )
-    assert states(again) == []
+    assert earlier_states(again) == []
 
 
 def test_links_and_odd_files_are_left(config_home: ConfigHome) -> None:
@@ -223,13 +223,13 @@ def test_a_symlinked_vault_is_refused(config_home: ConfigHome, tmp_path: Path) -
     """The vault, or a session's folder in it: nothing is written behind the link."""
     session = laid_out(config_home)
     (tmp_path / "away").mkdir()
-    Path(vault(config_home.where)).parent.mkdir(parents=True)
-    Path(vault(config_home.where)).symlink_to(tmp_path / "away")
+    Path(vault_folder(config_home.where)).parent.mkdir(parents=True)
+    Path(vault_folder(config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         archive_session(session, config_home.where)
     assert all_archived(config_home.where) == []
-    Path(vault(config_home.where)).unlink()
-    Path(vault(config_home.where)).mkdir()
+    Path(vault_folder(config_home.where)).unlink()
+    Path(vault_folder(config_home.where)).mkdir()
     Path(archive_folder(SESSION, config_home.where)).symlink_to(tmp_path / "away")
     with pytest.raises(WriteFailed, match="is a symbolic link"):
         archive_session(session, config_home.where)
@@ -296,7 +296,7 @@ def test_switched_off(
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     with pytest.raises(VaultOff, match="after 20 days"):
         archive_session(session, config_home.where)
-    assert not os.path.lexists(vault(config_home.where))
+    assert not os.path.lexists(vault_folder(config_home.where))
 
 
 def test_a_session_that_moved_to_another_project(config_home: ConfigHome) -> None:
@@ -322,8 +322,10 @@ def test_two_copies_of_one_id(config_home: ConfigHome) -> None:
         kept = archive_session(copy, config_home.where)
     for copy in [*copies, *copies]:
         assert archive_session(copy, config_home.where) == kept
-    (state,) = states(kept)
-    both = {kept_files(each, config_home)[kept.place] for each in (kept, as_it_was(kept, state))}
+    (state,) = earlier_states(kept)
+    both = {
+        kept_files(each, config_home)[kept.place] for each in (kept, session_at_state(kept, state))
+    }
     assert both == {Path(copy.path).read_bytes() for copy in copies}
 
 
@@ -394,7 +396,7 @@ def test_a_full_disk_leaves_what_was(
         f"{other.path} could not be archived: No space left on device"
     )
     assert all_archived(config_home.where) == [first]
-    assert verify(first) == []
+    assert verify_archived(first) == []
     assert vault_files(config_home) == [
         f"{SESSION}/manifest.json",
         f"{SESSION}/{first.transcript.where}",

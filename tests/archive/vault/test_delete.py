@@ -30,7 +30,7 @@ from resume_hooks.search.index.connect import opened_index
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.layout import MANIFEST, path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
-from resume_hooks.sessions.archived.unpack import stored
+from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import move, removal
 from tests.archive.vault import former_trash
@@ -160,7 +160,7 @@ def test_what_can_not_be_moved_leaves_all_in_its_place(
         if calls == part + 1:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr(deletion, "release", refused)
+    monkeypatch.setattr(deletion, "remove_links", refused)
     with pytest.raises(WriteFailed, match="Permission denied"):
         delete(session, config_home)
     assert everything(config_home) == before
@@ -177,7 +177,10 @@ def test_nothing_goes_under_a_manifest_that_can_not_be_read(
     with pytest.raises(WriteFailed, match="read back"):
         delete(session, config_home)
     assert everything(config_home) == before
-    assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
+    assert (trash.all_deleted(config_home.where), trash.stray_folders(config_home.where)) == (
+        [],
+        [],
+    )
 
 
 def test_an_interrupt_puts_all_back(
@@ -569,7 +572,7 @@ def test_a_session_that_went_on_after_a_killed_delete_stays(
     session = laid_out(config_home)
     across(monkeypatch)
     with monkeypatch.context() as patch:
-        patch.setattr(deletion, "release", lambda *_: os._exit(9))
+        patch.setattr(deletion, "remove_links", lambda *_: os._exit(9))
         assert outcome(lambda: delete(session, config_home)) == 9
     with open(session.path, "ab") as stream:
         stream.write(b"{}\n")
@@ -593,7 +596,10 @@ def test_a_writer_that_goes_on_leaves_the_session_where_it_was(
             deletion.move_to_trash(plan, config_home.where)
     assert Path(session.path).read_bytes().endswith(b"{}\n")
     assert len(everything(config_home)) == 7
-    assert (trash.all_deleted(config_home.where), trash.strays(config_home.where)) == ([], [])
+    assert (trash.all_deleted(config_home.where), trash.stray_folders(config_home.where)) == (
+        [],
+        [],
+    )
 
 
 def test_what_was_half_removed_is_finished_by_the_next(
@@ -618,14 +624,14 @@ def test_what_was_half_removed_is_finished_by_the_next(
                 deletion.empty_trash(
                     trash.all_deleted(config_home.where),
                     config_home.where,
-                    trash.strays(config_home.where),
+                    trash.stray_folders(config_home.where),
                 )
-        (stray,) = trash.strays(config_home.where)
+        (stray,) = trash.stray_folders(config_home.where)
         assert (stray.folder, stray.gone, stray.files) == (entries[0].folder + GONE, True, 8), (
             strays
         )
     assert trash.all_deleted(config_home.where) == []
-    assert deletion.empty_trash([], config_home.where, trash.strays(config_home.where)) == []
+    assert deletion.empty_trash([], config_home.where, trash.stray_folders(config_home.where)) == []
     assert not (config_home.config / "resume-hooks" / "trash").exists()
 
 
@@ -640,7 +646,7 @@ def test_killed_before_it_took_anything(
         assert outcome(lambda: delete(session, config_home)) == 9
     assert everything(config_home) == before
     assert trash.all_deleted(config_home.where) == []
-    (stray,) = trash.strays(config_home.where)
+    (stray,) = trash.stray_folders(config_home.where)
     assert stray.gone
     deletion.empty_trash([], config_home.where, [stray])
     assert not (config_home.config / "resume-hooks" / "trash").exists()
@@ -655,9 +661,9 @@ def test_a_folder_of_no_session_is_none(config_home: ConfigHome) -> None:
         (Path(entry.folder) / MANIFEST).read_text().replace(SESSION, "other")
     )
     for part in entry.parts:
-        os.unlink(stored(entry.folder, part))
+        os.unlink(stored_path(entry.folder, part))
     assert trash.all_deleted(config_home.where) == [entry]
-    (stray,) = trash.strays(config_home.where)
+    (stray,) = trash.stray_folders(config_home.where)
     assert (stray.folder, stray.gone) == (str(other), False)
 
 
@@ -669,7 +675,7 @@ def test_an_entry_that_can_not_be_told_is_counted(
     entry = delete(laid_out(config_home), config_home)
     path = Path(entry.folder) / MANIFEST
     path.unlink() if note is None else path.write_bytes(note)
-    (stray,) = trash.strays(config_home.where)
+    (stray,) = trash.stray_folders(config_home.where)
     assert (stray.folder, stray.gone, stray.files) == (entry.folder, False, 7 + (note is not None))
     assert stray.size >= entry.size
     deletion.empty_trash([entry], config_home.where, [])
@@ -747,7 +753,7 @@ def test_nothing_is_called_safe_that_is_not_there(
     entry = delete(laid_out(config_home), config_home)
 
     def refused(source: str, target: str) -> None:
-        os.unlink(stored(entry.folder, entry.parts[0]))
+        os.unlink(stored_path(entry.folder, entry.parts[0]))
         raise OSError(errno.EIO, os.strerror(errno.EIO), source)
 
     monkeypatch.setattr(restoring, "second_name", refused)
@@ -938,7 +944,7 @@ def test_packed_since_it_was_looked_up_it_comes_back(
     before, entry = everything(config_home), delete(session, config_home)
     (config_home.config / "resume-hooks" / "vault").symlink_to(tmp_path)
     trash.pack_deleted(config_home.where, lambda: False)
-    assert not os.path.lexists(stored(entry.folder, entry.transcript))
+    assert not os.path.lexists(stored_path(entry.folder, entry.transcript))
     assert (
         restoring.restore_session(
             restoring.plan_restore(entry, config_home.where), config_home.where

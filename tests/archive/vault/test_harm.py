@@ -11,10 +11,10 @@ import pytest
 
 from resume_hooks.archive.vault import commit, restore
 from resume_hooks.archive.vault.archive_session import archive_session
+from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
 from resume_hooks.archive.vault.lookup import find_archived as named
-from resume_hooks.archive.vault.lookup import name_earlier_state, states
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import archive_folder, vault
+from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import (
     About,
     all_archived,
@@ -177,9 +177,9 @@ def test_what_an_interrupted_keep_left(config_home: ConfigHome) -> None:
         os.path.join(damaged, "pack-1.xz")
     )  # what it holds only another engine may know
     assert (os.path.exists(left), archived_of_id(SESSION, config_home.where)) == (False, kept)
-    os.rename(vault(config_home.where), vault(config_home.where) + "-2")
-    os.symlink(vault(config_home.where) + "-2", vault(config_home.where))
-    assert unreadable(config_home.where) == [vault(config_home.where)]
+    os.rename(vault_folder(config_home.where), vault_folder(config_home.where) + "-2")
+    os.symlink(vault_folder(config_home.where) + "-2", vault_folder(config_home.where))
+    assert unreadable(config_home.where) == [vault_folder(config_home.where)]
     commit.sweep_leftovers(config_home.where)
     assert os.path.exists(os.path.join(busy, "pack-1.xz"))
 
@@ -192,7 +192,7 @@ def test_an_earlier_state_has_its_own_title(config_home: ConfigHome) -> None:
     rows = [*conversation(1, session_id=SESSION), custom_title("Something else", SESSION)]
     write_session(config_home.project(), SESSION, rows, mtime=OLD)
     now = archive_session(locate.session_file(session.path), config_home.where)
-    (state,) = states(now)
+    (state,) = earlier_states(now)
     earlier = named(f"{SESSION}@{name_earlier_state(state)}", config_home.where)
     assert restore.plan_restore(earlier, config_home.where).archived.title == "Fix the parser"
     assert restore.plan_restore(now, config_home.where).archived.title == "Something else"

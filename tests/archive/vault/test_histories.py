@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.lookup import as_it_was, states
-from resume_hooks.archive.vault.packs import verify
+from resume_hooks.archive.vault.lookup import earlier_states, session_at_state
+from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
 from tests.archive.vault.laid_out import OLD, kept_files, laid_out, vault_files
@@ -23,7 +23,10 @@ def contents(home: ConfigHome) -> set[bytes]:
     """Every transcript that the vault can hand out."""
     kept = archived_of_id(SESSION, home.where)
     assert kept is not None
-    every: list[ArchivedSession] = [kept, *(as_it_was(kept, state) for state in states(kept))]
+    every: list[ArchivedSession] = [
+        kept,
+        *(session_at_state(kept, state) for state in earlier_states(kept)),
+    ]
     return {kept_files(each, home)[kept.place] for each in every}
 
 
@@ -63,7 +66,7 @@ def test_nothing_that_was_kept_is_lost(config_home: ConfigHome, seed: int) -> No
             known.add(path.read_bytes())
         kept = archived_of_id(SESSION, config_home.where)
         if kept:
-            assert verify(kept) == []
+            assert verify_archived(kept) == []
     there = contents(config_home)
     assert [raw for raw in known if not any(each.startswith(raw) for each in there)] == []
     kept = archived_of_id(SESSION, config_home.where)

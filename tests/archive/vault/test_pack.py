@@ -18,13 +18,13 @@ import pytest
 from resume_hooks.archive.vault import restore
 from resume_hooks.archive.vault.archive_session import archive_session
 from resume_hooks.archive.vault.commit import forget_archived
-from resume_hooks.archive.vault.lookup import as_it_was
-from resume_hooks.archive.vault.packs import lines_of, unreadable, verify
-from resume_hooks.archive.vault.rewrite import rewrite
+from resume_hooks.archive.vault.lookup import session_at_state
+from resume_hooks.archive.vault.packs import lines_of, unreadable, verify_archived
+from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.sessions import locate
 from resume_hooks.sessions.archived import unpack
-from resume_hooks.sessions.archived.layout import unpacked_folder, vault
+from resume_hooks.sessions.archived.layout import unpacked_folder, vault_folder
 from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
 from resume_hooks.sessions.archived.unpack import unpacked_transcript
 from resume_hooks.sessions.session_files import SessionFile
@@ -50,7 +50,7 @@ def test_damage_is_found_and_never_handed_out(config_home: ConfigHome, what: str
         path.write_bytes(lzma.compress(lzma.decompress(raw).replace(b"prompt", b"promqt")))
     else:
         path.write_bytes(b"no pack at all")
-    assert {finding.name for finding in verify(kept)} == {
+    assert {finding.name for finding in verify_archived(kept)} == {
         "missing" if what == "gone" else "damaged"
     }
     with pytest.raises(
@@ -108,7 +108,7 @@ def test_rewriting(config_home: ConfigHome) -> None:
     kept = archive_session(session, config_home.where)
     before = client_files(config_home)
     unpacked_transcript(kept, config_home.where)
-    changed = rewrite(
+    changed = rewrite_archived(
         kept,
         lambda line: line.replace(b"parser", b"[gone]").replace(b"large", b"[big]"),
         config_home.where,
@@ -126,8 +126,8 @@ def test_rewriting(config_home: ConfigHome) -> None:
     assert kept_files(now, config_home) == wanted
     assert (now.title, now.about.titles) == ("Fix the [gone]", ("Fix the [gone]",))
     assert b"parser" not in Path(now.folder, "manifest.json").read_bytes()
-    assert verify(now) == []
-    assert rewrite(now, lambda line: line, config_home.where) == 0
+    assert verify_archived(now) == []
+    assert rewrite_archived(now, lambda line: line, config_home.where) == 0
     assert (
         archive_session(session, config_home.where) == now
     )  # the client's file did not change, so it does not come back
@@ -136,10 +136,10 @@ def test_rewriting(config_home: ConfigHome) -> None:
 def test_texts_may_come_whole(config_home: ConfigHome) -> None:
     """What runs over several lines of a tool's output is seen, and what stands in lines of transcripts still is."""
     kept = archive_session(laid_out(config_home), config_home.where)
-    none = rewrite(kept, lambda line: line, config_home.where, text=lambda raw: raw)
+    none = rewrite_archived(kept, lambda line: line, config_home.where, text=lambda raw: raw)
     assert (none, archived_of_id(SESSION, config_home.where)) == (0, kept)
     assert (
-        rewrite(
+        rewrite_archived(
             kept, lambda line: line, config_home.where, text=lambda raw: raw.replace(b"e\nl", b"")
         )
         == 1
@@ -167,7 +167,7 @@ def test_forgetting(config_home: ConfigHome) -> None:
     assert not Path(unpacked_folder(config_home.where), SESSION).exists()
     assert client_files(config_home) == before
     with pytest.raises(SessionNotFound):
-        rewrite(kept, lambda line: line, config_home.where)
+        rewrite_archived(kept, lambda line: line, config_home.where)
 
 
 def test_memory_is_bounded(config_home: ConfigHome) -> None:
@@ -193,7 +193,7 @@ WORK: dict[str, Callable[[ConfigHome], Any]] = {
         locate.session_file(str(home.project() / f"{SESSION}.jsonl")), home.where
     ),
     "renew": lambda home: archive_session(_grown(home), home.where),
-    "rewrite": lambda home: rewrite(
+    "rewrite": lambda home: rewrite_archived(
         all_archived(home.where)[0], lambda line: line.replace(b"large", b"LARGE"), home.where
     ),
     "open": lambda home: unpacked_transcript(all_archived(home.where)[0], home.where),
@@ -243,10 +243,10 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
             assert all("manifest.json" not in name for name in vault_files(config_home))
             continue
         assert kept is not None
-        assert verify(kept) == []
+        assert verify_archived(kept) == []
         assert kept_files(kept, config_home) in (before, before | after)
         if verb == "renew" and kept.earlier:
-            earlier = as_it_was(kept, kept.earlier[0])
+            earlier = session_at_state(kept, kept.earlier[0])
             assert kept_files(earlier, config_home)[backup] == before[backup]
         if verb == "restore":
             there = {
@@ -264,7 +264,7 @@ def test_killed_anywhere(config_home: ConfigHome, verb: str) -> None:
     WORK[verb](config_home)
     kept = archived_of_id(SESSION, config_home.where)
     assert kept is not None
-    assert verify(kept) == []
+    assert verify_archived(kept) == []
     assert kept_files(kept, config_home) == before | after
     assert unreadable(config_home.where) == []
     assert vault_files(config_home) == [
@@ -303,11 +303,11 @@ def test_two_at_once(config_home: ConfigHome) -> None:
     archive_session(locate.session_file(str(path)), config_home.where)
     found: dict[str, bytes] = {}
     for kept in all_archived(config_home.where):
-        assert verify(kept) == []
+        assert verify_archived(kept) == []
         found |= kept_files(kept, config_home)
         named = {part.where for part in kept.all_parts}
         assert {
             name for name in os.listdir(kept.folder) if name not in {"manifest.json", "lock"}
         } == named
     assert found == client_files(config_home)
-    assert sorted(os.listdir(vault(config_home.where))) == ids
+    assert sorted(os.listdir(vault_folder(config_home.where))) == ids

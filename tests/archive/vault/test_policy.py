@@ -20,7 +20,7 @@ from resume_hooks.cli.show_archived import kept_text
 from resume_hooks.errors import UsageError, VaultOff
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import all_archived, archived_of_id
 from resume_hooks.storage import stored_settings
 from resume_hooks.system import claude_settings
@@ -64,7 +64,7 @@ def at_once(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody was told long ago, and nothing is too much for a day."""
     monkeypatch.setattr(policy, "APART", 0)
     monkeypatch.setattr(policy, "SHARE", 1)
-    note = Path(private_folder(vault(config_home.where), config_home.where), policy.FILE)
+    note = Path(private_folder(vault_folder(config_home.where), config_home.where), policy.FILE)
     note.write_text(json.dumps({"version": 1, "announced": int(time.time())}))
 
 
@@ -77,13 +77,13 @@ def test_no_variable_removes_anything(
     one = kept(config_home, 1, 4000)
     hostile = Where({**config_home.environ, variable: "1"})
     for _ in range(3):
-        assert policy.apply(hostile) == []
+        assert policy.apply_policy(hostile) == []
         policy.announcement(hostile)
     assert left(config_home) == {one}
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert policy.due(Where({**config_home.environ, variable: "40G"})) == []
-    assert policy.due(Where({**config_home.environ, variable: "off"})) == []
-    assert len(policy.due(hostile)) == 1
+    assert policy.sessions_due(Where({**config_home.environ, variable: "40G"})) == []
+    assert policy.sessions_due(Where({**config_home.environ, variable: "off"})) == []
+    assert len(policy.sessions_due(hostile)) == 1
 
 
 def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
@@ -99,7 +99,7 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     for _ in range(3):
-        assert policy.apply(config_home.where) == []
+        assert policy.apply_policy(config_home.where) == []
         now += 3 * DAY  # whatever the time: nobody was told
     said = policy.announcement(config_home.where)
     assert "20 sessions in all, a tenth a day" in said
@@ -107,20 +107,20 @@ def test_a_smaller_limit_is_announced_and_takes_a_tenth_a_day(
     assert policy.announcement(config_home.where) == ""
     counts = []
     for _ in range(4):
-        counts.append(len(policy.apply(config_home.where)))
-        assert policy.apply(config_home.where) == []
+        counts.append(len(policy.apply_policy(config_home.where)))
+        assert policy.apply_policy(config_home.where) == []
         now += DAY
     assert counts == [2, 1, 1, 1]
     assert session_id(1) not in left(config_home)
     stored_settings.store_setting("vault", "40G", config_home.where)
-    assert policy.apply(config_home.where) == []
+    assert policy.apply_policy(config_home.where) == []
     assert len(left(config_home)) == 15
 
 
 def test_nothing_goes_by_itself(config_home: ConfigHome) -> None:
     """The defaults keep for ever, up to 20 GB."""
     one = kept(config_home, 1, 4000)
-    assert policy.apply(config_home.where) == []
+    assert policy.apply_policy(config_home.where) == []
     assert left(config_home) == {one}
     assert settings.vault_room(config_home.where) == 20 * 1024**3
 
@@ -131,11 +131,13 @@ def test_the_oldest_go_first(config_home: ConfigHome) -> None:
     one, two, three = (kept(config_home, number, 100 - number) for number in (1, 2, 3))
     takes = [each.stored for each in all_archived(config_home.where)]
     stored_settings.store_setting("vault", "0", config_home.where)
-    assert policy.due(config_home.where) == []
+    assert policy.sessions_due(config_home.where) == []
     stored_settings.store_setting("vault", str(sum(takes) - 1), config_home.where)
-    assert [each.session_id for each, *_ in policy.due(config_home.where)] == [one]
-    assert [each.session_id for each, *_ in policy.due(config_home.where, keeping=[one])] == [two]
-    (gone,) = policy.apply(config_home.where)
+    assert [each.session_id for each, *_ in policy.sessions_due(config_home.where)] == [one]
+    assert [
+        each.session_id for each, *_ in policy.sessions_due(config_home.where, keeping=[one])
+    ] == [two]
+    (gone,) = policy.apply_policy(config_home.where)
     assert "the setting vault" in gone.sentence
     assert left(config_home) == {two, three}
 
@@ -151,9 +153,17 @@ def test_never_an_ancestor_of_what_is_there(config_home: ConfigHome) -> None:
     three = kept(config_home, 3, 80, parent=2, present=True)
     other = kept(config_home, 4, 10)
     stored_settings.store_setting("vault", "1", config_home.where)
-    assert {each.session_id for each, *_ in policy.due(config_home.where)} == {three, other}
+    assert {each.session_id for each, *_ in policy.sessions_due(config_home.where)} == {
+        three,
+        other,
+    }
     (config_home.project() / f"{three}.jsonl").unlink()
-    assert {each.session_id for each in policy.apply(config_home.where)} == {one, two, three, other}
+    assert {each.session_id for each in policy.apply_policy(config_home.where)} == {
+        one,
+        two,
+        three,
+        other,
+    }
     assert left(config_home) == set()
 
 
@@ -164,19 +174,19 @@ def test_by_age(config_home: ConfigHome, monkeypatch: pytest.MonkeyPatch) -> Non
     """
     old, young = kept(config_home, 1, 100), kept(config_home, 2, 10)
     monkeypatch.setattr(policy, "managed_days", lambda: ("/etc/x", 30))
-    assert policy.apply(config_home.where) == policy.apply(config_home.where) == []
-    assert policy.went(config_home.where) == []
-    note = Path(vault(config_home.where), policy.FILE)
+    assert policy.apply_policy(config_home.where) == policy.apply_policy(config_home.where) == []
+    assert policy.removed_sessions(config_home.where) == []
+    note = Path(vault_folder(config_home.where), policy.FILE)
     for since in (
         time.time() + 9 * DAY,
         time.time() - 60,
     ):  # the clock was ahead when it was noted; not long enough ago
         note.write_text(json.dumps({"version": 1, "since": {old: int(since)}}))
-        assert policy.apply(config_home.where) == []
+        assert policy.apply_policy(config_home.where) == []
         assert json.loads(note.read_bytes())["since"][old] <= time.time()
     note.write_text(json.dumps({"version": 1, "since": {old: int(time.time() - DAY)}}))
-    (gone,) = policy.apply(config_home.where)
-    (told,) = policy.went(config_home.where)
+    (gone,) = policy.apply_policy(config_home.where)
+    (told,) = policy.removed_sessions(config_home.where)
     assert (told.session_id, told.stored, told.why) == (old, gone.stored, gone.why)
     assert (gone.session_id, "after 30 days" in gone.why) == (old, True)
     assert left(config_home) == {young}
@@ -193,7 +203,7 @@ def test_a_child_in_our_trash_is_living(config_home: ConfigHome) -> None:
         delete.plan_delete(locate.session_file(path), config_home.where), config_home.where
     )
     assert not os.path.exists(path)
-    assert {each.session_id for each in policy.apply(config_home.where)} == {two}
+    assert {each.session_id for each in policy.apply_policy(config_home.where)} == {two}
     assert left(config_home) == {one}
 
 
@@ -210,8 +220,8 @@ def test_what_is_from_another_config_home(config_home: ConfigHome, tmp_path: Pat
     assert all_archived(Where(other)) == [found]
     stored_settings.store_setting("vault", "1", Where(shared))
     assert (
-        policy.due(Where(other)),
-        [each.session_id for each, *_ in policy.due(Where(shared))],
+        policy.sessions_due(Where(other)),
+        [each.session_id for each, *_ in policy.sessions_due(Where(shared))],
     ) == ([], [own])
     row = KeptSession.model_validate(found)
     assert (row.present, row.file) == (True, str(path))
@@ -231,11 +241,11 @@ def test_an_employers_retention(
     monkeypatch.setattr(claude_settings, "settings_files", lambda *_: [str(managed)])
     for value in ('"x"', "null", "0", "true"):
         managed.write_text(f'{{"cleanupPeriodDays":{value}}}')
-        assert permission.allowed(config_home.where) == (True, "")
+        assert permission.archiving_allowed(config_home.where) == (True, "")
     managed.write_text('{"cleanupPeriodDays":20}')
-    may, why = permission.allowed(config_home.where)
+    may, why = permission.archiving_allowed(config_home.where)
     assert (may, "20 days" in why, str(managed) in why) == (False, True, True)
-    (gone,) = policy.apply(config_home.where)
+    (gone,) = policy.apply_policy(config_home.where)
     assert (gone.session_id, str(managed) in gone.why) == (old, True)
     assert left(config_home) == {young}
 
@@ -273,5 +283,5 @@ def test_what_can_not_be_removed_stays(
         raise VaultOff("no")
 
     monkeypatch.setattr(policy, "forget_archived", refused)
-    assert policy.apply(config_home.where) == []
+    assert policy.apply_policy(config_home.where) == []
     assert archived_of_id(one, config_home.where) is not None

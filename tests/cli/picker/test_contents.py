@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from resume_hooks.cli.picker import threads
-from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch
+from resume_hooks.cli.picker.threads import Answer, ContentSearch, SearchRequest
 from resume_hooks.hooks.session_list.state import MOST_READ as FEWER
 from resume_hooks.hooks.session_list.state import Said
 from resume_hooks.search.engine import Searcher, search_index
@@ -42,7 +42,7 @@ class Talk:
 
     def asked(self, text: str, *, everywhere: bool = False) -> Answer:
         """The answer to some words."""
-        asked = Asked(text, everywhere)
+        asked = SearchRequest(text, everywhere)
         self.contents.ask(asked)
         wait(lambda: any(answer.asked == asked for answer in self.answers))
         return next(answer for answer in self.answers if answer.asked == asked)
@@ -116,10 +116,10 @@ def test_only_the_last_words_are_looked_for(
 
     monkeypatch.setattr(threads, "said_of", slow)
     with looked_through(said) as talk:
-        talk.contents.ask(Asked("first", everywhere=False))
+        talk.contents.ask(SearchRequest("first", everywhere=False))
         looking.wait(20)
         for letter in "abcd":
-            talk.contents.ask(Asked(letter, everywhere=False))
+            talk.contents.ask(SearchRequest(letter, everywhere=False))
         go_on.set()
         wait(lambda: len(talk.answers) == 2)
     assert texts == ["first", "d"]
@@ -132,7 +132,7 @@ def test_leaving_ends_it(said: ConfigHome) -> None:
     with looked_through(said) as talk:
         talk.asked("linter")
     begun = time.monotonic()
-    talk.contents.ask(Asked("pool", everywhere=False))
+    talk.contents.ask(SearchRequest("pool", everywhere=False))
     talk.contents.stop()
     assert time.monotonic() - begun < 5
     assert talk.contents.ended

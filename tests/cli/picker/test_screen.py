@@ -14,7 +14,7 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output import DummyOutput
 
-from resume_hooks.cli.picker.screen import Chooser, Deed, Offered, place
+from resume_hooks.cli.picker.screen import Chooser, Deed, OfferedSession, place_preview
 from resume_hooks.cli.picker.sequences import KeysOnly
 from resume_hooks.cli.picker.threads import Answer, ContentSearch
 from resume_hooks.hooks.session_list.state import Listed, Said
@@ -38,7 +38,9 @@ def typed(
     with create_pipe_input() as keys, create_app_session(input=keys, output=DummyOutput()):
         deeds: dict[str, Deed] = {"c-y": lambda one, _: f"GO {one.title.upper()}"}
         yield (
-            Chooser(Offered(sessions, "/home/me/proj", deeds, contents), Where({}), **options),
+            Chooser(
+                OfferedSession(sessions, "/home/me/proj", deeds, contents), Where({}), **options
+            ),
             keys,
         )
 
@@ -317,4 +319,4 @@ def test_leaving_waits_for_no_search() -> None:
 )
 def test_where_the_preview_is(columns: int, rows: int, beside: bool, below: bool) -> None:
     """Beside a wide list, below a high one, or nowhere."""
-    assert place(columns, rows) == (beside, below)
+    assert place_preview(columns, rows) == (beside, below)

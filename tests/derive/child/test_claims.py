@@ -46,14 +46,14 @@ def test_what_a_killed_fork_left(config_home: ConfigHome, by: str) -> None:
     ]
     assert len(left) == 1
     if by == "the next child":
-        with claims.claimed(session_id(5), config_home.project().name, config_home.where):
+        with claims.claim_child(session_id(5), config_home.project().name, config_home.where):
             pass
     elif by == "a scrub":
         from resume_hooks.parts.secrets import purge  # the test is run without that part, too
 
         purge.sweep_leftovers_of_scrubs(config_home.where)
     else:
-        claims.sweep(config_home.where)
+        claims.sweep_claims(config_home.where)
     assert not left[0].exists()
     assert (outputs / "x.txt").exists()
     assert not (config_home.config / "resume-hooks" / "making").exists() or by != "the next child"
@@ -71,7 +71,7 @@ def test_what_is_not_swept(config_home: ConfigHome) -> None:
     write_session(project, session_id(2), conversation(1))
     (folder / f"{2**22 + 1}.{session_id(3)}...").touch()
     (folder / "odd").touch()
-    claims.sweep(config_home.where)
+    claims.sweep_claims(config_home.where)
     assert (project / session_id(1)).is_dir()
     assert (project / session_id(2)).is_dir()
     assert {path.name for path in folder.iterdir()} == {

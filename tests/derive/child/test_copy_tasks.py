@@ -120,7 +120,7 @@ def test_a_full_disk(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> int:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create", full)
+    monkeypatch.setattr("resume_hooks.derive.child.copy_files.state_file.create_file", full)
     assert any("No space left" in warning for warning in place.child().warnings)
     assert os.listdir(place.lists) == [SESSION]
 

@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resume_hooks.derive.imports.record_filter import MAX_IMAGE, fitting_id, taken_over
-from resume_hooks.system.text import plain
+from resume_hooks.derive.imports.record_filter import MAX_IMAGE, fitting_id, imported_content
+from resume_hooks.system.text import plain_text
 from tests.builders import Record, call, result
 from tests.transcripts.test_media_tokens import FORMS, PNG
 
@@ -32,7 +32,7 @@ def media(
 
 def taken(block: object, role: str = "user") -> Record:
     """What becomes of one block."""
-    content = taken_over([block], role)
+    content = imported_content([block], role)
     assert isinstance(content, list)
     (found,) = content
     return found
@@ -99,10 +99,10 @@ def test_kinds_that_are_left_out(role: str, kind: str) -> None:
 def test_no_kind() -> None:
     """A block without one is told; what is no block at all goes, as from any copy."""
     assert taken({"type": 5}) == taken({}) == left_out("A block of the kind that has no name")
-    assert taken_over(["x", 5, None, SAID], "user") == [SAID]
+    assert imported_content(["x", 5, None, SAID], "user") == [SAID]
     assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
-        assert taken_over(content, "assistant") == [left_out("Content of an unknown form")]
+        assert imported_content(content, "assistant") == [left_out("Content of an unknown form")]
 
 
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
@@ -287,13 +287,14 @@ def test_no_stranger_speaks_as_the_client(said: str) -> None:
         ([*blocks, unknown, file], "user"),
         ([block, unknown], "queued"),
     ):
-        found = taken_over(content, role)
+        found = imported_content(content, role)
         assert not _speaks(found), found
-        assert taken_over(found, role) == found
+        assert imported_content(found, role) == found
     assert (
-        taken_over("a <system> and a system-reminder", "user") == "a <system> and a system-reminder"
+        imported_content("a <system> and a system-reminder", "user")
+        == "a <system> and a system-reminder"
     )
-    assert taken_over(REMINDER, "user") == REMINDER.replace("<", "\u2039")
+    assert imported_content(REMINDER, "user") == REMINDER.replace("<", "\u2039")
 
 
 def _speaks(content: object) -> bool:
@@ -313,17 +314,17 @@ TEXTS = st.lists(
 @given(TEXTS)
 def test_any_letters_around_a_reminder(parts: list[str]) -> None:
     """Whatever stands before, in or behind it: none is left, and done once more nothing changes."""
-    found = taken_over("".join(parts), "user")
+    found = imported_content("".join(parts), "user")
     assert not re.search(
-        r"<\s*/?\s*system-reminder\b", unicodedata.normalize("NFKC", plain(str(found)))
+        r"<\s*/?\s*system-reminder\b", unicodedata.normalize("NFKC", plain_text(str(found)))
     )
-    assert taken_over(found, "user") == found
+    assert imported_content(found, "user") == found
 
 
 @given(st.lists(BLOCKS | JSON, max_size=4) | JSON, st.sampled_from(["user", "assistant", "queued"]))
 def test_any_content(content: Any, role: str) -> None:
     """Whatever stands there: done once more, nothing changes, and no block but what is none is lost."""
-    found = taken_over(content, role)
-    assert taken_over(found, role) == found
+    found = imported_content(content, role)
+    assert imported_content(found, role) == found
     if isinstance(content, list):
         assert len(found) == sum(isinstance(block, dict) for block in content)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.headless import ClaudeHeadless, passed
-from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced
+from resume_hooks.derive.model.headless import ClaudeHeadless, passed_variables
+from resume_hooks.derive.model.port import ModelCalls, Reply, Spent, fenced_prompt
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.system import capture
@@ -108,7 +108,7 @@ def test_its_environment_is_what_it_needs() -> None:
         "CLAUDE_CODE_CHILD_SESSION": "1", "CLAUDE_PLUGIN_ROOT": "/p", "CLAUDE_PROJECT_DIR": "/j", "NODE_OPTIONS": "x",
         "CLAUDE_CODE_MESSAGING_TOKEN": "t", "GITHUB_TOKEN": "g", "LD_PRELOAD": "l", "BASH_ENV": "b",
     }  # fmt: skip
-    assert passed(Where({**stays, **goes})) == stays
+    assert passed_variables(Where({**stays, **goes})) == stays
 
 
 def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_foreign_text_is_fenced(tmp_path: Path, text: str) -> None:
 
     It mentions no file, holds no control.
     """
-    assert fenced("a", "b") != fenced("a", "b")
+    assert fenced_prompt("a", "b") != fenced_prompt("a", "b")
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made, text)
     said = made.calls()[0]["text"]

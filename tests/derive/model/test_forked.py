@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from resume_hooks.derive.model.forked import ForkedModel, prompt
+from resume_hooks.derive.model.forked import ForkedModel, forked_prompt
 from resume_hooks.errors import HeadlessFailed
 
 MODEL = "claude-opus-4-5"
@@ -33,7 +33,7 @@ def said(text: str, **fields: object) -> str:
 
 def test_the_prompt_has_the_form_and_fences_what_is_foreign() -> None:
     """No secret is in it, and what ends the fence can't be known."""
-    text = prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
+    text = forked_prompt("Find the word.", f"\x1b[31m</material> {TOKEN}", Word)
     assert text.startswith("Find the word.")
     assert json.dumps(Word.model_json_schema()) in text
     assert TOKEN not in text

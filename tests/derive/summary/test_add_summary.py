@@ -333,13 +333,13 @@ def test_a_child_in_which_somebody_worked_is_never_replaced(
     outcome, _ = run(config_home, parent, HeadlessFailed("no"))
     child = Path(outcome.receipt.file)
     session = locate.session_file(str(parent))
-    assert summaries.unfinished(session, config_home.where) is not None
+    assert summaries.unfinished_rollover(session, config_home.where) is not None
     first, rest = child.read_bytes().split(b"\n", 1)
     head = json.loads(first)
     head["continue_metadata"]["continued_at"] = "2999-01-01T00:00:00.000Z"
     spoken = user("my work of an hour", uuid="work", ts=99, session_id=child.stem)
     child.write_bytes(line(head) + b"\n" + rest + line(spoken) + b"\n")
-    assert summaries.unfinished(session, config_home.where) is None
+    assert summaries.unfinished_rollover(session, config_home.where) is None
     again, _ = run(config_home, parent)
     assert again.receipt.session_id != child.stem
     assert b"my work of an hour" in child.read_bytes()

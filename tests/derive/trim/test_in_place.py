@@ -212,7 +212,7 @@ def test_our_link_follows(config_home: ConfigHome) -> None:
     path = laid(config_home, bulky(8))
     for number in range(2):
         hold_sessions.hold_sessions(config_home.where, lambda: False)
-        link = Path(held_links.folder(config_home.where), path.parent.name, path.name)
+        link = Path(held_links.links_folder(config_home.where), path.parent.name, path.name)
         assert link.samefile(path)
         if not number:
             trim(config_home, path)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from resume_hooks.derive.trim.options import KEPT_RESULTS, TypedOptions, options_of, parse_options
-from resume_hooks.derive.trim.plan import TrimPlan, remarks
+from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
 from resume_hooks.errors import UsageError
 from tests.builders import ConfigHome
 from tests.derive.trim.nasty import IMAGE
@@ -218,10 +218,10 @@ def test_a_target_that_can_not_be_met_takes_all(config_home: ConfigHome) -> None
     assert plan(config_home, chain, target_tokens=1, keep_recent=4).choices == ()
     assert any(
         "target of 1 tokens is not reached" in said
-        for said in remarks(plan(config_home, chain, target_tokens=1))
+        for said in remark_lines(plan(config_home, chain, target_tokens=1))
     )
     assert not any(
-        "target" in said for said in remarks(plan(config_home, chain, target_tokens=100_000))
+        "target" in said for said in remark_lines(plan(config_home, chain, target_tokens=100_000))
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 
 from resume_hooks.archive.vault.archive_session import archive_session
-from resume_hooks.archive.vault.packs import verify
+from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.derive.imports.read_bundle import unpack_bundle
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.reading.bundle import export_bundle
@@ -66,7 +66,7 @@ def vault_notes(home: ConfigHome) -> Try:
             if found is None:
                 continue
             assert found.session_id == SESSION
-            assert isinstance(verify(found), list)
+            assert isinstance(verify_archived(found), list)
             try:
                 there = unpacked_transcript(found, home.where)
             except ResumeHooksError as error:
@@ -101,7 +101,7 @@ def vault_packs(home: ConfigHome) -> Try:
             there = unpacked_transcript(found, home.where)
         except ResumeHooksError as error:
             told(error)
-            assert verify(found)
+            assert verify_archived(found)
         else:
             assert Path(there).read_bytes() == whole
         for left in (home.config / "resume-hooks").rglob("*.jsonl"):

@@ -121,7 +121,9 @@ def parents(home: ConfigHome) -> Try:
         ids = [row.session_id for row in rows if row.session_id]
         assert len(set(ids)) == len(ids)
         assert all(row.session_file.startswith(roots) for row in rows if row.status == "present")
-        block = lineage_block.render(rows, title="x", session_id=SESSION, file=path, created="")
+        block = lineage_block.render_block(
+            rows, title="x", session_id=SESSION, file=path, created=""
+        )
         assert block.count(lineage_block.OPENING) == block.count(lineage_block.CLOSING) == 1
         assert len(family.descendants(SESSION)) < len(SESSIONS)
 

@@ -13,7 +13,7 @@ from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks.triggers import recognise_trigger
 from resume_hooks.search import query
 from resume_hooks.sessions import record_references
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts import raw_edit, records, turns
 from resume_hooks.transcripts.lines import BOM, Numbers, lines_before, read_lines, read_tail
 from tests.builders import ConfigHome
@@ -169,10 +169,10 @@ def shown(_: ConfigHome) -> Try:
 
     def one(draws: Draws) -> None:
         text = "".join(draws.text() for _ in range(1 + draws.below(5)))
-        for clean in (plain(text), plain_line(text)):
+        for clean in (plain_text(text), plain_line(text)):
             assert not FORBIDDEN & set(clean)
             clean.encode()
-            assert plain(clean) == clean
+            assert plain_text(clean) == clean
         assert "\n" not in plain_line(text)
 
     return one

@@ -162,7 +162,7 @@ def test_a_new_child_is_not_open_and_names_no_agent(where: Where) -> None:
         rollouts.said("assistant", "Fixed", 2),
     ]
     rollouts.write(codex_of(where), lines)
-    (agent,) = registry.others(where)
+    (agent,) = registry.other_agents(where)
     for made in (
         agents.plan_fork(thread(where), where),
         agents.plan_fresh(thread(where), where, kind="handoff"),

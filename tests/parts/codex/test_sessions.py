@@ -127,7 +127,7 @@ def test_without_a_home_there_is_one_agent(config_home: ConfigHome) -> None:
     """
     assert [agent.name for agent in registry.agents(config_home.where)] == [NAME]
     assert registry.store_of(config_home.where) is not None
-    assert registry.asking(config_home.where) == ""
+    assert registry.asking_session(config_home.where) == ""
     with pytest.raises(UsageError, match=r"\.codex is not there"):
         registry.agents(config_home.where, "codex")
 
@@ -192,7 +192,7 @@ def test_names_of_the_database(config_home: ConfigHome, home: Path) -> None:
     A database of another form is passed over.
     """
     write(home, TALK)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     with sqlite3.connect(home / "state_5.sqlite") as db:
         db.execute("CREATE TABLE threads(id TEXT, more TEXT, name TEXT)")
         db.execute("INSERT INTO threads VALUES(?, '', 'From the table')", (THREAD,))
@@ -226,7 +226,7 @@ def test_threads_of_several_files(config_home: ConfigHome, home: Path) -> None:
     archived.rename(home / "archived_sessions" / archived.name)
     (first.parent / first.name.replace(THREAD, session_id(7))).symlink_to(first)
     (first.parent / "rollout-notes.jsonl").write_text("{}")
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     assert {session.path for session in agent.store.sessions()} == {
         str(newest),
         str(home / "archived_sessions" / archived.name),
@@ -336,7 +336,7 @@ def test_an_old_fork_tells_its_parent_in_its_second_line(
 def test_what_is_open(config_home: ConfigHome, home: Path) -> None:
     """By the lock that a thread's writer holds; without one by the time of the last write."""
     path = write(home, TALK)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     (session,) = agent.store.sessions()
     assert "seconds ago" in agent.why_open(session)
     os.utime(path, (1, 1))
@@ -359,7 +359,7 @@ def test_an_archived_thread_is_marked_and_comes_back_first(
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
     moved = path.rename(home / "archived_sessions" / path.name)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     assert agent.ends(str(moved)).tag == "archived"
     back = f"codex unarchive {THREAD}"
     assert agent.commands(THREAD, "/a b") == (
@@ -382,7 +382,7 @@ def test_a_thread_begins_with_its_own_first_request(config_home: ConfigHome, hom
         counted(20_020, 4),
     ]
     path = write(home, rows)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     assert agent.ends(str(path)).tag == ""
     assert base_of(agent.ends(str(path)), config_home.where).tokens == 19_000
 
@@ -399,7 +399,7 @@ def test_a_first_request_may_stand_behind_long_lines(
     rows = [meta(), rules, *copied, said("user", "p" * 4_000, 3), said("assistant", "Fixed", 4)]
     rows += [counted(20_020, 5), *(said("assistant", "x" * 70_000, 6) for _ in range(2))]
     path = write(home, rows)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     assert base_of(agent.ends(str(path)), config_home.where).tokens == expected
     readable = agent.readable(agent.session(str(path)))
     assert base_of(HeadTail(readable.path), config_home.where).tokens == expected
@@ -423,7 +423,7 @@ def test_packed_threads(
         )
     monkeypatch.setattr(files, "can_unpack", lambda: False)
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     assert agent.notes() == (
         []
         if path.exists()
@@ -460,7 +460,7 @@ def test_listing_converts_nothing(config_home: ConfigHome, home: Path) -> None:
         )
         assert ends.own_turns
         assert ends.project == "-home-user-proj"
-    thread = registry.others(config_home.where)[0].store.find(THREAD)
+    thread = registry.other_agents(config_home.where)[0].store.find(THREAD)
     assert thread is not None
     ends = registry.ends_of(thread, config_home.where)
     context = size_at_end(ends.last_records)
@@ -477,7 +477,7 @@ def test_ends_agree_with_the_whole(config_home: ConfigHome, home: Path) -> None:
     for path in codex_rollouts():
         (home / "sessions").mkdir(exist_ok=True)
         (home / "sessions" / path.name).write_bytes(path.read_bytes())
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     for session in agent.store.sessions():
         ends, whole = agent.ends(session.path), HeadTail(agent.readable(session).path)
         assert (ends.cwd, ends.version) == (whole.cwd, whole.version)
@@ -490,7 +490,7 @@ def test_an_archived_thread_is_not_started(config_home: ConfigHome, home: Path) 
     path = write(home, TALK)
     (home / "archived_sessions").mkdir()
     path.rename(home / "archived_sessions" / path.name)
-    (agent,) = registry.others(config_home.where)
+    (agent,) = registry.other_agents(config_home.where)
     with pytest.raises(ResumeHooksError, match="archived") as refused:
         agent.launch(THREAD)
     assert f"codex unarchive {THREAD}" in refused.value.remedy

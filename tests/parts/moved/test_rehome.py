@@ -15,7 +15,7 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.moved import rehome
 from resume_hooks.parts.moved.rehome import folders_noted_before, former_folder, is_still_there
 from resume_hooks.paths import project_key
-from resume_hooks.system.git_worktrees import as_started, command_to_rebuild, project_of_folder
+from resume_hooks.system.git_worktrees import command_to_rebuild, describe_folder, project_of_folder
 from tests.builders import (
     SESSION,
     ConfigHome,
@@ -181,7 +181,7 @@ def note(home: ConfigHome, folder: Path) -> None:
     place.chmod(0o700)
     place.parent.chmod(0o700)
     (place / f"folder-{project_key(str(folder))}").write_text(
-        "\n".join([*as_started(str(folder)), ""])
+        "\n".join([*describe_folder(str(folder)), ""])
     )
 
 

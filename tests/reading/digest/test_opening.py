@@ -29,7 +29,7 @@ from resume_hooks.reading.digest.sections import (
     Group,
     Section,
 )
-from resume_hooks.sessions.lineage_block import CLOSING, OPENING, unmarked
+from resume_hooks.sessions.lineage_block import CLOSING, OPENING, without_block_markers
 from resume_hooks.sessions.locate import session_file
 from resume_hooks.sessions.opening_layout import NEXT_STEP, next_step_of, opening_text
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
@@ -555,7 +555,9 @@ def test_whatever_a_digest_holds(digest: Digest, room: int, has_calls: bool) -> 
         assert all(is_ours(head) for head in heads(text)), [
             head for head in heads(text) if not is_ours(head)
         ]
-        assert unmarked(text) == text, "a marker, or a tag that is taken for the client's"
+        assert without_block_markers(text) == text, (
+            "a marker, or a tag that is taken for the client's"
+        )
         assert len(text.splitlines()) == len(text.split("\n"))
         for step in ("", "the real one\n\nwith more", f"{NEXT_STEP}\nin it"):
             whole = opening_text(BLOCK, step, digest=text)
@@ -583,7 +585,7 @@ def test_whatever_was_said(config_home: ConfigHome, prompts: list[str], answer: 
             head for head in heads(text) if not is_ours(head)
         ]
         assert next_step_of(opening_text(BLOCK, "the real one", digest=text)) == "the real one"
-        assert unmarked(text) == text
+        assert without_block_markers(text) == text
 
 
 def test_a_demand_is_told_on_one_line() -> None:

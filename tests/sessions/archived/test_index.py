@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from resume_hooks.archive.vault import restore
-from resume_hooks.archive.vault.rewrite import rewrite
+from resume_hooks.archive.vault.rewrite import rewrite_archived
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import read_transcript
 from resume_hooks.search.index.archived import ArchivedSessions
@@ -142,7 +142,9 @@ def test_a_kept_copy_that_is_rewritten_is_read_again(config_home: ConfigHome) ->
     """What was taken out of it is no longer found, and what takes its place is."""
     kept = away(a_session(config_home), config_home.environ)
     assert hits(config_home, "zebra")
-    rewrite(kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where)
+    rewrite_archived(
+        kept, lambda line: line.replace(b"zebra", b"a striped horse"), config_home.where
+    )
     assert hits(config_home, "zebra") == []
     assert hits(config_home, "striped")
 

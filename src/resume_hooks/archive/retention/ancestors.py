@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from resume_hooks.archive.retention import pending
-from resume_hooks.archive.vault.permission import MOST_BYTES, allowed, is_open, waits
+from resume_hooks.archive.vault.permission import (
+    MOST_BYTES,
+    archiving_allowed,
+    copies_must_wait,
+    is_open,
+)
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.expiry import is_archived
@@ -46,11 +51,11 @@ def archive_ancestors(
             files.append(row.session_file)
     due = []
     for path in files[::-1]:
-        session = unarchived(path, where)
+        session = unarchived_session(path, where)
         if session is not None:
             is_as_read = loaded is not None and loaded.path == path and loaded.is_unchanged
             due.append(loaded if loaded is not None and is_as_read else session)
-    if not due or not allowed(where)[0]:
+    if not due or not archiving_allowed(where)[0]:
         return []
     if min(session.size for session in due) <= MOST_BYTES:
         archiver = _archiver(where)
@@ -62,7 +67,7 @@ def archive_ancestors(
             if (
                 archiver is None
                 or time.monotonic() > until
-                or waits(where)
+                or copies_must_wait(where)
                 or not archiver.archive_quickly(session)
             ):
                 pending.add_pending(session.session_id, where)
@@ -77,11 +82,11 @@ def archive_ancestors(
 def archive_pending(where: Where, is_over: Callable[[], bool]) -> int:
     """Keep the ancestors that were left for later, until time is over; how many are left still."""
     archiver, left, ids = _archiver(where), 0, pending.pending_ids(where)
-    if ids and waits(where):
+    if ids and copies_must_wait(where):
         return len(ids)
     for session_id in ids:
         if archiver.may:
-            session = unarchived(find_session(session_id, where) or "", where)
+            session = unarchived_session(find_session(session_id, where) or "", where)
         else:
             session = None
         if session and is_over():
@@ -114,13 +119,13 @@ def archive_parents(where: Where, since: float, is_over: Callable[[], bool]) -> 
                 path = family.locate(parent, child.path)
             else:
                 path = None
-            if path and path not in seen and (session := unarchived(path, where)):
+            if path and path not in seen and (session := unarchived_session(path, where)):
                 archiver.archive(session.path)
             seen.add(path or "")
     return True
 
 
-def unarchived(path: str, where: Where) -> SessionFile | None:
+def unarchived_session(path: str, where: Where) -> SessionFile | None:
     """The session at a path, where it is one that the client deletes, and the vault has not got it as it is."""
     try:
         session = session_file(path)

@@ -65,7 +65,7 @@ def archive_sessions(
         done += session.size
         advance(done, total)
     wanted = {session.session_id for session in sessions}
-    dropped = policy.apply(where, keeping=wanted)
+    dropped = policy.apply_policy(where, keeping=wanted)
     renewed = (
         each._replace(
             archived=archived_of_id(each.session.session_id, where) if each.archived else None
@@ -108,7 +108,7 @@ class BackgroundArchiver:
     """Archives sessions; what lies beside their transcripts is looked up once per folder."""
 
     def __init__(self, where: Where) -> None:
-        self.may = permission.allowed(where)[0]
+        self.may = permission.archiving_allowed(where)[0]
         self._where = where
         self._client_files = ClientFiles(where)
 

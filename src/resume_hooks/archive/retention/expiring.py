@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from resume_hooks.archive.vault.permission import waits
+from resume_hooks.archive.vault.permission import copies_must_wait
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError
 from resume_hooks.paths import Where, all_folders
@@ -119,7 +119,7 @@ def _archive_due(
     # Most starts have nothing to keep, and need not load what keeps.
     from resume_hooks.archive.retention.archive_sessions import BackgroundArchiver, is_quick
 
-    if waits(where):
+    if copies_must_wait(where):
         return 0, len(due), 0
     archiver, kept, failed, left = BackgroundArchiver(where), 0, 0, 0
     for number, ending in enumerate(due if archiver.may else ()):

@@ -41,7 +41,7 @@ from resume_hooks.sessions.archived.manifest import (
 from resume_hooks.sessions.locator_forms import titles_of
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile, is_known
-from resume_hooks.sessions.transcript_files import beside_sessions
+from resume_hooks.sessions.transcript_files import subagents_by_session
 from resume_hooks.storage.state_file import read_open
 from resume_hooks.system.text import encodable, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -87,7 +87,7 @@ class ClientFiles:
         own = session.path.removesuffix(".jsonl")
         found += self._in(own, f"{key}/{session.session_id}", MAX_DEPTH)
         if folder not in self._beside:
-            self._beside[folder] = beside_sessions(folder)
+            self._beside[folder] = subagents_by_session(folder)
         for path in self._beside[folder].get(session.session_id, []):
             found += self._file(path, f"{key}/{os.path.basename(path)}")
         for home in BY_ID if deleting else [HISTORY]:
@@ -167,7 +167,7 @@ def archive_session(
     """
     require_allowed(where)
     if not os.path.lexists(session.path):
-        raise _gone(session.path)
+        raise _session_gone_error(session.path)
     if not is_known(session, where) or os.path.islink(os.path.dirname(session.path)):
         raise UsageError(
             f"{session.path} is not a session in a project folder", "Only those are archived."
@@ -176,7 +176,7 @@ def archive_session(
     try:
         archived = archived_of_id(session.session_id, where)
         if archived and is_current(archived, session, client_files):
-            commit.stamp(archived)
+            commit.reset_future_time(archived)
             return archived
         with commit.lock_archived(session.session_id, where, patience):
             old, (sources, missed) = (
@@ -184,16 +184,16 @@ def archive_session(
                 client_files.of(session),
             )
             folder = archive_folder(session.session_id, where)
-            new = described(session, where)._replace(folder=folder, complete=not missed)
+            new = describe_session(session, where)._replace(folder=folder, complete=not missed)
             files, earlier = _packed_files(old, *_compare(old, sources), folder)
             parts = {part.place: part for part in files}
             whole = new._replace(parts=(parts.pop(new.place), *parts.values()), earlier=earlier)
             return commit.commit_manifest(whole, where)
     except FileNotFoundError as error:
-        raise _gone(error.filename or session.path) from error
+        raise _session_gone_error(error.filename or session.path) from error
     except OSError as error:
         raise WriteFailed(
-            f"{session.path} could not be archived: {commit.cause(error, session.path)}",
+            f"{session.path} could not be archived: {commit.describe_cause(error, session.path)}",
             "What was archived before still is. Check free space and permissions.",
         ) from error
 
@@ -212,7 +212,7 @@ def is_current(archived: ArchivedSession, session: SessionFile, client_files: Cl
     return (same or _is_earlier(archived, first)) and not changed
 
 
-def _gone(path: object) -> SessionNotFound:
+def _session_gone_error(path: object) -> SessionNotFound:
     return SessionNotFound(f"{path} is gone", "Was it deleted just now?")
 
 
@@ -255,7 +255,7 @@ def _is_unchanged(part: ArchivedFile, source: ClientFile) -> bool:
     return (part.seen, part.mtime_ns) == (source.status.st_size, source.status.st_mtime_ns)
 
 
-def described(session: SessionFile, where: Where) -> ArchivedSession:
+def describe_session(session: SessionFile, where: Where) -> ArchivedSession:
     """What a manifest says of a session as it is now, but for its files.
 
     SessionNotFound if it is gone.
@@ -344,14 +344,14 @@ def _append_file(
         status = os.fstat(stream.fileno())
         mode = stat.S_IMODE(status.st_mode) & 0o777
         draft = ArchivedFile(source.place, 0, "", status.st_mtime_ns, mode, "", 0, status.st_size)
-        prefix = _Prefix(before.size if before else 0)
+        prefix = _PrefixHash(before.size if before else 0)
         added = pack.add(draft, prefix.through(read_open(stream.fileno(), status.st_size)))
     if added.size < status.st_size:
         raise OSError(errno.EIO, "It was cut short while it was read", source.path)
     return added, None if before is None or prefix.sha256 == before.sha256 else before
 
 
-class _Prefix:
+class _PrefixHash:
     """The hash of the first bytes of a content that is passed on."""
 
     def __init__(self, size: int) -> None:

@@ -21,7 +21,7 @@ from resume_hooks.sessions.archived.layout import (
     is_link,
     place_beside,
     unpacked_folder,
-    vault,
+    vault_folder,
 )
 from resume_hooks.sessions.archived.manifest import (
     ArchivedSession,
@@ -90,7 +90,9 @@ def only_one_in_trash(where: Where, *, waiting: bool = True) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[ArchivedSession]:
+def locked_for_change(
+    archived: ArchivedSession, where: Where, done: str
+) -> Iterator[ArchivedSession]:
     """While the block runs nobody else changes what is archived of a session, which is yielded as it is by now.
 
     What the block leaves that no manifest names is removed. Errors as of ``lock_archived``;
@@ -111,7 +113,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
             yield now
         except OSError as error:
             raise WriteFailed(
-                f"{archived.session_id} could not be {done}: {cause(error)}",
+                f"{archived.session_id} could not be {done}: {describe_cause(error)}",
                 (
                     "What was there before still is. Check free space; see what is wrong: "
                     "resume-hooks archive --verify"
@@ -121,7 +123,7 @@ def changing(archived: ArchivedSession, where: Where, done: str) -> Iterator[Arc
             sweep_packs(archived.folder, archived.session_id, where)
 
 
-def cause(error: OSError, told: str = "") -> str:
+def describe_cause(error: OSError, told: str = "") -> str:
     """What the system says of a failure, with the path it is about unless that is ``told`` already."""
     if error.filename and error.filename != told:
         about = f"{error.filename}: "
@@ -130,7 +132,7 @@ def cause(error: OSError, told: str = "") -> str:
     return f"{about}{error.strerror or error}"
 
 
-def stamp(archived: ArchivedSession) -> None:
+def reset_future_time(archived: ArchivedSession) -> None:
     """Reset a manifest's time if it lies in the future.
 
     Other commands compare it with file times.
@@ -213,7 +215,7 @@ def sweep_leftovers(where: Where) -> None:
     """
     for path in unreadable(where):
         session_id = os.path.basename(path)
-        if path != vault(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
+        if path != vault_folder(where) and not os.path.lexists(os.path.join(path, MANIFEST)):
             with contextlib.suppress(ResumeHooksError), lock_archived(session_id, where, 0):
                 pass
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from resume_hooks import clock
 from resume_hooks.archive.vault import commit, restore, trash
-from resume_hooks.archive.vault.archive_session import ClientFiles, described
+from resume_hooks.archive.vault.archive_session import ClientFiles, describe_session
 from resume_hooks.archive.vault.trash import GONE, StrayFolder, settle_deleted
 from resume_hooks.errors import (
     ResumeHooksError,
@@ -37,8 +37,8 @@ from resume_hooks.sessions.archived.manifest import (
     stored_file,
 )
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.archived.unpack import stored
-from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.archived.unpack import stored_path
+from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.lineage import Descendant, Family
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile, is_known
@@ -72,7 +72,7 @@ def plan_delete(session: SessionFile, where: Where) -> Deletion:
             "Other files are yours to remove, with rm.",
         )
     parts = _files_to_delete(session, where)
-    entry = described(session, where)._replace(parts=parts, deleted_at=clock.now())
+    entry = describe_session(session, where)._replace(parts=parts, deleted_at=clock.now())
     derived = Family(where).descendants(session.session_id)
     return Deletion(session, entry, why_session_is_open(session, where), tuple(derived))
 
@@ -102,7 +102,7 @@ def move_to_trash(decided: Deletion, where: Where, *, force: bool = False) -> Ar
         try:
             folder = trash.new_folder(decided.session.session_id, at, where)
         except OSError as error:
-            raise _refused(decided.session.path, error) from error
+            raise _move_error(decided.session.path, error) from error
         return _Move(
             decided.entry._replace(folder=folder, archived_at=at, deleted_at=at, parts=parts), where
         ).carry_out()
@@ -132,7 +132,7 @@ class _Move:
                 "Was it deleted by somebody else just now?",
             ) from error
         except OSError as error:
-            raise _refused(error.filename or self._entry.folder, error) from error
+            raise _move_error(error.filename or self._entry.folder, error) from error
         finally:
             if not done:
                 self._put_back()
@@ -142,7 +142,7 @@ class _Move:
         """Give every file a name in the trash, then the trash its manifest, then the folder its name."""
         folder = self._entry.folder
         for part in self._entry.parts:
-            kept = stored(self._entry.folder, part)
+            kept = stored_path(self._entry.folder, part)
             private_folder(os.path.dirname(kept), self._where)
             second_name(path_of_place(part.place, self._where), kept)
         for root, _, _ in os.walk(folder):
@@ -172,8 +172,8 @@ class _Move:
             place = path_of_place(part.place, self._where)
             if shared and part.place.split("/")[0] in BY_ID:
                 continue
-            release(place, self._where)
-            there, kept = os.lstat(place), stored(self._entry.folder, part)
+            remove_links(place, self._where)
+            there, kept = os.lstat(place), stored_path(self._entry.folder, part)
             is_copied = (there.st_size, there.st_mtime_ns) == (part.size, part.mtime_ns)
             if not is_copied and not os.path.samestat(there, os.lstat(kept)):
                 raise OSError(errno.EBUSY, "Changed while it was copied", place)
@@ -192,7 +192,7 @@ class _Move:
     def _put_back(self) -> None:
         """Undo what was unlinked. What can't be put back stays in the trash, which says so."""
         for part in reversed(self._gone):
-            kept = stored(self._entry.folder, part)
+            kept = stored_path(self._entry.folder, part)
             place = path_of_place(part.place, self._where)
             try:
                 if not os.path.lexists(place):
@@ -225,7 +225,7 @@ def empty_trash(
     removed: list[ArchivedSession] = []
     failed: list[tuple[str, OSError | ResumeHooksError]] = []
     with commit.only_one_in_trash(where):
-        left = {stray.folder for stray in trash.strays(where)}
+        left = {stray.folder for stray in trash.stray_folders(where)}
         going: list[ArchivedSession | StrayFolder] = []
         for stray in strays:
             if stray.folder in left:
@@ -285,7 +285,7 @@ def _own_folder(part: ArchivedFile, entry: ArchivedSession) -> str:
     return ""
 
 
-def _refused(path: str, error: OSError) -> WriteFailed:
+def _move_error(path: str, error: OSError) -> WriteFailed:
     return WriteFailed(
         f"{path} could not be moved to the trash: {error.strerror or error}",
         "Nothing was changed. Check free space and permissions.",

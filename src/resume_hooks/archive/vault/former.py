@@ -23,7 +23,7 @@ from resume_hooks.sessions.archived.manifest import (
 )
 from resume_hooks.sessions.transcript_files import PREFIX
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, inside, is_stub, second_name
+from resume_hooks.storage.move import has_same_bytes, is_stub, paths_inside, second_name
 from resume_hooks.storage.typed_rows import read_as
 from resume_hooks.transcripts.provenance import read_parent
 
@@ -85,7 +85,7 @@ def entry_in(folder: str, where: Where) -> ArchivedSession | None:
     )
 
 
-def took_nothing(folder: str) -> bool:
+def moved_nothing(folder: str) -> bool:
     """Whether a delete was killed before it moved anything."""
     entry = _manifest(folder)
     kept = (os.path.join(folder, part.name) for part in entry.parts) if entry else ()
@@ -115,7 +115,7 @@ def _manifest(folder: str) -> FormerEntry | None:
 def _files_in_trash(part: FormerPart, folder: str) -> Iterator[ArchivedFile]:
     """The files of a part that lie in the trash; an empty one took its name and was killed."""
     top = os.path.join(folder, part.name)
-    for name in inside(top) if os.path.lexists(top) else ():
+    for name in paths_inside(top) if os.path.lexists(top) else ():
         status = os.lstat(os.path.join(top, name) if name else top)
         if name or status.st_size or not part.size:
             yield stored_file("/".join([part.place, *filter(None, name.split(os.sep))]), status)
@@ -133,7 +133,7 @@ def _finish_moving(entry: FormerEntry, folder: str, where: Where) -> None:
                 commit.only_one_in_trash(where, waiting=False),
             ):
                 same = []
-                for below in inside(hidden):
+                for below in paths_inside(hidden):
                     path, kept = (
                         os.path.join(top, below).rstrip(os.sep)
                         for top in (hidden, f"{folder}/{part.name}")

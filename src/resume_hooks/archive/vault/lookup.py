@@ -8,7 +8,7 @@ from resume_hooks.errors import AmbiguousLocator, SessionNotFound, UsageError
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedSession, EarlierState, all_archived
-from resume_hooks.sessions.locate import archived_by_words, candidate
+from resume_hooks.sessions.locate import archived_by_words, candidate_row
 
 LONGER = "Use more of the id, or the path of the file."
 ANOTHER = "Give one of these, with its instant: resume-hooks restore ID@INSTANT"
@@ -43,9 +43,9 @@ def find_archived(
                 found.append(each)
         kept = (each for each in named if not each.deleted_at)
         for each in kept:
-            for earlier in states(each):
+            for earlier in earlier_states(each):
                 if name_earlier_state(earlier) == at:
-                    found.append(as_it_was(each, earlier))
+                    found.append(session_at_state(each, earlier))
     if not found:
         raise SessionNotFound(
             f"The vault holds no session '{wanted}'",
@@ -54,13 +54,13 @@ def find_archived(
     if len(found) > 1:
         raise AmbiguousLocator(
             wanted,
-            [candidate(archived, where) for archived in found],
+            [candidate_row(archived, where) for archived in found],
             remedy=ANOTHER if deleted else LONGER,
         )
     return found[0]
 
 
-def states(archived: ArchivedSession) -> list[EarlierState]:
+def earlier_states(archived: ArchivedSession) -> list[EarlierState]:
     """The earlier states of a session that hold another transcript, the oldest first."""
     own = place_beside(archived.place)
     return [
@@ -75,7 +75,7 @@ def name_earlier_state(earlier: EarlierState) -> str:
     return earlier.archived_at.replace(":", "-")
 
 
-def as_it_was(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
+def session_at_state(archived: ArchivedSession, earlier: EarlierState) -> ArchivedSession:
     """A session with the files that an earlier state had, as far as that had others."""
     places = {
         place_beside(part.place): part.place for part in archived.parts

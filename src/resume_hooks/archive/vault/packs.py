@@ -16,9 +16,9 @@ from typing import NamedTuple, Self
 
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived import manifest, unpack
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, why_unreadable
-from resume_hooks.sessions.archived.unpack import hashed
+from resume_hooks.sessions.archived.unpack import hash_pieces
 from resume_hooks.storage.state_file import MODE
 
 PRESET = 1
@@ -78,7 +78,7 @@ class PackWriter:
         placed = {}
         for file, pieces in unpack.pack_contents(self._folder, files):
             whole = hashlib.sha256()
-            content = hashed(pieces, whole)
+            content = hash_pieces(pieces, whole)
             placed[file] = self.add(file, change(file, content) if change else content)
             if file.sha256 and whole.hexdigest() != file.sha256:
                 raise OSError(None, "It is not what was stored: its hash differs", file.place)
@@ -110,7 +110,7 @@ class ArchiveFinding(NamedTuple):
     message: str
 
 
-def verify(
+def verify_archived(
     archived: ArchivedSession, read: Callable[[int], None] = lambda _: None
 ) -> list[ArchiveFinding]:
     """What is wrong with a session's archived copy.
@@ -125,7 +125,7 @@ def unreadable(where: Where) -> list[ArchiveFinding]:
     """Findings on folders in the vault that hold no readable session."""
     found = []
     for path in manifest.unreadable(where):
-        own = path != vault(where)
+        own = path != vault_folder(where)
         session_id = os.path.basename(path) if own else ""
         left = f"{path} has no manifest: it is left of something interrupted"
         if own:

@@ -18,7 +18,7 @@ from resume_hooks.clock import DAY
 from resume_hooks.errors import VaultOff
 from resume_hooks.paths import Where
 from resume_hooks.seam import answers
-from resume_hooks.sessions.archived.layout import vault
+from resume_hooks.sessions.archived.layout import vault_folder
 from resume_hooks.storage.state_file import leave_mark
 from resume_hooks.system.claude_settings import kept_days, managed_days
 from resume_hooks.system.invocation import in_shell
@@ -31,9 +31,9 @@ MOST_BYTES = 1024 * 1024
 """Bytes that are packed while somebody waits."""
 
 
-def allowed(where: Where) -> tuple[bool, str]:
+def archiving_allowed(where: Where) -> tuple[bool, str]:
     """Whether sessions may be archived beyond the client's period, and if not why, as the end of a sentence."""
-    if ruled := data_rules.reason(where):
+    if ruled := data_rules.reason_against_copies(where):
         return False, ruled
     path, days = managed_days()
     if days:
@@ -45,7 +45,7 @@ def allowed(where: Where) -> tuple[bool, str]:
 
 def require_allowed(where: Where) -> None:
     """Raise VaultOff where sessions may not be archived."""
-    may, why = allowed(where)
+    may, why = archiving_allowed(where)
     if not may:
         if why == OFF:
             remedy = "Switch it on: resume-hooks config vault on"
@@ -85,11 +85,11 @@ def is_open(where: Where) -> bool:
             < time.time() - PATIENCE_DAYS * DAY
         ):
             return False
-    is_decided = data_rules.in_force(where) or managed_days()[1]
+    is_decided = data_rules.rules_in_force(where) or managed_days()[1]
     return settings.load(where)["vault"].source == "default" and not is_decided
 
 
-def waits(where: Where) -> bool:
+def copies_must_wait(where: Where) -> bool:
     """Whether a copy that is to be made now waits for a word; that is noted."""
     with contextlib.suppress(OSError):
         if is_open(where):
@@ -98,7 +98,7 @@ def waits(where: Where) -> bool:
     return False
 
 
-def awaited(where: Where) -> str:
+def waiting_notice(where: Where) -> str:
     """What to tell while copies may wait: until when; ``""`` where they don't."""
     if not is_open(where):
         return ""
@@ -109,7 +109,7 @@ def awaited(where: Where) -> str:
     return f"Copies wait; without a word of yours they are made {until}."
 
 
-def is_first(where: Where) -> bool:
+def claim_first_notice(where: Where) -> bool:
     """Whether nobody was told yet that copies will be made; from now on somebody was.
 
     OSError where the state folder can't be written.
@@ -130,7 +130,9 @@ def first_archive_line(where: Where, cwd: str = "/") -> str:
     else:
         period = f"beyond the client's {plural(days, 'day')}"
     off = in_shell("config vault off")
-    said = f"Transcripts are now archived {period}, in {vault(where)}. Off, in a shell: {off}"
+    said = (
+        f"Transcripts are now archived {period}, in {vault_folder(where)}. Off, in a shell: {off}"
+    )
     lines = [said]
     for note_on_lost_sessions in answers(questions.note_on_lost_sessions):
         lines.append(note_on_lost_sessions(where))

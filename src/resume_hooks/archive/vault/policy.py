@@ -25,7 +25,7 @@ from resume_hooks.archive.vault.commit import forget_archived
 from resume_hooks.clock import DAY
 from resume_hooks.errors import ResumeHooksError, SessionNotFound
 from resume_hooks.paths import Where, is_private, is_session_id, read_object
-from resume_hooks.sessions.archived.layout import is_foreign, vault
+from resume_hooks.sessions.archived.layout import is_foreign, vault_folder
 from resume_hooks.sessions.archived.manifest import ArchivedSession, all_archived
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.lineage_block import size_text
@@ -78,7 +78,7 @@ class Dropped(NamedTuple):
         )
 
 
-class Gone(NamedTuple):
+class RemovedSession(NamedTuple):
     """A session that went from the vault: an instant, the bytes that it took, the end of a sentence."""
 
     session_id: str
@@ -87,7 +87,9 @@ class Gone(NamedTuple):
     why: str
 
 
-def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSession, str, bool]]:
+def sessions_due(
+    where: Where, keeping: Collection[str] = ()
+) -> list[tuple[ArchivedSession, str, bool]]:
     """What has to go from the vault, the oldest first, why, as the end of a sentence, and whether for its age.
 
     The sessions in ``keeping`` stay. All manifests are read.
@@ -99,7 +101,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
         ends = ((each, clock.milliseconds(each.ended)) for each in archived)
         before = (time.time() - managed * DAY) * 1000
         return [(each, why, True) for each, ended in ends if ended is not None and ended <= before]
-    most, taken = _room(where), sum(each.stored for each in archived)
+    most, taken = _size_limit(where), sum(each.stored for each in archived)
     if not 0 < most < taken:
         return []
     found, staying = [], {*keeping, *_ancestors_of_living(archived, where)}
@@ -116,7 +118,7 @@ def due(where: Where, keeping: Collection[str] = ()) -> list[tuple[ArchivedSessi
     return found
 
 
-def _room(where: Where) -> int:
+def _size_limit(where: Where) -> int:
     """Bytes beyond which something goes, 0 for none: the stored limit, or a variable's where that is larger."""
     rooms = []
     for each in (where, settings.without_variables(where)):
@@ -126,14 +128,14 @@ def _room(where: Where) -> int:
     return max(room or 0 for room in rooms)
 
 
-def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
+def apply_policy(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
     """Remove what has to go from the vault; what went, which is remembered there.
 
     What can't be removed stays for the next time, and so does what is too old, or too much, for the
     first time.
     """
     gone: list[Dropped] = []
-    going, now = due(where, keeping), time.time()
+    going, now = sessions_due(where, keeping), time.time()
     aged = past_grace_period([each.session_id for each, _, by_age in going if by_age], where, now)
     share = _share_of_today([each for each, _, by_age in going if not by_age], where, now)
     for each, why, _ in going:
@@ -147,8 +149,10 @@ def apply(where: Where, *, keeping: Collection[str] = ()) -> list[Dropped]:
             left = {each: at for each, at in since.items() if each not in ids}
         else:
             left = {}
-        rows = [Gone(each.session_id, clock.now(), each.stored, each.why) for each in gone]
-        _write_policy(where, left, [*went(where), *rows])
+        rows = [
+            RemovedSession(each.session_id, clock.now(), each.stored, each.why) for each in gone
+        ]
+        _write_policy(where, left, [*removed_sessions(where), *rows])
     return gone
 
 
@@ -185,14 +189,14 @@ def announcement(where: Where) -> str:
     if not os.path.lexists(mark):
         return ""
     over = []
-    for each, _, by_age in due(where):
+    for each, _, by_age in sessions_due(where):
         if not by_age:
             over.append(each)
     with contextlib.suppress(OSError):
         removal.remove_for_good(mark, where.state)
     if not over:
         return ""
-    room, count = size_text(_room(where)), plural(len(over), "session")
+    room, count = size_text(_size_limit(where)), plural(len(over), "session")
     return (
         f"archived copies take more than the setting vault ({room}): from tomorrow on the oldest go, {count} in all, "
         f"a tenth a day; to keep them, in a shell: {in_shell('config vault 40G')}"
@@ -233,7 +237,7 @@ def _ancestors_of_living(archived: list[ArchivedSession], where: Where) -> set[s
 
 
 def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
-    """Those of the sessions ``due`` at ``now``, seconds since the epoch, that were so long enough ago.
+    """Those of the sessions ``sessions_due`` at ``now``, seconds since the epoch, that were so long enough ago.
 
     The others are noted, as far as a manifest may hold them.
     """
@@ -246,22 +250,22 @@ def past_grace_period(due: Sequence[str], where: Where, now: float) -> set[str]:
             past[each] = at
     seen = {each: past.get(each, int(now)) for each in due[:MOST_DUE]}
     if seen != known:
-        _write_policy(where, seen, went(where))
+        _write_policy(where, seen, removed_sessions(where))
     return {each for each, first in seen.items() if now - first >= APART}
 
 
-def went(where: Where) -> list[Gone]:
+def removed_sessions(where: Where) -> list[RemovedSession]:
     """The sessions that the policy let go, the last ones, oldest first."""
     rows = _policy_row(where).get("went")
     if isinstance(rows, list):
-        found = [read_as(Gone, each) for each in rows]
+        found = [read_as(RemovedSession, each) for each in rows]
     else:
         found = []
     return [each for each in found if each and is_session_id(each.session_id)][-MOST:]
 
 
 def _policy_row(where: Where) -> dict[str, object]:
-    if is_private(vault(where), where):
+    if is_private(vault_folder(where), where):
         row = read_object(_policy_path(where))
     else:
         row = {}
@@ -270,7 +274,9 @@ def _policy_row(where: Where) -> dict[str, object]:
     return {}
 
 
-def _write_policy(where: Where, since: Mapping[str, object], gone: Sequence[Gone]) -> None:
+def _write_policy(
+    where: Where, since: Mapping[str, object], gone: Sequence[RemovedSession]
+) -> None:
     """Write both. What can't be written is forgotten, and then nothing goes for its age."""
     before = _policy_row(where)
     instants: dict[str, object] = {}
@@ -288,9 +294,9 @@ def _write_instants(where: Where, **instants: int) -> None:
 def _write_row(where: Where, values: Mapping[str, object]) -> None:
     row, path = {**values, "version": VERSION}, _policy_path(where)
     with contextlib.suppress(OSError):
-        if is_private(vault(where), where):
+        if is_private(vault_folder(where), where):
             state_file.replace_state_file(path, orjson.dumps(row) + b"\n", where)
 
 
 def _policy_path(where: Where) -> str:
-    return os.path.join(vault(where), FILE)
+    return os.path.join(vault_folder(where), FILE)

@@ -29,7 +29,12 @@ from resume_hooks.errors import (
 from resume_hooks.paths import Where, find_session, open_regular, private_folder
 from resume_hooks.sessions.archived.layout import BY_ID, PROJECTS, path_of_place, place_beside
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession
-from resume_hooks.sessions.archived.unpack import compared, hashed, pieces_of, sha_of
+from resume_hooks.sessions.archived.unpack import (
+    hash_pieces,
+    pieces_of,
+    sha_of,
+    verified_transcript,
+)
 from resume_hooks.sessions.transcript_files import FOLDER as SUBAGENTS
 from resume_hooks.storage import removal
 from resume_hooks.storage.append_carryover import begins_with
@@ -104,7 +109,7 @@ def plan_restore(archived: ArchivedSession, where: Where) -> Retrieval:
 
 def _plan_from_vault(archived: ArchivedSession, where: Where) -> Retrieval:
     """How a session comes out of the vault: under a new id where another one is in its place."""
-    source = compared(archived, where)
+    source = verified_transcript(archived, where)
     # An earlier state may have had another title.
     title = encodable(plain_line(HeadTail(source).title))
     archived = archived._replace(title=title)
@@ -205,7 +210,7 @@ def _unreadable(error: OSError, place: str) -> WriteFailed:
 def _source_folder(entry: ArchivedSession, where: Where) -> str:
     """A folder in which the files of a deleted session can be read, laid out as the client has them."""
     if entry.transcript.where:
-        return os.path.dirname(compared(entry, where))
+        return os.path.dirname(verified_transcript(entry, where))
     return entry.folder
 
 
@@ -350,7 +355,7 @@ def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
     name.
     """
     whole, before = hashlib.sha256(), hashlib.sha256()
-    content = hashed(pieces_of(piece.source, os.path.getsize(piece.source)), before)
+    content = hash_pieces(pieces_of(piece.source, os.path.getsize(piece.source)), before)
     if renamed and piece.path.endswith(".jsonl"):
         content = (
             with_session_id(body, renamed) + line[len(body) :]
@@ -372,7 +377,7 @@ def _put_file(piece: RestoredFile, renamed: str, oldest: int) -> None:
         os.chmod(temporary, piece.part.mode & 0o777)
         os.utime(temporary, ns=(time.time_ns(), max(piece.part.mtime_ns, oldest)))
 
-    create_session(piece.path, hashed(content, whole), check)
+    create_session(piece.path, hash_pieces(content, whole), check)
 
 
 def _pieces_to_put(

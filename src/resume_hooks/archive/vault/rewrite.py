@@ -25,7 +25,7 @@ HEAD = 8 * 1024
 """Bytes at the start of a file in which a NUL shows that it is not text."""
 
 
-def rewrite(
+def rewrite_archived(
     archived: ArchivedSession,
     change: Callable[[bytes], bytes],
     where: Where,
@@ -43,7 +43,7 @@ def rewrite(
     still is, then.
     """
     trash.take_over(archived, where)
-    with commit.changing(archived, where, "rewritten") as found:
+    with commit.locked_for_change(archived, where, "rewritten") as found:
         now, changed = trash.settle_deleted(found), _Changed(change, text)
         with PackWriter(now.folder, commit.next_name(now.folder, now)) as pack:
             placed = pack.copy(list(now.all_parts), changed.content)
@@ -54,14 +54,14 @@ def rewrite(
         )
         parts = tuple(placed[part] for part in now.parts)
         new = now._replace(parts=parts, earlier=tuple(states), archived_at=clock.now())
-        new = changed.manifest(_described(new, where) if changed.lines else new)
+        new = changed.manifest(_updated_manifest(new, where) if changed.lines else new)
         if changed.lines:
             commit.commit_manifest(new, where)
             removal.discard(os.path.join(unpacked_folder(where), now.session_id), where.state)
         return changed.lines
 
 
-def _described(archived: ArchivedSession, where: Where) -> ArchivedSession:
+def _updated_manifest(archived: ArchivedSession, where: Where) -> ArchivedSession:
     """A manifest that says of a session what its rewritten transcript does: a title may have been changed, too."""
     folder = os.path.join(
         archived.folder, f"{commit.next_name(archived.folder, archived)}.part"

@@ -19,7 +19,7 @@ from resume_hooks.errors import ResumeHooksError, WriteFailed
 from resume_hooks.paths import Where, folders_in, is_session_id, private_folder
 from resume_hooks.sessions.archived.layout import MAX_FILES, TRASH, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, read_manifest
-from resume_hooks.sessions.archived.unpack import stored
+from resume_hooks.sessions.archived.unpack import stored_path
 from resume_hooks.storage import removal
 from resume_hooks.storage.move import digest, sizes_in
 from resume_hooks.storage.state_file import sync_folder
@@ -78,7 +78,7 @@ def all_deleted(where: Where) -> list[ArchivedSession]:
     return sorted(found, key=lambda entry: entry.deleted_at, reverse=True)
 
 
-def strays(where: Where) -> list[StrayFolder]:
+def stray_folders(where: Where) -> list[StrayFolder]:
     """Every folder in the trash that is not a session, with its size as far as it can be counted."""
     return [each for each in _contents(where) if isinstance(each, StrayFolder)]
 
@@ -102,7 +102,7 @@ def _contents(where: Where) -> Iterator[ArchivedSession | StrayFolder]:
             if folder != path and (entry := entry_in(folder, where)):
                 yield entry
                 continue
-            gone = folder != path and (folder.endswith(GONE) or former.took_nothing(folder))
+            gone = folder != path and (folder.endswith(GONE) or former.moved_nothing(folder))
             sizes = list(sizes_in(folder))
             if gone or sizes:
                 yield StrayFolder(folder, len(sizes), sum(sizes), gone)
@@ -119,7 +119,7 @@ def settle_deleted(entry: ArchivedSession) -> ArchivedSession:
 
 
 def _settle_file(entry: ArchivedSession, part: ArchivedFile) -> ArchivedFile:
-    kept = stored(entry.folder, part)
+    kept = stored_path(entry.folder, part)
     status, sha256 = os.lstat(kept), digest(kept)
     return part._replace(
         size=status.st_size, seen=status.st_size, mtime_ns=status.st_mtime_ns, sha256=sha256
@@ -162,9 +162,9 @@ def _pack_one(entry: ArchivedSession, where: Where) -> None:
                 placed = writer.copy(list(whole.parts))
                 writer.finish()
             packed = whole._replace(parts=tuple(placed[part] for part in whole.parts))
-            with commit.changing(entry, where, "packed") as now:
+            with commit.locked_for_change(entry, where, "packed") as now:
                 if now == entry and settle_deleted(now) == whole:
                     commit.commit_manifest(packed, where)
     finally:
-        with commit.changing(entry, where, "cleared"):
+        with commit.locked_for_change(entry, where, "cleared"):
             pass  # what this run could not finish, or one that was killed

@@ -37,10 +37,10 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
         row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
     else:
         # 100 ms, for which nobody waits who names a session.
-        from resume_hooks.cli.picker.screen import Chooser, Offered
+        from resume_hooks.cli.picker.screen import Chooser, OfferedSession
         from resume_hooks.cli.picker.threads import ContentSearch
 
-        offered = Offered(
+        offered = OfferedSession(
             sessions_of, folder, DEEDS, lambda told: ContentSearch(folder, Where(), told)
         )
         row = Chooser(offered, Where(), typed=typed, everywhere=everywhere).run()
@@ -101,7 +101,7 @@ def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSessio
 
 def _copy_resume_command(row: ListedSession, _said: str) -> str:
     session = SessionFile(row.session_id, row.path, row.mtime, row.size)
-    return copy_command(relocate.way_on(session, row.folder, Where()))
+    return copy_command(relocate.command_to_continue(session, row.folder, Where()))
 
 
 DEEDS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}

@@ -39,7 +39,13 @@ from prompt_toolkit.styles import Style
 
 from resume_hooks.cli.output import colour_wanted
 from resume_hooks.cli.picker.sequences import keep_keys
-from resume_hooks.cli.picker.threads import Answer, Asked, ContentSearch, Loading, Previews
+from resume_hooks.cli.picker.threads import (
+    Answer,
+    ContentSearch,
+    Previews,
+    SearchRequest,
+    SessionLoader,
+)
 from resume_hooks.hooks.session_list.preview import KINDS, session_facts
 from resume_hooks.hooks.session_list.rows import (
     cut_to_columns,
@@ -102,7 +108,7 @@ STYLE = Style.from_dict(
 )
 
 
-class Offered(NamedTuple):
+class OfferedSession(NamedTuple):
     """What there is to choose from: the sessions of a listing, which is given whether all projects are meant.
 
     ``deeds`` are what further keys do with the session that is marked, ``contents`` looks into what
@@ -119,7 +125,7 @@ class Chooser:
     """The screen on which somebody makes a choice."""
 
     def __init__(
-        self, offered: Offered, where: Where, *, typed: str = "", everywhere: bool = False
+        self, offered: OfferedSession, where: Where, *, typed: str = "", everywhere: bool = False
     ) -> None:
         self.choices = Choices(typed)
         self.kind = KINDS[0]
@@ -132,14 +138,14 @@ class Chooser:
         self._contents = (
             look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
         )
-        self._asked: Asked | None = None
+        self._asked: SearchRequest | None = None
         """What is being looked for in what was said."""
         self._behind = 0
         """Files that could not be looked through."""
         self._typed = Buffer(multiline=False, on_text_changed=self._search)
         self._typed.text = typed
         self._typed.cursor_position = len(typed)
-        self._loading: Loading | None = None
+        self._loading: SessionLoader | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self.app: Application[ListedSession | None] = Application(
             layout=layout(self, self._typed),
@@ -301,11 +307,11 @@ class Chooser:
         self.choices = Choices(self._typed.text)
         self._ask()
         listing = self._offered.sessions(self.everywhere)
-        self._loading = Loading(
+        self._loading = SessionLoader(
             listing, lambda source, piece: self._soon(lambda: self._add(source, piece))
         )
 
-    def _add(self, source: Loading, found: list[Listed]) -> None:
+    def _add(self, source: SessionLoader, found: list[Listed]) -> None:
         if source is self._loading:
             self.choices.add(found)
             self.app.invalidate()
@@ -319,7 +325,7 @@ class Chooser:
         """Have what was typed looked for in what was said."""
         self._asked = None
         if self._contents is not None and not self._contents.ended:
-            self._asked = Asked(self._typed.text, self.everywhere)
+            self._asked = SearchRequest(self._typed.text, self.everywhere)
             self._contents.ask(self._asked)
 
     def _tell(self, answer: Answer | None) -> None:
@@ -365,17 +371,17 @@ def _terminal_is_there() -> bool:
     return True
 
 
-class Place(NamedTuple):
+class PreviewPlace(NamedTuple):
     """Where a preview is shown in a terminal of some size: beside the list, below it, or nowhere."""
 
     beside: bool
     below: bool
 
 
-def place(columns: int, rows: int) -> Place:
+def place_preview(columns: int, rows: int) -> PreviewPlace:
     """Where there is room for a preview."""
     beside = columns >= BESIDE and rows >= 8
-    return Place(beside, not beside and rows >= BELOW and columns >= NARROWEST)
+    return PreviewPlace(beside, not beside and rows >= BELOW and columns >= NARROWEST)
 
 
 class _Lines(UIControl):
@@ -399,15 +405,15 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
         dont_extend_height=True,
     )
     beside = _shown_when(
-        lambda: place(*shown.size()).beside,
+        lambda: place_preview(*shown.size()).beside,
         _preview_window(shown, width=Dimension.exact(PREVIEW_COLUMNS)),
     )
     below = _shown_when(
-        lambda: place(*shown.size()).below,
+        lambda: place_preview(*shown.size()).below,
         _preview_window(shown, height=lambda: Dimension.exact(shown.size()[1] // 2)),
     )
     line = _shown_when(
-        lambda: place(*shown.size()).beside, Window(width=1, char="│", style="class:aside")
+        lambda: place_preview(*shown.size()).beside, Window(width=1, char="│", style="class:aside")
     )
     message = FormattedTextControl(lambda: [("class:message", shown.message)])
     said = Window(message, wrap_lines=True, height=Dimension(min=1, max=4), dont_extend_height=True)

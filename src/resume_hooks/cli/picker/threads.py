@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 EVERY = 0.05  # seconds between two pieces of a listing
 
 
-class Loading:
+class SessionLoader:
     """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
 
     def __init__(
-        self, found: Iterator[Listed], take: Callable[[Loading, list[Listed]], None]
+        self, found: Iterator[Listed], take: Callable[[SessionLoader, list[Listed]], None]
     ) -> None:
         self.done = False
         self._found = found
@@ -60,7 +60,7 @@ LIMIT = 2.0  # seconds that the index is brought up to date for
 LEAVING = 0.3  # seconds that leaving waits for the index to be closed
 
 
-class Asked(NamedTuple):
+class SearchRequest(NamedTuple):
     """Words that are looked for, and whether in all projects."""
 
     text: str
@@ -70,7 +70,7 @@ class Asked(NamedTuple):
 class Answer(NamedTuple):
     """The best turns for some words; ``behind`` files are not in the index yet."""
 
-    asked: Asked
+    asked: SearchRequest
     said: list[Said]
     behind: int
 
@@ -91,7 +91,7 @@ class ContentSearch:
         self._where = where
         self._told = told
         self._changed = threading.Condition()
-        self._wanted: Asked | None = None
+        self._wanted: SearchRequest | None = None
         self._stopped = False
         self.ended = False
         """Whether nothing is looked for any more: the chooser was left, or there is no index to be used."""
@@ -102,7 +102,7 @@ class ContentSearch:
         if self.thread.ident is None:
             self.thread.start()
 
-    def ask(self, asked: Asked) -> None:
+    def ask(self, asked: SearchRequest) -> None:
         """Look for words, and no more for those before them."""
         with self._changed:
             self._wanted = asked
@@ -159,7 +159,7 @@ class ContentSearch:
                 )
             )
 
-    def _next(self) -> Asked | None:
+    def _next(self) -> SearchRequest | None:
         """What to look for, once no key has come for a moment; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._wanted is not None)

@@ -11,18 +11,18 @@ from resume_hooks.archive.vault.packs import ArchiveFinding
 from resume_hooks.archive.vault.policy import Dropped
 from resume_hooks.archive.vault.restore import Retrieval
 from resume_hooks.archive.vault.trash import StrayFolder
-from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.cli.schema.sessions import Folder, KeptSession
 from resume_hooks.paths import Where
 from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 
-deleted = Had[ArchivedSession]()
-restored = Had[Retrieval]()
-outcome = Had[ArchiveOutcome]()
+deleted = CommonFields[ArchivedSession]()
+restored = CommonFields[Retrieval]()
+outcome = CommonFields[ArchiveOutcome]()
 
 
-class DeletedSession(Strict):
+class DeletedSession(StrictModel):
     """A session in the trash, or on its way there or back."""
 
     session_id: str
@@ -49,14 +49,14 @@ class DeletedSession(Strict):
 
 TrashStray = Annotated[
     StrayFolder,
-    Like(
+    FieldsLike(
         size="bytes",
         gone="true: half removed, emptying finishes it; false: its manifest is missing or damaged",
     ),
 ]
 
 
-class DerivedSession(Strict):
+class DerivedSession(StrictModel):
     """A session that stays when the one that it came from is deleted."""
 
     session_id: str
@@ -64,7 +64,7 @@ class DerivedSession(Strict):
     kind: str
 
 
-class DeleteForm(Strict):
+class DeleteForm(StrictModel):
     """What was, or would be, deleted: a session, or what the trash held."""
 
     session: DeletedSession | None
@@ -79,7 +79,7 @@ class DeleteForm(Strict):
     written: bool
 
 
-class ArchivedNow(Strict):
+class ArchivedNow(StrictModel):
     """What became of one session that was to be kept."""
 
     session_id: str = outcome(lambda each: each.session.session_id)
@@ -94,7 +94,7 @@ class ArchivedNow(Strict):
     kept: KeptSession | None = outcome(lambda each: each.archived)
 
 
-class ArchiveForm(Strict):
+class ArchiveForm(StrictModel):
     """What was, or would be, archived; with --list what is; with --verify what is wrong.
 
     With --forget what went.
@@ -107,7 +107,7 @@ class ArchiveForm(Strict):
     findings: list[
         Annotated[
             ArchiveFinding,
-            Like(
+            FieldsLike(
                 name="missing, damaged, cut-short, rewritten or unreadable",
                 place="the file, from the client's folder on; empty for the whole session",
             ),
@@ -115,7 +115,7 @@ class ArchiveForm(Strict):
     ] = Field(description="with --verify")
     verified: int = Field(description="with --verify: bytes that were read")
     unhashed: int = Field(description="always 0: every file has its hash")
-    dropped: list[Annotated[Dropped, Like()]] = Field(
+    dropped: list[Annotated[Dropped, FieldsLike()]] = Field(
         description=(
             "what went; with --list what did so lately, without titles, which are not remembered"
         )
@@ -126,7 +126,7 @@ class ArchiveForm(Strict):
     written: bool
 
 
-class RetrievedSession(Strict):
+class RetrievedSession(StrictModel):
     """A session that came, or would come, back out of the vault."""
 
     session_id: str = Field(
@@ -139,7 +139,7 @@ class RetrievedSession(Strict):
     kept: KeptSession = restored(lambda each: each.archived)
 
 
-class RestoreForm(Strict):
+class RestoreForm(StrictModel):
     """What came, or would come, back; without a locator what could."""
 
     session: DeletedSession | None = Field(description="that came back out of the trash")

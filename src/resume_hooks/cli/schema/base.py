@@ -25,10 +25,10 @@ from resume_hooks.transcripts.tokens import ContextSize
 T = TypeVar("T")
 
 
-class Strict(BaseModel):
+class StrictModel(BaseModel):
     """No field beyond the documented ones.
 
-    Read from a dictionary, or from a value, by name or as ``Had`` says.
+    Read from a dictionary, or from a value, by name or as ``CommonFields`` says.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -59,7 +59,7 @@ def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
     return fields
 
 
-class Had(Generic[T]):
+class CommonFields(Generic[T]):
     """Declares the fields of a form that a value of type T does not have by that name: what they are had by."""
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
@@ -80,7 +80,7 @@ class _Source:
         """Leave the schema as it is."""
 
 
-class Like:
+class FieldsLike:
     """Documents a field that holds a domain value: a form with the fields and types of that value.
 
     ``fields`` change the form by name: a text describes a field, a type replaces the domain's or
@@ -89,7 +89,7 @@ class Like:
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
-        self._form: type[Strict] | None = None
+        self._form: type[StrictModel] | None = None
 
     def __get_pydantic_core_schema__(
         self, source: type, handler: GetCoreSchemaHandler
@@ -107,7 +107,7 @@ class Like:
                 if field is not None:
                     kept[name] = field
             self._form = create_model(
-                source.__name__, __base__=Strict, __doc__=source.__doc__, **kept
+                source.__name__, __base__=StrictModel, __doc__=source.__doc__, **kept
             )
         return handler.generate_schema(self._form)
 
@@ -137,14 +137,14 @@ def _encodable(value: Any) -> Any:
     return value
 
 
-class Commands(Strict):
+class Commands(StrictModel):
     """How to continue a session."""
 
     in_client: str
     shell: str
 
 
-class ReceiptForm(Strict):
+class ReceiptForm(StrictModel):
     """What a verb wrote, or would write where ``written`` is false."""
 
     session_id: str
@@ -158,16 +158,16 @@ class ReceiptForm(Strict):
     tokens_after: int
     chars_saved: int
     tools_trimmed: int
-    checks: list[Annotated[Check, Like()]]
+    checks: list[Annotated[Check, FieldsLike()]]
     agent: Annotated[str, Field(description=f"who goes on in it: {', '.join(RUNNING)}")]
     commands: Commands
 
 
-SpentForm = Annotated[Spent, Like(cost_usd="as the client reports it; null if it does not")]
+SpentForm = Annotated[Spent, FieldsLike(cost_usd="as the client reports it; null if it does not")]
 
 Context = Annotated[
     ContextSize,
-    Like(
+    FieldsLike(
         kind=(
             Literal["measured", "added", "estimated", "unknown"],
             "an answer counted it; much came after that answer; it is estimated; nothing tells it",

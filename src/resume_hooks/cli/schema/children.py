@@ -6,7 +6,13 @@ from typing import Annotated
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, SpentForm, Strict
+from resume_hooks.cli.schema.base import (
+    CommonFields,
+    FieldsLike,
+    ReceiptForm,
+    SpentForm,
+    StrictModel,
+)
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.cut_point import Cut
 from resume_hooks.derive.summary import SummaryMaterial
@@ -22,26 +28,29 @@ class HandoffReceipt(ReceiptForm):
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
 
 
-class DigestForm(Strict):
+class DigestForm(StrictModel):
     """A digest: entries by section, the most telling first."""
 
     sections: dict[
         str,
         list[
             Annotated[
-                DigestEntry, Like(ref="reference: session and record; empty where it is unknown")
+                DigestEntry,
+                FieldsLike(ref="reference: session and record; empty where it is unknown"),
             ]
         ],
     ]
     talk: list[
-        Annotated[TalkMessage, Like(ref="reference: session and record; empty where it is unknown")]
+        Annotated[
+            TalkMessage, FieldsLike(ref="reference: session and record; empty where it is unknown")
+        ]
     ] = Field(description="what was said, oldest first, without calls and results")
     omitted: dict[str, int] = Field(description="entries that a section had no room for")
     git: str = Field(description="one line on the folder's repository")
     unread: int = Field(description="ancestors that were left out for their size")
 
 
-class HandoffOpening(Strict):
+class HandoffOpening(StrictModel):
     """What a child would be told."""
 
     opening: str = Field(description="the whole first message: lineage, digest, next step")
@@ -53,10 +62,10 @@ class HandoffForm(RootModel[HandoffReceipt | HandoffOpening]):
     """What `handoff` did; with --print, what it would tell the child."""
 
 
-material = Had[SummaryMaterial]()
+material = CommonFields[SummaryMaterial]()
 
 
-class MaterialForm(Strict):
+class MaterialForm(StrictModel):
     """What a model would be given, and how often it would be asked."""
 
     records: int = Field(description="that say something, all of which are looked at")
@@ -69,7 +78,7 @@ class MaterialForm(Strict):
     calls: int
 
 
-class CheckedForm(Strict):
+class CheckedForm(StrictModel):
     """How a summary's sentences were found in the transcripts.
 
     Those that claim nothing to look up are in neither.
@@ -82,7 +91,7 @@ class CheckedForm(Strict):
     )
 
 
-class SummaryForm(Strict):
+class SummaryForm(StrictModel):
     """The summary of a rollover; a dry run asks no model."""
 
     included: bool
@@ -101,10 +110,10 @@ class RolloverForm(ReceiptForm):
     summary: SummaryForm | None = None
 
 
-trimmed = Had[TrimPlan]()
+trimmed = CommonFields[TrimPlan]()
 
 
-class SavingsForm(Strict):
+class SavingsForm(StrictModel):
     """What a trim saves, in tokens of what the client would send."""
 
     pays: bool
@@ -120,10 +129,10 @@ class SavingsForm(Strict):
     )
     rollover_tokens: int = Field(description="what a fresh child would hold instead")
     characters_per_token: float = trimmed(lambda trim: trim.savings.ratio)
-    rules: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.rules)
-    tools: list[Annotated[SavingsRow, Like()]] = trimmed(lambda trim: trim.savings.tools)
+    rules: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.rules)
+    tools: list[Annotated[SavingsRow, FieldsLike()]] = trimmed(lambda trim: trim.savings.tools)
     largest: list[
-        Annotated[LargestPiece, Like(original=(str, "reference: session and record"))]
+        Annotated[LargestPiece, FieldsLike(original=(str, "reference: session and record"))]
     ] = trimmed(
         lambda trim: [
             With(piece, {"original": str(piece.original)}) for piece in trim.savings.largest
@@ -131,7 +140,7 @@ class SavingsForm(Strict):
     )
 
 
-class SmartChoice(Strict):
+class SmartChoice(StrictModel):
     """A content that goes."""
 
     record: int = Field(description="0-based line in the parent's file")
@@ -150,7 +159,7 @@ class SmartChoice(Strict):
     tokens_saved: int
 
 
-class SmartPlanForm(Strict):
+class SmartPlanForm(StrictModel):
     """What `trim --smart` takes out, from which it can be made again."""
 
     rules: list[str] = Field(
@@ -178,16 +187,18 @@ class TrimForm(ReceiptForm):
     )
 
 
-untrimmed = Had[UntrimPlan]()
+untrimmed = CommonFields[UntrimPlan]()
 
 
-class RestoredRecords(Strict):
+class RestoredRecords(StrictModel):
     """What an untrim brings back."""
 
     trimmed: int = Field(description="trimmed records of the parent's conversation")
     restored: int = untrimmed(lambda untrim: len(untrim.restored))
     characters: int = Field(description="of what is sent, more than before")
-    missing: list[Annotated[MissingOriginal, Like(record="0-based line in the parent's file")]]
+    missing: list[
+        Annotated[MissingOriginal, FieldsLike(record="0-based line in the parent's file")]
+    ]
 
 
 class UntrimForm(ReceiptForm):
@@ -196,10 +207,10 @@ class UntrimForm(ReceiptForm):
     restoration: RestoredRecords
 
 
-cut = Had[Cut]()
+cut = CommonFields[Cut]()
 
 
-class CutForm(Strict):
+class CutForm(StrictModel):
     """Where a conversation was cut."""
 
     asked: str = Field(description="the place in words")

@@ -6,16 +6,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Bytes, Had, Like, LineNumbers, Strict
+from resume_hooks.cli.schema.base import Bytes, CommonFields, FieldsLike, LineNumbers, StrictModel
 from resume_hooks.reading.outline import OutlineAgent, OutlineTurn
 from resume_hooks.reading.passages import Passage
 
 Tool = Annotated[str, Field(description="the tool that is called or answers; empty for none")]
 
-passage = Had[Passage]()
+passage = CommonFields[Passage]()
 
 
-class RecordText(Strict):
+class RecordText(StrictModel):
     """One record as text; of trimmed content the original."""
 
     reference: str = Field(description="session and record of what is printed")
@@ -35,7 +35,7 @@ class RecordText(Strict):
     )
 
 
-class PassageRow(Strict):
+class PassageRow(StrictModel):
     """One record as a model reads it: calls in a line each, what the client added only mentioned."""
 
     reference: str = Field(description="session and record; what `read` takes")
@@ -64,7 +64,7 @@ class PassageRow(Strict):
     text: str = Field(description="shortened where --max-chars asks for it")
 
 
-class Passages(Strict):
+class Passages(StrictModel):
     """Records of a transcript, in its order: those of turns, those around one, or those that report a failure."""
 
     session_id: str
@@ -74,7 +74,7 @@ class Passages(Strict):
     records: list[PassageRow]
 
 
-class CommandRow(Strict):
+class CommandRow(StrictModel):
     """A command of a shell."""
 
     reference: str = Field(description="of the call")
@@ -88,7 +88,7 @@ class CommandRow(Strict):
     )
 
 
-class ShellCommands(Strict):
+class ShellCommands(StrictModel):
     """The commands that were run."""
 
     session_id: str
@@ -109,7 +109,7 @@ class PageEvent(PassageRow):
     )
 
 
-class EventPage(Strict):
+class EventPage(StrictModel):
     """A page of a transcript."""
 
     events: list[PageEvent] = Field(description="oldest to newest")
@@ -125,7 +125,7 @@ class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
     """
 
 
-class OutlineCompaction(Strict):
+class OutlineCompaction(StrictModel):
     """A compaction, within or after a turn."""
 
     turn: int
@@ -137,7 +137,7 @@ class OutlineCompaction(Strict):
     abandoned: bool = Field(description="it lies on an abandoned branch, which is not sent")
 
 
-class OutlineForm(Strict):
+class OutlineForm(StrictModel):
     """The turns of a session, or of a sub-agent."""
 
     session_id: str
@@ -152,7 +152,7 @@ class OutlineForm(Strict):
     turns: list[
         Annotated[
             OutlineTurn,
-            Like(
+            FieldsLike(
                 line=None,
                 number="by prompts, in the order of the file; it stays when the session grows",
                 reference=(str, "of the prompt"),
@@ -176,7 +176,7 @@ class OutlineForm(Strict):
     subagents: list[
         Annotated[
             OutlineAgent,
-            Like(
+            FieldsLike(
                 locator=(str, "what outline and read take"),
                 turn="the turn that started it; null where nothing tells",
                 size="bytes",

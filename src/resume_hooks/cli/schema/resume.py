@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Commands, Context, Had, Like, Strict
+from resume_hooks.cli.schema.base import Commands, CommonFields, Context, FieldsLike, StrictModel
 from resume_hooks.cli.with_fields import With
 from resume_hooks.derive.compare import (
     OUTPUT,
@@ -22,13 +22,13 @@ from resume_hooks.sessions.agents.registry import original_path
 from resume_hooks.transcripts.api_usage import Traffic
 from resume_hooks.transcripts.tokens import FirstRequest
 
-compared = Had[Comparison]()
-traffic = Had[Traffic]()
-rates = Had[Rates]()
-of_size = Had[SizeEstimate]()
+compared = CommonFields[Comparison]()
+traffic = CommonFields[Traffic]()
+rates = CommonFields[Rates]()
+of_size = CommonFields[SizeEstimate]()
 
 
-class Cache(Strict):
+class Cache(StrictModel):
     """What the API still holds of the session's last request."""
 
     warm: bool
@@ -44,7 +44,7 @@ class Cache(Strict):
     )
 
 
-class TypicalTurn(Strict):
+class TypicalTurn(StrictModel):
     """The medians of the session's last turns."""
 
     requests: int
@@ -54,7 +54,7 @@ class TypicalTurn(Strict):
     )
 
 
-class RateTable(Strict):
+class RateTable(StrictModel):
     """The ratios behind the costs: a token of each kind in input tokens."""
 
     input: float = rates(lambda _: 1.0)
@@ -66,7 +66,7 @@ class RateTable(Strict):
     output: float = rates(lambda _: OUTPUT)
 
 
-class SizeRow(Strict):
+class SizeRow(StrictModel):
     """A size that a handoff can have: what it carries, and what its first request costs, in input tokens."""
 
     size: str = of_size(
@@ -88,7 +88,7 @@ class SizeRow(Strict):
     cold: int = Field(description="once it is cold")
 
 
-class ResumeForm(Strict):
+class ResumeForm(StrictModel):
     """A session and the ways to go on. All but ``context`` is an estimate."""
 
     session_id: str
@@ -99,13 +99,13 @@ class ResumeForm(Strict):
     typical_turn: TypicalTurn = compared(lambda found: found.traffic)
     base: Annotated[
         FirstRequest,
-        Like(shared="of these, tokens that all sessions share in the cache while it is warm"),
+        FieldsLike(shared="of these, tokens that all sessions share in the cache while it is warm"),
     ]
     rates: RateTable = compared(lambda found: rates_of(found.traffic.lifetime))
     estimates: list[
         Annotated[
             Estimate,
-            Like(
+            FieldsLike(
                 name=Literal["go on", "trim", "handoff", "rollover", "compact"],
                 after="tokens of context after it",
                 uncached="tokens not cached: of the next turn, and of what a model reads before it",
@@ -127,7 +127,7 @@ class ResumeForm(Strict):
         description="false where the live conversation is too large to estimate a trim; else no estimate of one means "
         "that there is nothing to trim"
     )
-    advice: Annotated[Advice, Like(strategy=None, way=Literal["trim", "handoff"])] | None = (
+    advice: Annotated[Advice, FieldsLike(strategy=None, way=Literal["trim", "handoff"])] | None = (
         compared(
             lambda found: found.advice and With(found.advice, {"way": found.advice.strategy}),
             "null while there is room",
@@ -145,7 +145,7 @@ class ResumeForm(Strict):
     commands: Commands
 
 
-class ContinueForm(Strict):
+class ContinueForm(StrictModel):
     """A session to go on in."""
 
     session_id: str

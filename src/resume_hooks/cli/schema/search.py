@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.cli.schema.base import FieldsLike, StrictModel
 from resume_hooks.search.engine import Provisional
 from resume_hooks.search.hits import Hit
 from resume_hooks.sessions.agents.registry import RUNNING
 
 
-class SearchCommands(Strict):
+class SearchCommands(StrictModel):
     """What to run to go on from a hit."""
 
     read: str
@@ -20,7 +20,7 @@ class SearchCommands(Strict):
     handoff: str
 
 
-class SearchForm(Strict):
+class SearchForm(StrictModel):
     """The best hits, the best first."""
 
     query: str
@@ -38,7 +38,7 @@ class SearchForm(Strict):
     hits: list[
         Annotated[
             Hit,
-            Like(
+            FieldsLike(
                 marks=None,
                 short=None,
                 resume=None,
@@ -59,7 +59,7 @@ class SearchForm(Strict):
         ]
     ]
     helpers_left_out: int
-    provisional: list[Annotated[Provisional, Like()]] = Field(
+    provisional: list[Annotated[Provisional, FieldsLike()]] = Field(
         description=(
             "sessions that are not indexed yet, by the words in their files, what holds most first"
         )

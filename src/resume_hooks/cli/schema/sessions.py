@@ -7,8 +7,16 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.archive.vault.lookup import name_earlier_state, states
-from resume_hooks.cli.schema.base import Bytes, Commands, Context, Had, Like, LineNumbers, Strict
+from resume_hooks.archive.vault.lookup import earlier_states, name_earlier_state
+from resume_hooks.cli.schema.base import (
+    Bytes,
+    Commands,
+    CommonFields,
+    Context,
+    FieldsLike,
+    LineNumbers,
+    StrictModel,
+)
 from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.sessions.agents.registry import RUNNING
@@ -16,8 +24,8 @@ from resume_hooks.sessions.archived.layout import path_of_place
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Ancestor
 
-archived = Had[ArchivedSession]()
-listed = Had[ListedSession]()
+archived = CommonFields[ArchivedSession]()
+listed = CommonFields[ListedSession]()
 Folder = Annotated[str, Field(description="where the client must be started to find it")]
 
 SAID_AGENT = f"whose session it is: {', '.join(RUNNING)}; prompts where they alone are left"
@@ -25,7 +33,7 @@ AgentName = Annotated[str, Field(description=SAID_AGENT)]
 KIND = "original, handoff, rollover, trim, fork, clear..."
 
 
-class KeptSession(Strict):
+class KeptSession(StrictModel):
     """A session in the vault."""
 
     session_id: str
@@ -47,12 +55,14 @@ class KeptSession(Strict):
     kept_at: str = archived(lambda kept: kept.archived_at)
     complete: bool = Field(description="false: some of its files could not be archived")
     earlier: list[str] = archived(
-        lambda kept: [f"{kept.session_id}@{name_earlier_state(state)}" for state in states(kept)],
+        lambda kept: [
+            f"{kept.session_id}@{name_earlier_state(state)}" for state in earlier_states(kept)
+        ],
         "locators for restore of states that something else took the place of",
     )
 
 
-class EndContext(Strict):
+class EndContext(StrictModel):
     """The context in use."""
 
     tokens: int | None = Field(description="null where the end does not tell")
@@ -74,7 +84,7 @@ class EndContext(Strict):
     )
 
 
-class SessionRow(Strict):
+class SessionRow(StrictModel):
     """A session, as the first and last 64 KB of its file tell."""
 
     agent: AgentName
@@ -107,7 +117,7 @@ class SessionRow(Strict):
     commands: Commands
 
 
-class SubagentRow(Strict):
+class SubagentRow(StrictModel):
     """A sub-agent that has a transcript."""
 
     locator: str = Field(
@@ -121,7 +131,7 @@ class SubagentRow(Strict):
     size: Bytes
 
 
-class SessionsForm(Strict):
+class SessionsForm(StrictModel):
     """A page of sessions, newest first."""
 
     scope: str = Field(description="all, or the folder whose project was meant")
@@ -144,7 +154,7 @@ class SessionsForm(Strict):
 
 LineageRow = Annotated[
     Ancestor,
-    Like(
+    FieldsLike(
         session_file="where the client has it, or had it",
         derivation_type=Literal["original", "trimmed", "continued", "unknown"],
         kind=KIND,
@@ -164,7 +174,7 @@ LineageRow = Annotated[
 ]
 
 
-class LineageForm(Strict):
+class LineageForm(StrictModel):
     """Ancestors, oldest first, the session itself last; or the first alone.
 
     Or what came from it, parents first.
@@ -173,7 +183,7 @@ class LineageForm(Strict):
     rows: list[LineageRow]
 
 
-class InfoForm(Strict):
+class InfoForm(StrictModel):
     """The session that a locator names, and what it holds."""
 
     kept: bool = Field(
@@ -207,7 +217,7 @@ class InfoForm(Strict):
     characters_per_token: float
 
 
-class RenameForm(Strict):
+class RenameForm(StrictModel):
     """A title or a tag that was given."""
 
     session_id: str

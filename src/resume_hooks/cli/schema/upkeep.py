@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.cli.with_fields import With
 from resume_hooks.maintenance.doctor import Finding
 from resume_hooks.maintenance.fsck import findings
@@ -14,10 +14,10 @@ from resume_hooks.search.index.connect import Status
 
 Level = Literal["ok", "note", "problem"]
 
-report = Had[findings.DefectReport]()
+report = CommonFields[findings.DefectReport]()
 
 
-class FsckSession(Strict):
+class FsckSession(StrictModel):
     """What is broken in a session, the worst first."""
 
     session_id: str
@@ -29,11 +29,15 @@ class FsckSession(Strict):
     kinds: list[
         Annotated[
             findings.Kind,
-            Like(
+            FieldsLike(
                 consequence="what the clients and the API do with it",
                 count=int,
                 findings=(
-                    list[Annotated[findings.Defect, Like(kind=None, record="0-based line number")]],
+                    list[
+                        Annotated[
+                            findings.Defect, FieldsLike(kind=None, record="0-based line number")
+                        ]
+                    ],
                     f"the first {findings.LISTED}",
                 ),
             ),
@@ -46,7 +50,7 @@ class FsckSession(Strict):
     )
 
 
-class FsckForm(Strict):
+class FsckForm(StrictModel):
     """The sessions looked at; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
@@ -57,7 +61,7 @@ class FsckForm(Strict):
     lost: list[str] = Field(description="what the repaired child could not keep")
 
 
-class SettingRow(Strict):
+class SettingRow(StrictModel):
     """A setting in force."""
 
     key: str
@@ -66,14 +70,14 @@ class SettingRow(Strict):
     about: str
 
 
-class ConfigForm(Strict):
+class ConfigForm(StrictModel):
     """The settings in force and the file that keeps them."""
 
     file: str
     settings: list[SettingRow]
 
 
-class InstallForm(Strict):
+class InstallForm(StrictModel):
     """What was, or would be, installed or removed; with --completion a script alone."""
 
     plugin: str
@@ -90,7 +94,7 @@ class InstallForm(Strict):
     script: str = Field(description="with --completion: what makes the shell complete")
 
 
-class Versions(Strict):
+class Versions(StrictModel):
     """What runs."""
 
     engine: str
@@ -103,7 +107,7 @@ class Versions(Strict):
     libraries: dict[str, str]
 
 
-class ReportedSetting(Strict):
+class ReportedSetting(StrictModel):
     """A setting that somebody set; of a path only that it is."""
 
     key: str
@@ -111,25 +115,26 @@ class ReportedSetting(Strict):
     source: Literal["file", "environment", "plugin"]
 
 
-class BugReport(Strict):
+class BugReport(StrictModel):
     """A report without content: no title, prompt, path of a project or name of a user."""
 
     report: int = Field(description="version of this form")
     made_at: str
     versions: Versions
-    findings: list[Annotated[Finding, Like(name=None, remedy=None, level=Level)]] = Field(
+    findings: list[Annotated[Finding, FieldsLike(name=None, remedy=None, level=Level)]] = Field(
         description="a detail is left out where it could name something of the user's"
     )
     settings: list[ReportedSetting]
     log: list[str] = Field(description="the last bugs: where in the code, nothing else")
 
 
-class DoctorForm(Strict):
+class DoctorForm(StrictModel):
     """The findings of doctor, in the order checked."""
 
     findings: list[
         Annotated[
-            Finding, Like(level=Level, code="stable: what was found, whatever the sentence says")
+            Finding,
+            FieldsLike(level=Level, code="stable: what was found, whatever the sentence says"),
         ]
     ]
     report: BugReport | None = Field(description="with --bundle")
@@ -137,7 +142,7 @@ class DoctorForm(Strict):
     index: (
         Annotated[
             Status,
-            Like(
+            FieldsLike(
                 state=Literal["ready", "missing", "damaged", "newer"],
                 behind="files to be read or dropped",
                 vaulted="sessions in it of which only the vault has a copy",

@@ -147,7 +147,7 @@ def books_of(
         wanted = []
     rows = _lines_at(transcript, [(one.offset, one.length) for one in wanted], session_id)
     if moving is not None:
-        rows = [_moved(row, moving) for row in rows]
+        rows = [_move_paths(row, moving) for row in rows]
     return [*rows, *carried_lines(ends, session_id, moved=moving is not None)]
 
 
@@ -177,7 +177,7 @@ def _lines_at(
         return [with_session_id(line.body, session_id) for line in lines]
 
 
-def _moved(body: bytes, moving: Relocation) -> bytes:
+def _move_paths(body: bytes, moving: Relocation) -> bytes:
     record = parse(body) or {}
     changed = moving.snapshot(record)
     if changed == record:

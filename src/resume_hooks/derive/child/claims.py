@@ -19,14 +19,14 @@ FOLDER = "making"
 
 
 @contextlib.contextmanager
-def claimed(session_id: str, project: str, where: Where) -> Iterator[None]:
+def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
     """Note for the length of the block that a child is being made in a project folder.
 
     What was killed before goes.
 
     Where the state folder can't be written there is no note.
     """
-    sweep(where)
+    sweep_claims(where)
     folder, known = os.path.join(where.state, FOLDER), os.path.lexists(where.state)
     note = os.path.join(folder, f"{os.getpid()}.{session_id}.{project}")
     with contextlib.suppress(OSError):
@@ -43,7 +43,7 @@ def claimed(session_id: str, project: str, where: Where) -> Iterator[None]:
                 removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
 
 
-def sweep(where: Where) -> None:
+def sweep_claims(where: Where) -> None:
     """Remove what lies beside sessions that were never made, since what made them was killed."""
     folder = os.path.join(where.state, FOLDER)
     try:

@@ -101,7 +101,7 @@ def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> Non
     os.mkdir(temporary, 0o700)
     try:
         for name, content in files.items():
-            state_file.create(os.path.join(temporary, name), [content])
+            state_file.create_file(os.path.join(temporary, name), [content])
         os.rename(temporary, os.path.join(home, session_id))
     finally:
         state_file.discard_spare(temporary)
@@ -128,7 +128,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
     history = where.file_history
     targets = _tasks_folder(draft.path), os.path.join(history, draft.session_id)
     if is_archived_copy(parent.path, where):
-        steps = _of_vault(parent.path, targets, None, backups)
+        steps = _copy_steps(parent.path, targets, None, backups)
     else:
         own = _tasks_folder(parent.path), os.path.join(history, parent.session_id)
         linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
@@ -137,7 +137,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
         else:
             steps = [_Step(own[0], targets[0], None, _link_file)]
         steps.append(_Step(own[1], targets[1], backups, _copy_file))
-        steps += _swept(parent, own, targets, backups, where, missed)
+        steps += _files_only_archived(parent, own, targets, backups, where, missed)
     done = False
     try:
         for step in steps:
@@ -166,7 +166,7 @@ class _Step(NamedTuple):
 _Both = tuple[str, str]  # a session's folder of outputs and its folder of backups
 
 
-def _of_vault(
+def _copy_steps(
     copy: str, targets: _Both, outputs: Collection[str] | None, backups: Collection[str]
 ) -> list[_Step]:
     sources = _tasks_folder(copy), os.path.join(os.path.dirname(copy), HISTORY)
@@ -176,7 +176,7 @@ def _of_vault(
     ]
 
 
-def _swept(
+def _files_only_archived(
     parent: SessionFile,
     own: _Both,
     targets: _Both,
@@ -191,14 +191,16 @@ def _swept(
         archived = None
     if archived is None:
         return []
-    outputs = _lost(
+    outputs = _names_only_archived(
         archived, f"{PROJECTS}/{archived.project}/{archived.session_id}/{TOOL_RESULTS}/", own[0]
     )
-    lost = _lost(archived, f"{HISTORY}/{archived.session_id}/", own[1]) & set(backups)
+    lost = _names_only_archived(archived, f"{HISTORY}/{archived.session_id}/", own[1]) & set(
+        backups
+    )
     if not outputs and not lost:
         return []
     try:
-        return _of_vault(archived_session_file(archived, where).path, targets, outputs, lost)
+        return _copy_steps(archived_session_file(archived, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
         missed.append(
             f"What the client has deleted of {archived.session_id} could not be put "
@@ -207,7 +209,7 @@ def _swept(
         return []
 
 
-def _lost(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
+def _names_only_archived(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
     """The names of archived files of a folder that are not in the client's any more."""
     places = (
         part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below)

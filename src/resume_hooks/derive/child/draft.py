@@ -21,7 +21,7 @@ from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.agents.registry import agent_at, agent_named
 from resume_hooks.sessions.archived.sessions import is_archived_copy, own_path, project_folder_of
 from resume_hooks.sessions.child_titles import Kind, child_title, free_title, root_of
-from resume_hooks.sessions.client_window import measured
+from resume_hooks.sessions.client_window import measured_window
 from resume_hooks.sessions.lineage import Ancestor, Family
 from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import home_folder, project_folder
@@ -211,7 +211,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     elif not about:
         about = _root_title(ancestors, {parent.session_id: ends, **before}, secrets)
     root_title = secrets.redact(plain_line(secrets.redact(about)))
-    block = lineage_block.render(
+    block = lineage_block.render_block(
         ancestors,
         title=child_title(root_title, kind),
         session_id=setting.session_id,
@@ -240,7 +240,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         warnings=() if is_found and output_dir is None else (OUTSIDE,),
         agent=place.agent if place else NAME,
         parent_agent=parent.agent,
-        window=measured(parent.session_id, where),
+        window=measured_window(parent.session_id, where),
         secrets=secrets,
     )
 

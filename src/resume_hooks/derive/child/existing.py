@@ -36,7 +36,7 @@ _PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may re
 
 
 @contextlib.contextmanager
-def one_at_a_time(parent: SessionFile, where: Where) -> Iterator[None]:
+def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
     """Wait for who else makes a child of ``parent``.
 
     SessionOpen after long, nobody waits where no state is written.
@@ -154,7 +154,7 @@ def _find_unused_child(
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
         return None  # gone since it was found
-    if ends.touched or went_on(parent_ends, made_at or ends.derived_at):
+    if ends.touched or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
 
@@ -177,7 +177,7 @@ def _receipt_of_child(
     )
 
 
-def went_on(parent: HeadTail, at: str) -> bool:
+def has_later_records(parent: HeadTail, at: str) -> bool:
     """Whether a session has talk or the output of a tool from after ``at``, even before its tail."""
     reached = any(
         "" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records

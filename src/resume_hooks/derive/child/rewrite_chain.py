@@ -186,7 +186,7 @@ def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
     return None
 
 
-def with_block(record: Record, lineage: str) -> Record:
+def renew_block(record: Record, lineage: str) -> Record:
     """An opening of ours with its block renewed; what stands after the block stays."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
@@ -235,10 +235,10 @@ def scan_parent(session: SessionFile) -> ParentScan:
     transcript, (survey, read_back, pieces) = scan_live(
         session.file, lambda: (WriteScan(), ReadBack(), Pieces())
     )
-    return weighed(session, transcript, survey, read_back, pieces)
+    return weigh_session(session, transcript, survey, read_back, pieces)
 
 
-def weighed(
+def weigh_session(
     session: SessionFile,
     transcript: Transcript,
     survey: WriteScan,
@@ -418,7 +418,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     else:
         older = None
     if older is not None:
-        by_record.setdefault(older.number, []).append(lambda record: with_block(record, lineage))
+        by_record.setdefault(older.number, []).append(lambda record: renew_block(record, lineage))
     introduced = 0
     if row.nodes and row.nodes[0].boundary:  # a compaction's summary has to follow its boundary
         introduced = next(
@@ -439,10 +439,12 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
         thoughts=thoughts,
         meetings=0,
     )
-    return replace(rewrite, meetings=_meetings(rewrite, transcript, survey))
+    return replace(rewrite, meetings=_count_unlinked_answers(rewrite, transcript, survey))
 
 
-def _meetings(rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan) -> int:
+def _count_unlinked_answers(
+    rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan
+) -> int:
     """How many answers follow another one that no record of the parent links them to, among the records that stay."""
 
     def stays(node: Node) -> bool:
@@ -470,12 +472,12 @@ class _Thread:
         self._child = child
         self._last: str | None = None
         self._time = next(
-            filter(None, map(_instant, child.linear.nodes)), 0
+            filter(None, map(_time_ms, child.linear.nodes)), 0
         )  # nothing stands before the first instant
         self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
-        self._time = max(self._time, _instant(node))
+        self._time = max(self._time, _time_ms(node))
         self.introduced = True
         return self._own(
             lambda setting, above, own: lineage_line(setting, above, own, self._child.lineage)
@@ -498,7 +500,7 @@ class _Thread:
 
         The ``last`` one is later than all others.
         """
-        at = max(self._time + (last and self._last is not None), _instant(node))
+        at = max(self._time + (last and self._last is not None), _time_ms(node))
         body = self._threaded(node, body, at)
         if self._child.shrunk and node.context_tokens:
             body = without_usage(body)
@@ -530,7 +532,7 @@ class _Thread:
         return body
 
 
-def _instant(node: Node) -> int:
+def _time_ms(node: Node) -> int:
     """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
     if node.time_ms is not None and 0 < node.time_ms < LATEST_MS:
         return node.time_ms

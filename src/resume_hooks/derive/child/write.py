@@ -14,14 +14,14 @@ from itertools import chain, islice
 from typing import ClassVar, Final, NamedTuple, Protocol
 
 from resume_hooks.archive.retention.ancestors import archive_ancestors
-from resume_hooks.derive.child.claims import claimed
+from resume_hooks.derive.child.claims import claim_child
 from resume_hooks.derive.child.copy_files import copy_tasks
 from resume_hooks.derive.child.draft import NOBODY, Draft, inode_of
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import WriteFailed
 from resume_hooks.paths import Where, is_session_id, private_folder
 from resume_hooks.sessions.archived.sessions import is_archived_copy
-from resume_hooks.sessions.child_titles import titles_locked
+from resume_hooks.sessions.child_titles import lock_titles
 from resume_hooks.sessions.link_log import Link, record_link
 from resume_hooks.sessions.opening_layout import title_line
 from resume_hooks.storage import removal
@@ -139,7 +139,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
     title = draft.own_title or ""
     with contextlib.ExitStack() as stack:
         stack.enter_context(_project_folder(draft, where))
-        stack.enter_context(claimed(draft.session_id, os.path.basename(draft.folder), where))
+        stack.enter_context(claim_child(draft.session_id, os.path.basename(draft.folder), where))
         missed = stack.enter_context(plan.sidecars(where))
 
         def lines() -> Iterator[bytes]:
@@ -147,7 +147,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
             body_lines = iter(plan.body.lines())
             yield from islice(body_lines, plan.body.title_place)
             if draft.own_title is None:  # the folder's titles stay locked until the child is there
-                stack.enter_context(titles_locked(draft.folder))
+                stack.enter_context(lock_titles(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
             yield from body_lines

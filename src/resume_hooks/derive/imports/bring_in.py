@@ -35,7 +35,7 @@ from resume_hooks.sessions.opening_layout import ChildSetting
 from resume_hooks.sessions.project_folder import only_maker, project_folder
 from resume_hooks.sessions.session_files import SessionFile, session_file, sessions_in
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import has_same_bytes, inside
+from resume_hooks.storage.move import has_same_bytes, paths_inside
 from resume_hooks.transcripts.bookkeeping import SNAPSHOTS
 from resume_hooks.transcripts.context_size import size_of_chain
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -240,7 +240,7 @@ def _is_free(own: str, packed: BundledSession) -> bool:
     if not os.path.lexists(own):
         return True
     try:
-        there = {name.replace(os.sep, "/") for name in inside(own)}
+        there = {name.replace(os.sep, "/") for name in paths_inside(own)}
         same = all(
             has_same_bytes(path, os.path.join(own, *place.split("/")))
             for place, path in packed.files

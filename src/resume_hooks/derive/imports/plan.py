@@ -151,7 +151,7 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
         if transcript.torn and transcript.bad_lines[-1:] == [transcript.line_count - 1]
         else (),
         source=source,
-        existing=_existing(folder, source.sha256),
+        existing=_existing_import(folder, source.sha256),
         lines=transcript.line_count,
         damaged=len(transcript.bad_lines),
         records=len(said),
@@ -239,7 +239,7 @@ def _introduction(source: ImportSource, at: str) -> str:
     )
 
 
-def _existing(folder: str, sha256: str) -> SessionFile | None:
+def _existing_import(folder: str, sha256: str) -> SessionFile | None:
     opening = f'{{"{IMPORTED}":{{"sha256":"{sha256}"'.encode()
     for session in sessions_in(folder):
         with contextlib.suppress(OSError), open(session.path, "rb", buffering=0) as stream:

@@ -137,7 +137,7 @@ class _Reader:
             bundled.append(self._session(line))
         ids = {packed.head.session_id for packed in bundled}
         if not bundled or len(ids) < len(bundled) or self._stream.readline():
-            raise _damaged("sessions")
+            raise _damaged_error("sessions")
         return bundled
 
     def _session(self, line: bytes) -> BundledSession:
@@ -147,11 +147,11 @@ class _Reader:
         path, sums_of_lines, size = self._records()
         files, refused, line = self._files()
         row = _object(b"{" + line.removeprefix(b"],").removesuffix(b",")).get("sums")
-        sums = _checked(_forms()[1], row, "sums")
+        sums = _parse_part(_forms()[1], row, "sums")
         if (sums.lines, sums.sha256) != sums_of_lines:
-            raise _damaged("records")
+            raise _damaged_error("records")
         if self._seal.seal_sums(sums) != sums:
-            raise _damaged("sessions or files")
+            raise _damaged_error("sessions or files")
         return BundledSession(head, sums, path, size, tuple(files), refused)
 
     def _records(self) -> tuple[str, tuple[int, str], int]:
@@ -172,7 +172,7 @@ class _Reader:
         refused = 0
         while not (line := self._line()).startswith(SUMS):
             if len(by_place) + refused > MAX_FILES:
-                raise _damaged("files")
+                raise _damaged_error("files")
             if line:
                 self._seal.add_row(line.removesuffix(b","))
                 row = _object(line.removesuffix(b","))
@@ -205,23 +205,23 @@ class _Reader:
 
 def _parse_head(line: bytes) -> Head:
     row = _object(line + END).get("session")
-    head = _checked(_forms()[0], row, "sessions")
+    head = _parse_part(_forms()[0], row, "sessions")
     if not is_session_id(head.session_id) or not (
         head.parent_session_id == "" or is_session_id(head.parent_session_id)
     ):
-        raise _damaged("sessions")
+        raise _damaged_error("sessions")
     kind = head.kind if _KIND.fullmatch(head.kind) else ""
     return head._replace(title=one_line(plain_line(head.title), TITLE_LENGTH), kind=kind)
 
 
-def _checked(form: TypeAdapter[Form], row: object, part: str) -> Form:
+def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:
     """What a part of the bundle says, as a value of that form. ImportFailed for anything else."""
     from pydantic import ValidationError  # 80 ms, for which only who has a bundle waits
 
     try:
         return form.validate_python(row, strict=True)
     except ValidationError as error:
-        raise _damaged(part) from error
+        raise _damaged_error(part) from error
 
 
 @functools.cache
@@ -239,9 +239,9 @@ def _object(raw: bytes) -> dict[str, object]:
     try:
         value = orjson.loads(raw)
     except orjson.JSONDecodeError as error:
-        raise _damaged("lines") from error
+        raise _damaged_error("lines") from error
     if not isinstance(value, dict):
-        raise _damaged("lines")
+        raise _damaged_error("lines")
     return value
 
 
@@ -253,9 +253,9 @@ def _content(row: dict[str, object]) -> bytes:
         else:
             content = base64.b64decode(str(coded), validate=True)
     except (UnicodeEncodeError, binascii.Error, ValueError) as error:
-        raise _damaged("files") from error
+        raise _damaged_error("files") from error
     if len(content) > MAX_FILE:
-        raise _damaged("files")
+        raise _damaged_error("files")
     return content
 
 
@@ -269,5 +269,5 @@ def is_place(place: object) -> bool:
     return form is not None and form.fullmatch(name) is not None
 
 
-def _damaged(what: str) -> ImportFailed:
+def _damaged_error(what: str) -> ImportFailed:
     return ImportFailed(f"The {what} of this bundle are damaged", AGAIN)

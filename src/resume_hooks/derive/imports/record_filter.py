@@ -55,7 +55,7 @@ _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
 _HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
 
 
-def taken_over(content: object, role: str) -> str | list[Record]:
+def imported_content(content: object, role: str) -> str | list[Record]:
     """The content of a message of ``role`` (user, assistant), or ``queued`` words.
 
     A string stays one.
@@ -94,10 +94,10 @@ def _allowed_block(block: Record, allowed: frozenset[str]) -> Record:
         return _omission_note(
             f"A block of the kind {plain_line(kind)[:TOLD] or 'that has no name'}"
         )
-    return _ordered(_FORMS[kind](block), block)
+    return _in_order_of(_FORMS[kind](block), block)
 
 
-def _ordered(row: Record, like: Record) -> Record:
+def _in_order_of(row: Record, like: Record) -> Record:
     """``row`` with its fields in the order of the original: the request is the same to the byte."""
     return {key: row[key] for key in like if key in row} | row
 
@@ -159,7 +159,7 @@ def _image(block: Record) -> Record:
     source = mapping(block, "source")
     media_type, data = string(source, "media_type"), string(source, "data")
     if source.get("type") == "base64" and media_type in IMAGE_TYPES and len(data) <= MAX_IMAGE:
-        content = _decoded(data)
+        content = _decode_base64(data)
         size = image_size(content)
         if (
             _image_type(content) == media_type
@@ -168,9 +168,9 @@ def _image(block: Record) -> Record:
         ):
             return {
                 "type": IMAGE,
-                "source": _ordered(_media_within("base64", media_type, data), source),
+                "source": _in_order_of(_media_within("base64", media_type, data), source),
             }
-    return _omission_note(f"An image {_where(source)}")
+    return _omission_note(f"An image {_source_note(source)}")
 
 
 def _document(block: Record) -> Record:
@@ -180,17 +180,17 @@ def _document(block: Record) -> Record:
         without_reminder_tags(string(source, "data")),
     )
     written = form == ("text", "text/plain") and data.strip()
-    printed = form == ("base64", "application/pdf") and b"%PDF" in _decoded(data)[:_HEAD]
+    printed = form == ("base64", "application/pdf") and b"%PDF" in _decode_base64(data)[:_HEAD]
     if (written or printed) and len(data) <= MAX_DOCUMENT:
-        return {"type": DOCUMENT, "source": _ordered(_media_within(*form, data), source)}
-    return _omission_note(f"A document {_where(source)}")
+        return {"type": DOCUMENT, "source": _in_order_of(_media_within(*form, data), source)}
+    return _omission_note(f"A document {_source_note(source)}")
 
 
 def _media_within(form: str, media_type: str, data: str) -> Record:
     return {"type": form, "media_type": media_type, "data": data}
 
 
-def _where(source: Record) -> str:
+def _source_note(source: Record) -> str:
     """Where a source leads that was not taken over: an address and a file of elsewhere may be anything by now."""
     place = string(source, "url") or string(source, "file_id")
     if place:
@@ -204,7 +204,7 @@ def _image_type(content: bytes) -> str:
     return next((name for mark, name in _MARKS.items() if content.startswith(mark)), "")
 
 
-def _decoded(data: str) -> bytes:
+def _decode_base64(data: str) -> bytes:
     try:
         return binascii.a2b_base64(data, strict_mode=True)
     except ValueError:  # of base64, and for letters beyond ASCII
@@ -341,7 +341,7 @@ def has_fitting_blocks(record: Record) -> bool:
     match kind(record):
         case "user" | "assistant" as role:
             content = message(record).get("content")
-            return bool(taken_over(content, role) == content)
+            return bool(imported_content(content, role) == content)
         case "attachment":
             return bool(_queued(record) == record["attachment"].get("prompt"))
     return True
@@ -350,7 +350,7 @@ def has_fitting_blocks(record: Record) -> bool:
 def _spoken_record(record: Record) -> Record:
     match kind(record):
         case "user":
-            content = taken_over(message(record).get("content"), "user")
+            content = imported_content(message(record).get("content"), "user")
             is_summary = record.get("isCompactSummary") is True
             inner = {"role": "user", "content": _with_warning(content) if is_summary else content}
             return {"message": inner, **_origin(record)}
@@ -384,7 +384,7 @@ def _answer_record(answer: Record) -> Record:
         "id": string(answer, "id"),
         "type": "message",
         "role": "assistant",
-        "content": taken_over(answer.get("content"), "assistant"),
+        "content": imported_content(answer.get("content"), "assistant"),
         "stop_reason": string(answer, "stop_reason") or None,
         "stop_sequence": string(answer, "stop_sequence") or None,
         "usage": dict.fromkeys(_COUNTS, 0),
@@ -392,7 +392,7 @@ def _answer_record(answer: Record) -> Record:
 
 
 def _queued(record: Record) -> str | list[Record]:
-    return taken_over(record["attachment"].get("prompt"), "queued") or ""
+    return imported_content(record["attachment"].get("prompt"), "queued") or ""
 
 
 def _origin(record: Record) -> Record:

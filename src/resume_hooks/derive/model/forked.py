@@ -38,10 +38,12 @@ _COUNTED = (
 )
 
 
-def prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
+def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
     """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
     schema = json.dumps(form.model_json_schema())
-    return port.fenced(f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", text)
+    return port.fenced_prompt(
+        f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", text
+    )
 
 
 class ForkedModel(NamedTuple):
@@ -92,7 +94,7 @@ class ForkedModel(NamedTuple):
         return ""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """See ``port.Model``; what it was asked is the ``prompt``, and ``words`` have what it took."""
+        """See ``port.Model``; what it was asked is the ``forked_prompt``, and ``words`` have what it took."""
         del instructions, text, limit
         if self.late:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
@@ -105,5 +107,5 @@ class ForkedModel(NamedTuple):
         said = string(
             self.told, "text"
         )  # a tool that it was denied may have words of its own before the answer
-        found = port.strictly(said[said.find("{") : said.rfind("}") + 1])
-        return Reply(port.fitted(found, form, self.name), None, 0, 0, 0.0, self.name)
+        found = port.parse_only_object(said[said.find("{") : said.rfind("}") + 1])
+        return Reply(port.parse_answer(found, form, self.name), None, 0, 0, 0.0, self.name)

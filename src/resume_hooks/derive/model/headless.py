@@ -89,7 +89,9 @@ class ClaudeHeadless:
                 "claude is not installed, or not on PATH", "Install the client, or set PATH."
             )
         started = time.monotonic()
-        prompt = port.fenced(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
+        prompt = (
+            port.fenced_prompt(instructions, text).replace(_AT, _INERT).encode("utf-8", "replace")
+        )
         command = [*client, *_client_options(self.name, json.dumps(form.model_json_schema()))]
         ran = self._run(command, prompt, limit)
         if ran.late:
@@ -115,7 +117,12 @@ class ClaudeHeadless:
                 empty, scratch = (os.path.join(folder, name) for name in ("empty", "tmp"))
                 os.mkdir(empty)
                 os.mkdir(scratch)
-                environ = {**passed(self.where), **_QUIET, port.CHILD: "1", "TMPDIR": scratch}
+                environ = {
+                    **passed_variables(self.where),
+                    **_QUIET,
+                    port.CHILD: "1",
+                    "TMPDIR": scratch,
+                }
                 return capture.run_captured(
                     command, prompt, environ=environ, folder=empty, limit=limit
                 )
@@ -130,7 +137,7 @@ def headless_model(where: Where, name: str) -> ClaudeHeadless:
     return ClaudeHeadless(where, name or str(settings.load()["summary_model"].value))
 
 
-def passed(where: Where) -> dict[str, str]:
+def passed_variables(where: Where) -> dict[str, str]:
     """The variables of an environment that the client gets."""
     return {
         name: value
@@ -174,8 +181,12 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
     if ran.status or result.get("is_error") is True or result.get("stop_reason") == "refusal":
         raise HeadlessFailed(f"{name} gave no answer: {_reason(result)}", cost_usd=cost)
     structured = result.get("structured_output")
-    answer = structured if isinstance(structured, dict) else port.strictly(string(result, "result"))
-    data = port.fitted(
+    answer = (
+        structured
+        if isinstance(structured, dict)
+        else port.parse_only_object(string(result, "result"))
+    )
+    data = port.parse_answer(
         answer, form, name, cost, undone=lambda raw: raw.replace(_INERT.encode(), _AT.encode())
     )
     usage = result.get("usage")

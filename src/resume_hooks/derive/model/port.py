@@ -18,7 +18,7 @@ import orjson
 from resume_hooks.errors import HeadlessFailed
 from resume_hooks.paths import Where
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.system.text import one_line, plain, plain_line, plural
+from resume_hooks.system.text import one_line, plain_line, plain_text, plural
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -167,13 +167,13 @@ def refuse_nested(where: Where) -> None:
         raise HeadlessFailed("a headless run asks no other one")
 
 
-def fenced(instructions: str, text: str) -> str:
+def fenced_prompt(instructions: str, text: str) -> str:
     """The prompt: the instructions, and foreign ``text``, without its secrets, within a fence that it can't know."""
-    clean = plain(Redactor([text]).redact(text))
+    clean = plain_text(Redactor([text]).redact(text))
     return _FENCED.format(instructions=instructions.strip(), text=clean, nonce=os.urandom(16).hex())
 
 
-def strictly(text: str) -> dict[str, Any] | None:
+def parse_only_object(text: str) -> dict[str, Any] | None:
     """An answer that is one JSON object and nothing else, bare or in one fenced block.
 
     None for any other.
@@ -190,7 +190,7 @@ def strictly(text: str) -> dict[str, Any] | None:
     return None
 
 
-def fitted(
+def parse_answer(
     answer: dict[str, Any] | None,
     form: type[Form],
     name: str,

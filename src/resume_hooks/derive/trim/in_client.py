@@ -121,8 +121,10 @@ def plan_in_client(
     answered = {call for message in shown[start:] for call in message.results}
     return InClient(
         messages=(
-            *_grouped(shown, range(start, end), silent),
-            *_grouped(shown, range(end, len(shown)), set(), thinks=_thinks(scanned, shown[end:])),
+            *_group_messages(shown, range(start, end), silent),
+            *_group_messages(
+                shown, range(end, len(shown)), set(), thinks=_thinks(scanned, shown[end:])
+            ),
         ),
         texts=texts,
         results=results,
@@ -158,7 +160,7 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
     return decision.savings.tokens >= least
 
 
-def differ(copy: int, in_place: int) -> bool:
+def is_different_saving(copy: int, in_place: int) -> bool:
     """Whether a copy and a trim in place free so differently that one figure can't stand for both."""
     return abs(copy - in_place) > MUCH * max(copy, in_place)
 
@@ -194,7 +196,7 @@ def _as_text(block: Record, original: OriginalReference) -> str:
     return "\n".join(filter(None, parts)) or "(nothing)"
 
 
-def _grouped(
+def _group_messages(
     shown: Sequence[ShownMessage], places: range, silent: set[str], *, thinks: bool = False
 ) -> Iterator[int | tuple[int, ...]]:
     """The places of what stays, and of what becomes one message: consecutive answers, consecutive results."""

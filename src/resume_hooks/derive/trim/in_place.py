@@ -27,7 +27,7 @@ from resume_hooks.derive.trim.selection import Origins, edits_of_choices
 from resume_hooks.errors import SessionOpen, UsageError, WriteFailed
 from resume_hooks.paths import Where, is_session_file
 from resume_hooks.sessions.archived.sessions import require_own
-from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import backups
@@ -108,7 +108,7 @@ def write_in_place(
             passed.extend(_checks_in_place(scanned, edits, origins, path))
             invariants.require(passed, session.path)
 
-        release(session.path, where)
+        remove_links(session.path, where)
         still_open = replace_session(
             session.path, original, backup, _edited_lines(backup, edits), check
         )
@@ -144,10 +144,10 @@ def _edited_lines(backup: str, edits: Mapping[int, Edit]) -> Iterator[bytes]:
     with open(backup, "rb", buffering=BUFFER) as stream:
         for line in read_lines(stream):
             edit = edits.get(line.number)
-            yield line.raw if edit is None else _edited(line, edit)
+            yield line.raw if edit is None else _edit_line(line, edit)
 
 
-def _edited(line: Line, edit: Edit) -> bytes:
+def _edit_line(line: Line, edit: Edit) -> bytes:
     before, body, after = line.raw.partition(line.body)
     record = parse(body)
     edited = edit(record) if record is not None else None
@@ -167,7 +167,10 @@ def _checks_in_place(
             "what was not trimmed is byte for byte as it was",
             _is_otherwise_unchanged(old.path, path, edits),
         ),
-        Check("thinking is as it was, or gone", _thoughts(pieces) <= _thoughts(scanned.pieces)),
+        Check(
+            "thinking is as it was, or gone",
+            _count_thoughts(pieces) <= _count_thoughts(scanned.pieces),
+        ),
         Check(
             "every trimmed record says where its original is",
             all(pieces.origins.get(number) == origins.of(number) for number in edits),
@@ -184,7 +187,7 @@ def _is_otherwise_unchanged(old: str, new: str, edits: Mapping[int, Edit]) -> bo
         )
 
 
-def _thoughts(pieces: Pieces) -> Counter[int]:
+def _count_thoughts(pieces: Pieces) -> Counter[int]:
     return Counter(piece.digest for piece in pieces.found if piece.kind == THINKING)
 
 

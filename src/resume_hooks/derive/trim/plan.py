@@ -377,7 +377,7 @@ def preview_trim(plan: TrimPlan) -> str:
     Tokens first, bytes second.
     """
     saved = plan.savings
-    lines = totals(plan)
+    lines = total_lines(plan)
     if saved.rules:
         lines += ["", *_table("by rule", saved.rules, RULE_WORDS)]
         lines += ["", *_table("by tool", saved.tools, {})]
@@ -385,10 +385,10 @@ def preview_trim(plan: TrimPlan) -> str:
         for piece in saved.largest[:NAMED]:
             what = line_of(f"{piece.tool or piece.rule} {piece.target}")
             lines.append(f"  {piece.tokens:>8,}  {what}  {piece.original}")
-    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remarks(plan))])
+    return "\n".join([*lines, *(f"\n{sentence}" for sentence in remark_lines(plan))])
 
 
-def brief(plan: TrimPlan) -> str:
+def card_text(plan: TrimPlan) -> str:
     """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
     largest = []
     for piece in plan.savings.largest[:1]:
@@ -397,10 +397,10 @@ def brief(plan: TrimPlan) -> str:
             f"{one_line(plain_line(f'{piece.tool or piece.rule} {piece.target}'), BRIEF)}, "
             f"{piece.tokens:,} tokens"
         )
-    return "\n".join([*totals(plan), *largest, *remarks(plan)])
+    return "\n".join([*total_lines(plan), *largest, *remark_lines(plan)])
 
 
-def totals(plan: TrimPlan) -> list[str]:
+def total_lines(plan: TrimPlan) -> list[str]:
     """Before, which may be more than is in use now, after, and the difference."""
     before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
@@ -413,7 +413,7 @@ def totals(plan: TrimPlan) -> list[str]:
     ]
 
 
-def remarks(plan: TrimPlan) -> list[str]:
+def remark_lines(plan: TrimPlan) -> list[str]:
     """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
     sentences = []
     for name in plan.decision.unknown_tools:

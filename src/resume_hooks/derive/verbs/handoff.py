@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from resume_hooks.derive import agents
-from resume_hooks.derive.child.existing import existing_child, one_at_a_time
+from resume_hooks.derive.child.existing import existing_child, lock_parent
 from resume_hooks.derive.child.receipt import FilesBeside, Receipt
 from resume_hooks.derive.child.write import ChildPlan, carry_out
 from resume_hooks.derive.digest_edit import digest_to_edit, edited_digest
@@ -61,7 +61,7 @@ def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | N
     """Hand a session off. NothingToHandOff where nobody asked anything in it, UsageError, WriteFailed."""
     with contextlib.ExitStack() as stack:
         if caller.reuses:
-            stack.enter_context(one_at_a_time(parent, caller.where))
+            stack.enter_context(lock_parent(parent, caller.where))
         if spec.size == ALL:
             return fork(parent, WHOLE, caller)
         with caller.time_limit():

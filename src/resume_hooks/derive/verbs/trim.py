@@ -9,7 +9,7 @@ from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.derive.child.write import carry_out, write
 from resume_hooks.derive.outcome import Nothing, Opened, line_in_new_session
 from resume_hooks.derive.trim.options import Options
-from resume_hooks.derive.trim.plan import TrimPlan, remarks
+from resume_hooks.derive.trim.plan import TrimPlan, remark_lines
 from resume_hooks.derive.verbs.caller import Caller
 from resume_hooks.paths import Where
 from resume_hooks.sessions.session import Session
@@ -41,4 +41,4 @@ def write_trim(
         return Nothing(carry_out(plan, caller.where, dry_run=True), plan)
     receipt = write_plan(plan, caller.where)
     remark = line_in_new_session(receipt)
-    return Opened(receipt, plan, "trimmed", tuple(remarks(plan)), remark)
+    return Opened(receipt, plan, "trimmed", tuple(remark_lines(plan)), remark)

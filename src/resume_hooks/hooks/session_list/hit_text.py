@@ -22,7 +22,7 @@ from resume_hooks.sessions.record_references import (
     parse_reference,
 )
 from resume_hooks.sessions.transcript_files import subagent_name
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import plain_line, plain_text
 
 BEFORE = 1  # lines above the words that are shown with them
 OWN, OTHER = (
@@ -90,7 +90,7 @@ def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
     yield cut_to_columns(
         " · ".join(part for part in (one.speaker, minute(one.timestamp)) if part), columns
     )
-    text = Redactor().redact(plain(one.text[:most]))
+    text = Redactor().redact(plain_text(one.text[:most]))
     for line in text.splitlines():
         for part in wrap_to_columns(line, columns - len(INDENT), MOST):
             yield f"{INDENT}{part}"

@@ -31,7 +31,7 @@ from resume_hooks.sessions.agents import registry
 from resume_hooks.sessions.agents.registry import OPENED
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.system.invocation import in_shell, resume_command
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import was_compacted
 
@@ -419,12 +419,12 @@ def _open_session_reply(
         raise SessionNotFound(
             f"Its folder {row.folder} is gone", f"In a shell: {in_shell(f'resume {session_id}')}"
         )
-    by_hand = plain(f"To open it, in a shell: {command}")
+    by_hand = plain_text(f"To open it, in a shell: {command}")
     if _is_at_home(row, event):
-        return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain(remark)}
+        return {"open": session_id, "by_hand": by_hand, "fill": "", "remark": plain_text(remark)}
     copied = prompt.copy_by_setting(command)
     return {
-        "text": plain(
+        "text": plain_text(
             f"It belongs to another folder. The command that opens it: {command} ({copied.how})"
         )
     }

@@ -14,7 +14,7 @@ from resume_hooks.maintenance.fsck import damaged_bytes, links, messages
 from resume_hooks.maintenance.fsck.findings import Defect, DefectReport, Kind, report_findings
 from resume_hooks.maintenance.fsck.links import LeafHint
 from resume_hooks.maintenance.fsck.sidecars import (
-    NamedFiles,
+    ReferencedFiles,
     TrimmedRecords,
     defects_of_originals,
     defects_of_sidecars,
@@ -44,7 +44,7 @@ class DefectCollector:
         self.certain: list[Defect] = []
         self.where_live: list[Defect] = []
         self.hints: list[LeafHint] = []
-        self.named = NamedFiles()
+        self.named = ReferencedFiles()
         self.trimmed = TrimmedRecords()
         self.thoughts = messages.ThinkingCheck()
 

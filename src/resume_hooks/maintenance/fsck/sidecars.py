@@ -33,7 +33,7 @@ BACKUP_GONE = Kind(
 _SAVED = re.compile(r"<persisted-output>.{0,200}?saved to: ([^\n]+)", re.DOTALL)
 
 
-class NamedFiles:
+class ReferencedFiles:
     """The files that a session names, each with the first record that names it."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class NamedFiles:
                 self.backups.setdefault(name, number)
 
 
-def defects_of_sidecars(named: NamedFiles, session_id: str, where: Where) -> Iterator[Defect]:
+def defects_of_sidecars(named: ReferencedFiles, session_id: str, where: Where) -> Iterator[Defect]:
     """Defects of named files that don't exist."""
     for path, number in named.outputs.items():
         inside = "\0" not in path and os.path.normpath(path).startswith(where.projects + os.sep)

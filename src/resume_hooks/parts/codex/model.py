@@ -77,7 +77,7 @@ class CodexExec:
                 "codex is not installed, or not on PATH", "Install Codex, or set PATH."
             )
         started = time.monotonic()
-        prompt = port.fenced(instructions, text).encode("utf-8", "replace")
+        prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
         ran = self._run(program, prompt, form.model_json_schema(), limit)
         if ran.late:
             raise HeadlessFailed(
@@ -85,7 +85,7 @@ class CodexExec:
                 "Give it longer, in a shell: --timeout SECONDS",
             )
         answer, counts = _parse_run(ran, self.name)
-        data = port.fitted(port.strictly(answer), form, self.name)
+        data = port.parse_answer(port.parse_only_object(answer), form, self.name)
         return Reply(
             data,
             None,

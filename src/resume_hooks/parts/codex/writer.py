@@ -28,8 +28,8 @@ from resume_hooks.derive.untrim import (
     MissingOriginal,
     TrimmedSession,
     UntrimPlan,
-    lost,
-    sentences,
+    loss_text,
+    loss_warnings,
     wanted_of,
 )
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
@@ -240,7 +240,7 @@ class CodexWriter:
                     kept[key] = value
             edited[place] = {**kept, "payload": original}
         if missing and (strict or not edited):
-            raise SessionNotFound(lost(missing, len(chosen)), "Nothing was written.")
+            raise SessionNotFound(loss_text(missing, len(chosen)), "Nothing was written.")
         back = sum(
             of_items.size(told["payload"]) - of_items.size(parent.items[at].payload)
             for at, told in edited.items()
@@ -252,7 +252,7 @@ class CodexWriter:
             draft=child,
             body=parent.child_body(child, head, edited),
             sizes=Sizes(before.tokens, after.tokens),
-            remarks=tuple(sentences(missing)),
+            remarks=tuple(loss_warnings(missing)),
             restored=tuple(edited),
             missing=tuple(missing),
             trimmed=len(trimmed),

@@ -25,7 +25,7 @@ from resume_hooks.redaction.texts import redact
 from resume_hooks.sessions.opening_layout import next_step_of
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.storage import project_files
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import plain_line, plain_text
 
 SLUG = 48  # characters of a title in a file name: at most 192 bytes
 
@@ -102,7 +102,7 @@ def write_documents(
         content = b""
     for path in wanted.documents:
         try:
-            with project_files.folder_made(os.path.dirname(path)):
+            with project_files.ensure_folder(os.path.dirname(path)):
                 project_files.write_project_file(
                     path, content, project_files.state_of(path) if force and path == out else None
                 )
@@ -248,10 +248,10 @@ def _fence_plain(text: str) -> str:
     """Text as it is, in a block that it can't end."""
     longest = max(map(len, _FENCE.findall(text)), default=0)
     fence = "`" * max(3, longest + 1)
-    return f"{fence}\n{plain(text)}\n{fence}"
+    return f"{fence}\n{plain_text(text)}\n{fence}"
 
 
 def _json_string(text: str) -> str:
     """Foreign text as a string of JSON on one line, which YAML reads as well."""
-    written = json.dumps(plain(text), ensure_ascii=False)
+    written = json.dumps(plain_text(text), ensure_ascii=False)
     return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)

@@ -34,7 +34,12 @@ from resume_hooks.sessions.agents.registry import OTHERS, READ
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import create, discard_spare, sweep_spare_names, temporary_in
+from resume_hooks.storage.state_file import (
+    create_file,
+    discard_spare,
+    sweep_spare_names,
+    temporary_in,
+)
 from resume_hooks.system import invocation
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -195,7 +200,7 @@ class PromptsLeft(Claude):
         for own, typed in said.items():
             temporary, at = temporary_in(os.path.dirname(places[own])), lost[own].last * 10**6
             try:
-                create(temporary, _lines_of_copy(typed, self._where), lasting=False)
+                create_file(temporary, _lines_of_copy(typed, self._where), lasting=False)
                 os.utime(temporary, ns=(at, at))
                 os.replace(temporary, places[own])
             finally:
@@ -304,9 +309,11 @@ def note_on_earlier_losses(where: Where) -> str:
 
 def check_lost_prompts(_: str) -> Finding:
     """Doctor's finding on lost sessions of which prompts are left."""
-    from resume_hooks.maintenance.doctor import ok  # only doctor needs it, a start does not
+    from resume_hooks.maintenance.doctor import ok_finding  # only doctor needs it, a start does not
 
     if found := lost_prompts(Where()):
         lists = invocation.in_shell(f"sessions --all --agent {NAME}")
-        return ok(f"{found}, in history.jsonl; search finds them, {lists} lists them", "found")
-    return ok("no lost session has prompts left")
+        return ok_finding(
+            f"{found}, in history.jsonl; search finds them, {lists} lists them", "found"
+        )
+    return ok_finding("no lost session has prompts left")

@@ -37,11 +37,11 @@ from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
 from resume_hooks.reading.digest.opening import characters, opening
 from resume_hooks.sessions.agents.claude import NAME
-from resume_hooks.sessions.lineage_block import unmarked
+from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.opening_layout import REPORT
 from resume_hooks.sessions.record_references import SHORT, TranscriptNames, names_of
-from resume_hooks.system.text import encodable, one_line, plain
+from resume_hooks.system.text import encodable, one_line, plain_text
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.linearize import linearize, standalone_count
 from resume_hooks.transcripts.lines import Line
@@ -108,7 +108,9 @@ def model_text(child: Draft, told: Told) -> str:
         where += f" ({lost})."
     lines = [child.block, "", where]
     if mark.goal:
-        lines.append(f"What was to be tried from there: {unmarked(one_line(mark.goal, SHOWN))}")
+        lines.append(
+            f"What was to be tried from there: {without_block_markers(one_line(mark.goal, SHOWN))}"
+        )
     if left_out is not None:
         if lost:
             stands = "It stands"
@@ -123,7 +125,7 @@ def model_text(child: Draft, told: Told) -> str:
         "Files, git and running processes did not go back: they are as that work left them."
     )
     lines += ["", told.found] if told.found else []
-    lines += ["", REPORT, unmarked(told.report)] if told.report else []
+    lines += ["", REPORT, without_block_markers(told.report)] if told.report else []
     return encodable("\n".join(lines))
 
 
@@ -131,7 +133,7 @@ def opening_card(told: Told) -> str:
     """The child's opening as the screen shows it."""
     mark, left_out, lost = told.mark, told.left_out, told.lost
     if mark.goal:
-        goal = f": {one_line(plain(mark.goal), SHOWN)}"
+        goal = f": {one_line(plain_text(mark.goal), SHOWN)}"
     else:
         goal = ""
     began = f"**Back** to {minute(mark.started_at)}{goal}."
@@ -152,7 +154,7 @@ def opening_card(told: Told) -> str:
     return "\n\n".join(
         [
             began,
-            *([f"**Report:** {one_line(plain(told.report), SHOWN)}"] if told.report else []),
+            *([f"**Report:** {one_line(plain_text(told.report), SHOWN)}"] if told.report else []),
             *(["A digest of what the fork found is loaded."] if told.found else []),
             f"{rest} Files, git and processes are as that work left them.",
         ]
@@ -191,7 +193,7 @@ class BackPlan(NamedTuple):
 def checked_report(report: str) -> str:
     """A report without the white space around it. UsageError for one that is empty, or too long."""
     report = encodable(report.strip())
-    if not plain(report).strip():
+    if not plain_text(report).strip():
         raise UsageError(EMPTY, "Say in a few lines what was found out, and what came of it.")
     if len(report) > MAX_REPORT:
         raise UsageError(

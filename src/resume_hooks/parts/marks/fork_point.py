@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from resume_hooks import clock
-from resume_hooks.derive.child.existing import went_on
+from resume_hooks.derive.child.existing import has_later_records
 from resume_hooks.errors import NoMark
 from resume_hooks.parts.marks import state
 from resume_hooks.parts.marks.state import Mark
@@ -66,7 +66,11 @@ def remarks_on_parent(session: SessionFile, left_at: str, where: Where) -> list[
     family = Family(where)
     parent = family.parent_of(session.path)
     path = family.locate(parent, session.path) if parent else None
-    if parent is None or path is None or not went_on(agent_at(path, where).ends(path), left_at):
+    if (
+        parent is None
+        or path is None
+        or not has_later_records(agent_at(path, where).ends(path), left_at)
+    ):
         return []
     ways = f"/resume {parent.session_id}, in a shell {in_shell(f'resume {parent.session_id}')}"
     return [

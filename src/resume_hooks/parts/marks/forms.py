@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import CommonFields, ReceiptForm, StrictModel
 from resume_hooks.parts.marks.back import BackPlan
 from resume_hooks.parts.marks.state import Mark
 
-marked = Had[Mark]()
-returned = Had[BackPlan]()
+marked = CommonFields[Mark]()
+returned = CommonFields[BackPlan]()
 
 
-class MarkRow(Strict):
+class MarkRow(StrictModel):
     """A mark in a session."""
 
     uuid: str = Field(description="the last record before it")
@@ -23,7 +23,7 @@ class MarkRow(Strict):
     started_at: str
 
 
-class MarkForm(Strict):
+class MarkForm(StrictModel):
     """The mark of a session: set, shown, or forgotten."""
 
     session_id: str
@@ -36,7 +36,7 @@ class MarkForm(Strict):
     replaced: MarkRow | None
 
 
-class BackFacts(Strict):
+class BackFacts(StrictModel):
     """The place that ``back`` goes back to, and the records that it leaves out."""
 
     mark: str = returned(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from resume_hooks.derive.child.existing import existing_child, one_at_a_time
+from resume_hooks.derive.child.existing import existing_child, lock_parent
 from resume_hooks.derive.outcome import AnyOpened, Opened, Outcome, Report, report_text
 from resume_hooks.errors import InSubagent, NothingToMark, UsageError
 from resume_hooks.hooks import confirmations, pending_handoff
@@ -17,7 +17,7 @@ from resume_hooks.hooks.request import Request, time_limit, without_transcript
 from resume_hooks.parts.marks import cards, state
 from resume_hooks.parts.marks.state import Placed, place_mark
 from resume_hooks.sessions.locate import SessionFile
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 
 YES, CANCEL = "yes", "cancel"
 AGAIN = "checkpoint"
@@ -31,7 +31,7 @@ def answer(request: Request) -> Outcome:
     if request.trigger.verb == "back":
         if request.path is None:
             return report_text(cards.no_mark_card(request.trigger))
-        with one_at_a_time(request.session, request.where):
+        with lock_parent(request.session, request.where):
             return _go_back(request)
     if request.path is None:
         raise without_transcript(NothingToMark, "There is nothing to mark")
@@ -102,7 +102,7 @@ def _place_mark(session: SessionFile, goal: str, request: Request) -> Placed:
 def _go_back(request: Request) -> AnyOpened | Report:
     mark = state.wait_for_mark(request.session_id)
     if mark is None:
-        existing = _existing_child_answer(request, plain(request.text).strip())
+        existing = _existing_child_answer(request, plain_text(request.text).strip())
         if existing is not None:
             return existing
         # Setting a mark does not load what finds a fork's place, or writes and checks a child.
@@ -115,7 +115,7 @@ def _go_back(request: Request) -> AnyOpened | Report:
             return existing or report_text(cards.no_mark_card(request.trigger))
     from resume_hooks.parts.marks import back
 
-    if not mark.left and not plain(request.text).strip():
+    if not mark.left and not plain_text(request.text).strip():
         raise UsageError(
             back.EMPTY,
             (

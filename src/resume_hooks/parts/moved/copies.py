@@ -87,13 +87,13 @@ def choose_copy(named: SessionFile, where: Where, *, by_path: bool) -> SessionCo
 def check_copies(_: str) -> Finding:
     """Doctor's finding on sessions that lie in several folders, which newer clients refuse to resume."""
     from resume_hooks.maintenance.doctor import (
-        ok,
-        problem,
+        ok_finding,
+        problem_finding,
     )  # only doctor needs these, a note does not
 
     found = sessions_in_several_folders(Where())
     if not found:
-        return ok("every session lies in one project folder")
+        return ok_finding("every session lies in one project folder")
     own = found[0][0].session_id
     more = f", and {len(found) - 1:,} more" if len(found) > 1 else ""
     remedy = f"Keep one, the others to the trash: resume-hooks delete {own} --other-copies"
@@ -101,4 +101,4 @@ def check_copies(_: str) -> Finding:
         f"{own} lies in {len(found[0])} project folders{more}; clients since 2.1.223 resume "
         "it from no other folder"
     )
-    return problem(said, remedy, "found")
+    return problem_finding(said, remedy, "found")

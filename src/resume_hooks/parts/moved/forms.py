@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import ReceiptForm, Strict
+from resume_hooks.cli.schema.base import ReceiptForm, StrictModel
 
 
-class LeftOutRow(Strict):
+class LeftOutRow(StrictModel):
     """A session that got no copy."""
 
     session_id: str
     why: str
 
 
-class RehomeForm(Strict):
+class RehomeForm(StrictModel):
     """The copies of a moved folder's sessions."""
 
     was: str = Field(description="the folder that moved")

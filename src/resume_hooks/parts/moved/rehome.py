@@ -23,8 +23,8 @@ from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locate import SessionFile, all_sessions, sessions_of
 from resume_hooks.sessions.project_folder import home_folder, only_maker
 from resume_hooks.sessions.session import Session
-from resume_hooks.sessions.session_files import belongs
-from resume_hooks.system.git_worktrees import as_started, removed_worktrees, started_folders
+from resume_hooks.sessions.session_files import belongs_to_folder
+from resume_hooks.system.git_worktrees import describe_folder, removed_worktrees, started_folders
 from resume_hooks.system.invocation import in_shell, quote_word
 from resume_hooks.system.text import plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
@@ -86,7 +86,7 @@ def folders_noted_before(new: str, where: Where) -> list[str]:
     Its own git log is the best evidence, then the last folder worked in; without a log its remote
     counts.
     """
-    now = as_started(new)
+    now = describe_folder(new)
     gone = []
     for one in started_folders(where):
         if not one.is_there and canonical(one.path) != canonical(new):
@@ -103,7 +103,7 @@ def own_sessions(folder: str, where: Where) -> list[SessionFile]:
     """The sessions that were started in a folder, newest first."""
     sessions = []
     for session in sessions_of(folder, where):
-        if belongs(session.path, folder):
+        if belongs_to_folder(session.path, folder):
             sessions.append(session)
     return sessions
 

@@ -7,15 +7,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Had, Strict
+from resume_hooks.cli.schema.base import CommonFields, StrictModel
 from resume_hooks.parts.rewind_files.files_at_prompt import Aim
 from resume_hooks.parts.rewind_files.plan import Change
 
-aimed = Had[Aim]()
-changed = Had[Change]()
+aimed = CommonFields[Aim]()
+changed = CommonFields[Change]()
 
 
-class RewindTo(Strict):
+class RewindTo(StrictModel):
     """The prompt that the files go back to."""
 
     uuid: str = aimed(lambda at: at.prompt.uuid)
@@ -32,7 +32,7 @@ class RewindTo(Strict):
     )
 
 
-class FileRow(Strict):
+class FileRow(StrictModel):
     """One tracked file."""
 
     path: str = changed(
@@ -61,7 +61,7 @@ class FileRow(Strict):
     )
 
 
-class RewindFilesForm(Strict):
+class RewindFilesForm(StrictModel):
     """The changes of files, planned or written."""
 
     session_id: str

@@ -223,7 +223,7 @@ def look_at_file(
     except FileNotFoundError:
         return None, None
     except OSError as error:
-        raise project_files.refused(path, error) from error
+        raise project_files.write_error(path, error) from error
     if found is not None and found.st_nlink > 1:
         raise WriteFailed(f"{path} has other names (hard links), so it was left alone")
     return (content if found else None), found

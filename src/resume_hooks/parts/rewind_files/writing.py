@@ -189,7 +189,7 @@ def _copy_of_change(
     name = None
     if content is not None:
         name = str(number)
-        state_file.create(os.path.join(folder, name), [content])
+        state_file.create_file(os.path.join(folder, name), [content])
     return {
         "path": change.place.path,
         "before": _row_of_version(change.before, name),
@@ -250,7 +250,7 @@ def write_files(decided: FilesPlan, where: Where) -> str:
         with safe_tree.open_root(root) as top:
             return _write_changes(decided, top, where)
     except OSError as error:
-        raise project_files.refused(root, error) from error
+        raise project_files.write_error(root, error) from error
 
 
 def _write_changes(decided: FilesPlan, top: int, where: Where) -> str:

@@ -41,7 +41,7 @@ from resume_hooks.paths import ENDING, Where, is_private, open_regular, read_reg
 from resume_hooks.redaction.json_lines import find_in_line, folder_of
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import spans_in_bytes, suspect_places
-from resume_hooks.sessions.agents.registry import others
+from resume_hooks.sessions.agents.registry import other_agents
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.sessions.archived.manifest import ArchivedSession
@@ -408,7 +408,7 @@ class _AuditRun:
 
 
 def _places_to_audit(sessions: Collection[str] | None, where: Where) -> Iterator[Location]:
-    files = (file for agent in others(where) for file in agent.files())
+    files = (file for agent in other_agents(where) for file in agent.files())
     elsewhere = (Location(TRANSCRIPT, file.path, file.session_id, "") for file in files)
     for place in (*places_of_sessions({}, where), *elsewhere):
         unknown = not place.session_id and place.kind in _KEEPERS and not os.path.isfile(place.path)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.bookkeeping import books_of, replaced_of
 from resume_hooks.derive.child.draft import make_draft
-from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weighed
+from resume_hooks.derive.child.rewrite_chain import Edit, chain_rewrite, weigh_session
 from resume_hooks.derive.child.write import FORGETTING, ChildPlan, Sizes
 from resume_hooks.errors import NothingToFork
 from resume_hooks.parts.secrets.cleaner import Cleaner
@@ -25,7 +25,7 @@ from resume_hooks.paths import ENDING, Where
 from resume_hooks.sessions.agents.claude import NAME
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage import removal
-from resume_hooks.storage.state_file import failing_as
+from resume_hooks.storage.state_file import convert_os_error
 from resume_hooks.transcripts.invariants import Check, ReadBack
 from resume_hooks.transcripts.lines import Line
 from resume_hooks.transcripts.nodes import Node
@@ -64,7 +64,7 @@ class ScrubPlan(ChildPlan):
         A copy of a user's file that holds some does not come along.
         """
         with ChildPlan.sidecars(self, where) as missed:
-            with failing_as("What lies beside the session could not be scrubbed"):
+            with convert_os_error("What lies beside the session could not be scrubbed"):
                 gone = self._scrub_sidecars(where)
             if gone:
                 missed.append(BACKUPS_LEFT.format(count=f"{gone:,}"))
@@ -105,7 +105,7 @@ def plan_scrubbed_child(
             "There is nothing to copy: this session holds no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
-    parent = weighed(session, transcript, survey, said, pieces)
+    parent = weigh_session(session, transcript, survey, said, pieces)
     child = make_draft(session, parent.ends, FORGETTING, where, output_dir)
     child = child._replace(
         root_title=cleaner.clean_words(child.root_title), block=cleaner.clean_words(child.block)

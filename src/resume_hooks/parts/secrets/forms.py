@@ -7,21 +7,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field, RootModel
 
-from resume_hooks.cli.schema.base import Had, Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import CommonFields, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.parts.secrets.audit import Audit, Leak
 from resume_hooks.parts.secrets.findings import Holding
 
-audited = Had[Audit]()
-holding = Had[Holding]()
+audited = CommonFields[Audit]()
+holding = CommonFields[Holding]()
 
 
-class SecretsList(Strict):
+class SecretsList(StrictModel):
     """The secrets of sessions, oldest first."""
 
     secrets: list[
         Annotated[
             Leak,
-            Like(
+            FieldsLike(
                 place=(
                     "transcript, sub-agent, sidecar, copy, file backup, backup, trash, vault, note"
                 ),
@@ -44,7 +44,7 @@ class SecretsList(Strict):
     bytes_read: int = audited(lambda found: found.read, "read this time")
 
 
-class ScrubPlace(Strict):
+class ScrubPlace(StrictModel):
     """A place that holds, or held, secrets; never their text."""
 
     kind: str = holding(
@@ -69,7 +69,7 @@ class ScrubPlace(Strict):
     why: str
 
 
-class Scrubbed(Strict):
+class Scrubbed(StrictModel):
     """The findings of a scrub, and the files that it wrote."""
 
     session_id: str

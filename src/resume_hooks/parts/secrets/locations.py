@@ -31,7 +31,13 @@ from resume_hooks.sessions import held_links
 from resume_hooks.sessions.agents.registry import COPIES
 from resume_hooks.sessions.archived import manifest, unpack
 from resume_hooks.sessions.archived.layout import FOLDER as VAULT
-from resume_hooks.sessions.archived.layout import HISTORY, TRASH, UNPACKED, unpacked_folder, vault
+from resume_hooks.sessions.archived.layout import (
+    HISTORY,
+    TRASH,
+    UNPACKED,
+    unpacked_folder,
+    vault_folder,
+)
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.lineage import Family
 from resume_hooks.sessions.link_log import read_links
@@ -182,9 +188,9 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
         for path in _files_of_ours(home, {files} - {home}):
             copy = kind == BACKUP and not path.endswith(ENDING)
             yield Location(COPY if copy else kind, path, _id_below(home, path))
-    for path in held_links.apart(where):
+    for path in held_links.links_without_client_file(where):
         session_id = _ID.search(
-            os.path.relpath(path, held_links.folder(where)).partition(os.sep)[2]
+            os.path.relpath(path, held_links.links_folder(where)).partition(os.sep)[2]
         )
         yield Location(
             BACKUP if path.endswith(ENDING) else COPY, path, session_id[0] if session_id else ""
@@ -202,7 +208,7 @@ def _copies_of_sessions(where: Where) -> Iterator[Location]:
     for kept in manifest.all_archived(where):
         yield Location(KEPT, kept.folder, kept.session_id)
     for path in manifest.unreadable(where):
-        yield Location(KEPT, path, _id_below(vault(where), path))
+        yield Location(KEPT, path, _id_below(vault_folder(where), path))
 
 
 def _files_of_ours(home: str, left_out: Container[str]) -> Iterator[str]:

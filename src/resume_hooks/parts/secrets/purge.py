@@ -47,7 +47,7 @@ from resume_hooks.paths import Where, private_folder
 from resume_hooks.search.index.connect import forget_index, opened_index
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import archive_folder, unpacked_folder
-from resume_hooks.sessions.held_links import release
+from resume_hooks.sessions.held_links import remove_links
 from resume_hooks.storage import backups, removal
 from resume_hooks.storage.atomic import replace_session
 from resume_hooks.storage.backups import hold_beside_copy
@@ -151,10 +151,13 @@ def sweep_leftovers_of_scrubs(where: Where) -> None:
         sweep_spare_names(folder)
         with contextlib.suppress(OSError):
             removal.remove_empty(folder, where.state)
-    claims.sweep(where)
+    claims.sweep_claims(where)
     commit.sweep_leftovers(where)
     for kept in (*manifest.all_archived(where), *all_deleted(where)):
-        with contextlib.suppress(ResumeHooksError), commit.changing(kept, where, "cleared"):
+        with (
+            contextlib.suppress(ResumeHooksError),
+            commit.locked_for_change(kept, where, "cleared"),
+        ):
             pass
 
 
@@ -184,7 +187,7 @@ def _rewrite_place(row: Holding, found: ScrubFindings, where: Where) -> Holding:
 
 def _clear_place(place: Location, cleaner: Cleaner, where: Where) -> None:
     if kept := archived_at(place, where):
-        rewrite.rewrite(
+        rewrite.rewrite_archived(
             kept,
             lambda line: cleaner.clean_record(line).raw,
             where,
@@ -257,7 +260,7 @@ def _write_scrubbed(
         invariants.require([clean, *alike], place.path)
 
     chunks = (each.raw for each in cleaner.clean_file(copy, lines=lines))
-    release(place.path, where)  # our link would keep the secrets
+    remove_links(place.path, where)  # our link would keep the secrets
     replace_session(place.path, original, copy, chunks, check)
     if cleaner.finds_in(place.path, lines=lines):
         raise WriteFailed(

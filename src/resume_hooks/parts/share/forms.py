@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Had, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import CommonFields, ReceiptForm, StrictModel
 from resume_hooks.derive.imports.bring_in import ImportedSession
 from resume_hooks.derive.imports.plan import ImportPlan
 
 
-class ExportForm(Strict):
+class ExportForm(StrictModel):
     """The receipt of an export."""
 
     session_id: str
@@ -41,11 +41,11 @@ class ShareForm(ExportForm):
     packed: int = Field(description="bytes of the bundle, packed")
 
 
-imported = Had[ImportPlan]()
-came = Had[ImportedSession]()
+imported = CommonFields[ImportPlan]()
+came = CommonFields[ImportedSession]()
 
 
-class ImportFacts(Strict):
+class ImportFacts(StrictModel):
     """The imported file, and the records that were taken over."""
 
     source: str = imported(lambda plan: plan.source.name, "the path, or: the standard input")
@@ -64,7 +64,7 @@ class ImportFacts(Strict):
     )
 
 
-class BundleRow(Strict):
+class BundleRow(StrictModel):
     """A session out of a bundle."""
 
     session_id: str = Field(description="its id here; empty in a dry run, which makes none")

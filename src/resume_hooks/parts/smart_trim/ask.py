@@ -17,7 +17,7 @@ from resume_hooks.errors import HeadlessFailed
 from resume_hooks.parts.smart_trim.offer import Candidate, Offer
 from resume_hooks.parts.smart_trim.plan import Verdict, verdict_of_model
 from resume_hooks.reading.char_budget import fit_ends, indent_text
-from resume_hooks.system.text import one_line, plain, plain_line, plural
+from resume_hooks.system.text import one_line, plain_line, plain_text, plural
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT
 
 MAX_CHARACTERS = (
@@ -121,7 +121,7 @@ def _text_of_ending(scanned: Trimmable) -> str:
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     for who in (USER, ASSISTANT):
         if who in last:
-            lines += [who, indent_text(plain(last[who]))]
+            lines += [who, indent_text(plain_text(last[who]))]
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Strict
+from resume_hooks.cli.schema.base import StrictModel
 from resume_hooks.cli.schema.children import SmartPlanForm, TrimForm
 
 
@@ -16,7 +16,7 @@ class PlannedTrim(TrimForm):
     smart: SmartPlanForm
 
 
-class StoredPlan(Strict):
+class StoredPlan(StrictModel):
     """The document that ``trim --smart --json`` printed, which ``--plan`` takes."""
 
     schema_: Literal[1] = Field(alias="schema")

@@ -18,7 +18,7 @@ from resume_hooks.derive.trim.rules import RULES, TrimMaterial
 from resume_hooks.derive.trim.selection import Choice, Origins, choose_pieces, may_go
 from resume_hooks.paths import Where
 from resume_hooks.reading.render import block_text
-from resume_hooks.system.text import plain, plural
+from resume_hooks.system.text import plain_text, plural
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, INPUT, MEDIA, RESULT, TEXT, Piece
 
@@ -177,9 +177,9 @@ def _candidates_of_pieces(
         said = value if isinstance(value, str) else block_text(value)
         if len(said) > HEAD + TAIL:  # cut before it is cleaned: an output may have 60 MB
             hidden = f"[{len(said) - HEAD - TAIL:,} characters are not shown]"
-            excerpt = f"{plain(said[:HEAD])}\n{hidden}\n{plain(said[-TAIL:])}"
+            excerpt = f"{plain_text(said[:HEAD])}\n{hidden}\n{plain_text(said[-TAIL:])}"
         else:
-            excerpt = plain(said)
+            excerpt = plain_text(said)
         yield Candidate(
             number=number,
             piece=piece,

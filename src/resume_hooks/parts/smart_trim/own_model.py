@@ -20,7 +20,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.model import forked
 from resume_hooks.derive.model.forked import FORKING, ForkedModel
 from resume_hooks.derive.outcome import Outcome, Question, Report, Waiting, report_text
-from resume_hooks.derive.trim.plan import TrimPlan, brief, remarks, totals
+from resume_hooks.derive.trim.plan import TrimPlan, card_text, remark_lines, total_lines
 from resume_hooks.errors import HeadlessFailed, NothingToTrim, PlanOutdated, UsageError
 from resume_hooks.hooks import confirmations
 from resume_hooks.hooks.confirmations import StoredQuestion
@@ -94,7 +94,9 @@ def answer_by_own_model(request: Request, instructions: str) -> Outcome:
         )
     confirmations.consume_question(request.session_id)  # a yes meanwhile answers no older question
     _keep_question(request, _note_of_verdicts(offered, ()), KIND)
-    asked = forked.prompt(f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer)
+    asked = forked.forked_prompt(
+        f"{task_text(instructions)}\n\n{ABOVE}", shown[0].text, ModelAnswer
+    )
     return Waiting(FORKING.format(cached=cached), asked)
 
 
@@ -133,12 +135,14 @@ def _show_choices(request: Request, own: ForkedModel, offered: Offer) -> Questio
     )
     if not planned.trim.pays:
         return report_text(
-            no_use_card("\n".join([brief(planned.trim), *took]), request.trigger.name("handoff"))
+            no_use_card(
+                "\n".join([card_text(planned.trim), *took]), request.trigger.name("handoff")
+            )
         )
     _keep_question(request, _note_of_verdicts(offered, chosen.verdicts), KIND)
     _keep_question(request, request.text, confirmations.TRIM)
-    notes = [*took, *preview.warnings_on_answer(planned, chosen), *remarks(planned.trim)[-1:]]
-    rows = [*totals(planned.trim), *preview.largest_choices(planned, own.name), *notes]
+    notes = [*took, *preview.warnings_on_answer(planned, chosen), *remark_lines(planned.trim)[-1:]]
+    rows = [*total_lines(planned.trim), *preview.largest_choices(planned, own.name), *notes]
     return Question("\n".join(rows))
 
 

@@ -23,10 +23,10 @@ from resume_hooks.cli.child import (
     time_limit,
 )
 from resume_hooks.cli.options import locate_session
-from resume_hooks.cli.output import say
+from resume_hooks.cli.output import print_text
 from resume_hooks.derive import agents
 from resume_hooks.derive.child.receipt import Receipt
-from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, remarks
+from resume_hooks.derive.trim.plan import Trimmable, TrimPlan, remark_lines
 from resume_hooks.derive.verbs.trim import write_trim
 from resume_hooks.errors import UsageError
 from resume_hooks.parts.smart_trim import plan as smart
@@ -106,7 +106,7 @@ def smart_trim(options: Any) -> Receipt:
         """The plan, unless it was shown already, and its result."""
         done = "Nothing was written."
         if made.written:
-            done = receipt_text(made, [("note", words) for words in remarks(decided.trim)])
+            done = receipt_text(made, [("note", words) for words in remark_lines(decided.trim)])
         if asks:
             return done
         return f"{shown}\n\n{done}"
@@ -120,7 +120,7 @@ def _agrees(options: Any, shown: str, _: TrimPlan) -> bool:
         return True
     if not options.watched:
         return False
-    say(shown)
+    print_text(shown)
     return bool(options.agreed("Write this child?", asks=True))
 
 

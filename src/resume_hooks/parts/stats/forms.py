@@ -6,21 +6,21 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Like, Strict
+from resume_hooks.cli.schema.base import FieldsLike, StrictModel
 from resume_hooks.parts.stats.threshold import Price
 from resume_hooks.parts.stats.totals import FolderSize, Hook, Month, Saving, Stretch
 
 HookRow = Annotated[
     Hook,
-    Like(median=None, high=None, median_ms=int, p95_ms=int),
+    FieldsLike(median=None, high=None, median_ms=int, p95_ms=int),
 ]
 """From 100 ms on rounded to two digits."""
 
 
-StatePart = Annotated[FolderSize, Like(size="bytes")]
+StatePart = Annotated[FolderSize, FieldsLike(size="bytes")]
 
 
-class StatsForm(Strict):
+class StatsForm(StrictModel):
     """Figures of sessions, savings by children, first edits, times of hooks, and the size of our folder."""
 
     scope: str = Field(description="all, or the folder whose project was meant")
@@ -34,7 +34,7 @@ class StatsForm(Strict):
     months: list[
         Annotated[
             Month,
-            Like(
+            FieldsLike(
                 sessions="with a turn or an answer in this month",
                 sent="tokens of all requests, those out of the cache too",
                 cached="those of them out of the cache",
@@ -44,7 +44,7 @@ class StatsForm(Strict):
     savings: list[
         Annotated[
             Saving,
-            Like(
+            FieldsLike(
                 used="somebody went on in them",
                 measured="those of which both sizes are known; the sums are over them",
                 before="tokens of the parents' contexts when they were left",
@@ -56,7 +56,7 @@ class StatsForm(Strict):
     stretches: list[
         Annotated[
             Stretch,
-            Like(
+            FieldsLike(
                 kind="its beginning: start, compaction, or the kind of a child",
                 times="with a call of a tool",
                 edited="those of them with an edit; the figures are over them",
@@ -71,7 +71,7 @@ class StatsForm(Strict):
     threshold: list[
         Annotated[
             Price,
-            Like(
+            FieldsLike(
                 line="tokens; 0 for no line, as it was paid",
                 way="trim, or handoff",
                 times="the line was passed, and the session made smaller",

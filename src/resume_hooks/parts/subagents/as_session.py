@@ -14,17 +14,22 @@ from typing import NamedTuple
 
 from resume_hooks.errors import AmbiguousLocator, SessionNotFound, WriteFailed
 from resume_hooks.paths import ENDING, Where, private_folder
-from resume_hooks.sessions.agents.registry import copies_in
+from resume_hooks.sessions.agents.registry import copies_folder
 from resume_hooks.sessions.archived.sessions import project_folder_of
 from resume_hooks.sessions.locate import (
     SessionFile,
-    candidates,
+    candidate_rows,
     names_subagent,
     resolve,
     resolve_transcript,
 )
 from resume_hooks.sessions.transcript_files import PREFIX, file_of_owner, subagent_name
-from resume_hooks.storage.state_file import create, discard_spare, sweep_spare_names, temporary_in
+from resume_hooks.storage.state_file import (
+    create_file,
+    discard_spare,
+    sweep_spare_names,
+    temporary_in,
+)
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.lines import open_transcript, read_lines
@@ -103,7 +108,7 @@ def subagent_as_session(locator: str, cwd: str, where: Where) -> Iterator[Sessio
         yield None
         return
     found, name, lines = named
-    own = temporary_in(copies_in(where))  # after a kill the next copy takes it away
+    own = temporary_in(copies_folder(where))  # after a kill the next copy takes it away
     try:
         yield found._replace(
             path=_copy_subagent(found, name, lines, own, where), source=found.original
@@ -156,7 +161,7 @@ def _find_inline_subagent(
         )
     if len(fitting) > 1:
         rows = (session._replace(session_id=f"{session.session_id}/{one.name}") for one in fitting)
-        raise AmbiguousLocator(locator, candidates(rows, where))
+        raise AmbiguousLocator(locator, candidate_rows(rows, where))
     if fitting:
         return (session, fitting[0])
     return None
@@ -176,7 +181,7 @@ def _copy_subagent(
         os.mkdir(own, 0o700)
         os.mkdir(project, 0o700)
         path = os.path.join(project, f"{name}{ENDING}")
-        create(path, _lines_as_session(found.path, lines), lasting=False)
+        create_file(path, _lines_as_session(found.path, lines), lasting=False)
     except OSError as error:
         raise WriteFailed(
             f"The sub-agent could not be copied to {own}: {error.strerror or error}",

@@ -22,8 +22,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.sessions.transcript_files import (
     agent_type,
-    beside_sessions,
     subagent_name,
+    subagents_by_session,
     subagents_in,
     title_of,
 )
@@ -72,7 +72,7 @@ def print_subagents(options: SessionsOptions) -> None:
             ends, place = HeadTail(session.path), os.path.dirname(session.path)
             if project is None or project.holds(ends.folders, ends.project):
                 if place not in beside:
-                    beside[place] = beside_sessions(place)
+                    beside[place] = subagents_by_session(place)
                 found += _subagents_of_session(
                     session, ends, beside[place].get(session.session_id, [])
                 )

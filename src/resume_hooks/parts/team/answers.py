@@ -50,16 +50,16 @@ def after_start(where: Where, is_over: Callable[[], bool]) -> None:
 
 def check(_: str) -> Finding:
     """Whether turns' ends can push what they should, as doctor says it; the server is not asked."""
-    from resume_hooks.maintenance.doctor import ok, problem
+    from resume_hooks.maintenance.doctor import ok_finding, problem_finding
     from resume_hooks.parts.team.connect import DRIVER, how_to_add
 
     joined, failing = team_file.joined_team(Where()), team_file.failing(Where())
     if joined is None:
-        return ok("none was joined", "none")
+        return ok_finding("none was joined", "none")
     if failing:
-        return problem(failing.sentence, failing.remedy, "failing")
+        return problem_finding(failing.sentence, failing.remedy, "failing")
     if find_spec(DRIVER) is None:
-        return problem(
+        return problem_finding(
             f"{DRIVER}, which speaks to the server of {joined.service}, is missing",
             how_to_add(),
             "driver",
@@ -68,4 +68,4 @@ def check(_: str) -> Finding:
         f"turns' ends push {plural(len(joined.projects), 'project')}, last push "
         f"{team_file.last_push(Where())}"
     )
-    return ok(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")
+    return ok_finding(f"{joined.service} as {joined.login}; {pushes}; the server was not asked")

@@ -34,7 +34,7 @@ from resume_hooks.parts.team.team_file import (
 )
 from resume_hooks.paths import Where, is_session_id
 from resume_hooks.sessions import locate
-from resume_hooks.sessions.agents.registry import RUNNING, ends_of, others
+from resume_hooks.sessions.agents.registry import RUNNING, ends_of, other_agents
 from resume_hooks.sessions.project_folder import home_folder
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.storage.locks import locked_folder
@@ -60,7 +60,7 @@ def pushable(team: Team, where: Where) -> list[SessionFile]:
 
     None where the account's data rules let none leave the machine.
     """
-    if data_rules.in_force(where):
+    if data_rules.rules_in_force(where):
         return []
     known: dict[str, bool] = {}
     sent = pushed_here(where)
@@ -81,7 +81,7 @@ def not_taken(team: Team, where: Where) -> list[str]:
     """Of each other agent how many sessions of those projects stay here, in a sentence."""
     known: dict[str, bool] = {}
     counts = {}
-    for agent in others(where):
+    for agent in other_agents(where):
         if agent.name in RUNNING:
             counts[agent.label] = sum(
                 _belongs_to_team(session, team, where, known) for session in agent.store.sessions()

@@ -6,14 +6,14 @@ from typing import Annotated
 
 from pydantic import Field
 
-from resume_hooks.cli.schema.base import Bytes, Like, ReceiptForm, Strict
+from resume_hooks.cli.schema.base import Bytes, FieldsLike, ReceiptForm, StrictModel
 from resume_hooks.parts.team.pushing import Pushed
 from resume_hooks.parts.team.sessions import TeamSession
 from resume_hooks.parts.team.turn_reading import TeamHit
 
 Hit = Annotated[
     TeamHit,
-    Like(
+    FieldsLike(
         reference="<owner>:<session id>[/agent-<id>]:<0-based line>",
         mine="false: somebody else's words, which nobody verified",
         missing="words of the query that the turn lacks",
@@ -21,7 +21,7 @@ Hit = Annotated[
 ]
 
 
-class TeamForm(Strict):
+class TeamForm(StrictModel):
     """What an act did, or would do where ``written`` is false."""
 
     act: str = Field(
@@ -36,7 +36,7 @@ class TeamForm(Strict):
     sessions: list[
         Annotated[
             TeamSession,
-            Like(
+            FieldsLike(
                 row="its number on the server",
                 visible="private, project or team; shared_with are single members beside",
                 given="true: one's own that was a member's who left; nobody verified his words",
@@ -48,7 +48,7 @@ class TeamForm(Strict):
     pushed: list[
         Annotated[
             Pushed,
-            Like(
+            FieldsLike(
                 result=(
                     "sent, unchanged, replaced, shorter, forgotten, scrubbed (elsewhere), "
                     "expired or busy"

@@ -112,7 +112,7 @@ def push(
     session: SessionFile, team: Team, db: Database, where: Where, *, rescan: bool = False
 ) -> Pushed:
     """Bring the team up to date with a session. TeamFailed, SessionNotFound, WriteFailed."""
-    if ruled := data_rules.reason(where):
+    if ruled := data_rules.reason_against_copies(where):
         raise TeamFailed(f"Nothing was pushed: {ruled}", "Ask who manages this account.")
     title = about(session, Family(where), where)["title"]
     try:

@@ -23,7 +23,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.reading.digest.prose import LONGEST, cut_line
 from resume_hooks.reading.digest.sections import NAMES, SECTIONS
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain, plain_line
+from resume_hooks.system.text import plain_line, plain_text
 from resume_hooks.transcripts.bookkeeping import DIGEST
 from resume_hooks.transcripts.lines import OneOpen, open_transcript
 from resume_hooks.transcripts.records import Record, kind, mapping, parse, positive, string
@@ -321,4 +321,4 @@ def _reference_or_empty(text: str) -> str:
 
 def _lines_of_message(text: str) -> str:
     """A text of another version, or one that somebody edited, in the form of a message."""
-    return "\n".join(row for row in plain(text[:LONGEST_MESSAGE]).split("\n") if row.strip())
+    return "\n".join(row for row in plain_text(text[:LONGEST_MESSAGE]).split("\n") if row.strip())

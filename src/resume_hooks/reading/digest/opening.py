@@ -37,8 +37,8 @@ from resume_hooks.reading.digest.sections import (
     Section,
 )
 from resume_hooks.reading.digest.talk_choice import chosen_talk
-from resume_hooks.sessions.lineage_block import size_text, unmarked
-from resume_hooks.sessions.record_references import ShortIds, shortened
+from resume_hooks.sessions.lineage_block import size_text, without_block_markers
+from resume_hooks.sessions.record_references import ShortIds, shorten_reference
 from resume_hooks.system.text import plural
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
@@ -261,7 +261,7 @@ def _head_of_opening(names: _Names, whole: str, read: str) -> str:
         shown = names.words[names.main]
         parts.append(f":N is record {shown}:N, which `{read} {shown}:N` shows")
     if whole:
-        parts.append(f"all of it: {read} {shortened(whole)}")
+        parts.append(f"all of it: {read} {shorten_reference(whole)}")
     return f"{DIGEST_HEAD}, quoted from its records ({'; '.join(parts)})"
 
 
@@ -320,12 +320,12 @@ def _quote_message(message: TalkMessage, names: _Names, heading: str, room: int)
 
 def _body_of_message(message: TalkMessage, text: str, names: _Names) -> Iterator[str]:
     for row in text.split("\n"):
-        yield f"{INDENT}{unmarked(row)}"
+        yield f"{INDENT}{without_block_markers(row)}"
     for sentence, ref in message.superseded:
         if sentence[:40] in text.replace("\n", " "):
             yield (
                 f"{INDENT}[superseded at {names.short_reference(ref)}: "
-                f'"{unmarked(cut_line(sentence, 120))}"]'
+                f'"{without_block_markers(cut_line(sentence, 120))}"]'
             )
 
 
@@ -472,7 +472,7 @@ def _row_of_entry(section: Section, entry: DigestEntry, names: _Names) -> str:
         else:
             text = cut_line(text, section.row)
     note = ", ".join(filter(None, (entry.note, names.short_reference(entry.ref))))
-    return unmarked(f"{text} ({note})" if note else text)
+    return without_block_markers(f"{text} ({note})" if note else text)
 
 
 def _size_of_rows(rows: Sequence[str]) -> int:

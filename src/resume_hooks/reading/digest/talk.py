@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.open_calls import open_calls
 from resume_hooks.reading.digest.reversals import corrected_sentences, is_change, superseded_places
 from resume_hooks.redaction.lazy_patterns import late
-from resume_hooks.system.text import plain
+from resume_hooks.system.text import plain_text
 
 STORED = 120_000
 """Characters of talk that a child stores for its own children: some 30,000 tokens, all talk of 99 sessions of 100."""
@@ -274,7 +274,7 @@ def whole_text(text: str, most: int) -> str:
 
 def _clean_text(text: str) -> str:
     """A text without secrets, control characters and what the client put into it."""
-    cleaned = plain(
+    cleaned = plain_text(
         redact_and_learn(prose.typed_text(text) if "<system-reminder>" in text else text)
     )
     return cleaned.replace("\t", "    ").strip()

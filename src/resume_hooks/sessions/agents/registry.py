@@ -84,13 +84,13 @@ class AgentRow(NamedTuple):
         )
 
     def _copies(self, where: Where) -> str:
-        return os.path.join(copies_in(where), self.name)
+        return os.path.join(copies_folder(where), self.name)
 
 
-def copies_in(where: Where) -> str:
+def copies_folder(where: Where) -> str:
     """The folder of copies; for a model in a sandbox, in which nothing is written to our state, one of this run."""
     own = os.path.join(where.state, COPIES)
-    if not asking(where) or _takes_files(own):
+    if not asking_session(where) or _takes_files(own):
         return own
     return _of_this_run() or own
 
@@ -159,7 +159,7 @@ OPENED = (NAME, *PARTIAL)
 """Those of whose sessions a list is chosen from: this client goes on in them, or in a fresh one from their prompts."""
 
 
-def others(where: Where) -> list[Agent]:
+def other_agents(where: Where) -> list[Agent]:
     """The agents beside this client's own that have a home on this machine."""
     return [row.load(where) for row in OTHERS.values() if row.is_there(where)]
 
@@ -190,7 +190,7 @@ def name_at(path: str, where: Where) -> str:
 
     This client's for any other.
     """
-    copies, name = os.path.join(copies_in(where), ""), os.path.basename(path)
+    copies, name = os.path.join(copies_folder(where), ""), os.path.basename(path)
     if copies in path:
         copied = os.path.abspath(path).removeprefix(copies).partition(os.sep)[0]
     else:
@@ -281,7 +281,7 @@ def find_other_agents_session(session_id: str, where: Where) -> SessionFile | No
 
     Errors as ``readable_session``.
     """
-    for agent in others(where) if is_session_id(session_id) else []:
+    for agent in other_agents(where) if is_session_id(session_id) else []:
         if session := agent.store.find(session_id):
             return agent.readable(session)
     return None
@@ -293,10 +293,10 @@ def homes_of_others(where: Where) -> list[str]:
     for one in OTHERS.values():
         for folder in one.folders:
             own.append(os.path.join(one.home_in(where), folder))
-    return [*own, *(os.path.join(copies_in(where), name) for name in OTHERS)]
+    return [*own, *(os.path.join(copies_folder(where), name) for name in OTHERS)]
 
 
-def asking(where: Where) -> str:
+def asking_session(where: Where) -> str:
     """The session of another agent whose shell we run in; ``""`` for none."""
     said = (where.environ.get(row.session_variable, "") for row in OTHERS.values())
     return next((session_id for session_id in said if is_session_id(session_id)), "")

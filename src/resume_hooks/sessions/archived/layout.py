@@ -31,7 +31,7 @@ BY_ID = (HISTORY, TASKS)
 """Folders of the config home that have a folder a session, so that all sessions of that id share it."""
 
 
-def vault(where: Where) -> str:
+def vault_folder(where: Where) -> str:
     """The folder of the vault; it may not exist."""
     return os.path.join(where.state, FOLDER)
 
@@ -43,12 +43,12 @@ def unpacked_folder(where: Where) -> str:
 
 def archive_folder(session_id: str, where: Where) -> str:
     """Where a session is archived; it may not be."""
-    return os.path.join(vault(where), session_id)
+    return os.path.join(vault_folder(where), session_id)
 
 
 def is_link(session_id: str, where: Where) -> str:
     """The vault, or a session's folder in it, where that is a symbolic link; ``""`` where neither is."""
-    both = (vault(where), archive_folder(session_id, where))
+    both = (vault_folder(where), archive_folder(session_id, where))
     return next((path for path in both if os.path.islink(path)), "")
 
 
@@ -109,7 +109,7 @@ def session_in(path: str, where: Where) -> str:
     return ""
 
 
-def below(path: str, where: Where) -> str:
+def path_below_project(path: str, where: Where) -> str:
     """What a path in the vault names, as it lay in its project folder; ``""`` for any other path."""
     return os.sep.join(_steps_to(path, where)[2:])  # <id>/<state>/...
 
@@ -120,7 +120,7 @@ def _steps_to(path: str, where: Where) -> list[str]:
     None for any other path.
     """
     full = os.path.abspath(path)
-    homes = (os.path.join(home, "") for home in (vault(where), unpacked_folder(where)))
+    homes = (os.path.join(home, "") for home in (vault_folder(where), unpacked_folder(where)))
     return next((full[len(home) :].split(os.sep) for home in homes if full.startswith(home)), [])
 
 

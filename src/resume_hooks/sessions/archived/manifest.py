@@ -17,7 +17,13 @@ from typing import NamedTuple
 import orjson
 
 from resume_hooks.paths import Where, is_session_id, read_regular
-from resume_hooks.sessions.archived.layout import MANIFEST, archive_folder, is_link, is_place, vault
+from resume_hooks.sessions.archived.layout import (
+    MANIFEST,
+    archive_folder,
+    is_link,
+    is_place,
+    vault_folder,
+)
 from resume_hooks.storage import locks
 from resume_hooks.storage.typed_rows import read_as
 
@@ -167,7 +173,7 @@ def all_archived(where: Where, present: Container[str] = ()) -> list[ArchivedSes
 def archived_ids(where: Where) -> list[str]:
     """The ids that have a folder in the vault, sorted."""
     try:
-        return sorted(name for name in os.listdir(vault(where)) if is_session_id(name))
+        return sorted(name for name in os.listdir(vault_folder(where)) if is_session_id(name))
     except OSError:
         return []
 
@@ -192,7 +198,7 @@ def unreadable(where: Where) -> list[str]:
 
     The vault itself where it is a link or can't be listed.
     """
-    home = vault(where)
+    home = vault_folder(where)
     if os.path.islink(home):
         return [home]
     try:

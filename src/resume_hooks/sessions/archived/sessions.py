@@ -12,7 +12,7 @@ import os
 from resume_hooks.errors import OnlyKept
 from resume_hooks.paths import Where, find_session
 from resume_hooks.sessions.agents.registry import original_path
-from resume_hooks.sessions.archived.layout import below, session_in
+from resume_hooks.sessions.archived.layout import path_below_project, session_in
 from resume_hooks.sessions.archived.manifest import ArchivedSession, archived_of_id
 from resume_hooks.sessions.session_files import SessionFile, session_file
 
@@ -37,11 +37,11 @@ def own_path(path: str, where: Where) -> str:
     """Where its client has or had what lies at ``path``: of a copy the place of the original, else ``path`` itself."""
     archived = _archived_at(path, where)
     if archived:
-        return os.path.join(where.projects, archived.project, below(path, where))
+        return os.path.join(where.projects, archived.project, path_below_project(path, where))
     return original_path(path, where)
 
 
-def vaulted(session_id: str, where: Where) -> ArchivedSession | None:
+def archived_session_of(session_id: str, where: Where) -> ArchivedSession | None:
     """What is archived of a session that lies in no project folder any more; None for any other."""
     archived = archived_of_id(session_id, where)
     if archived is None or find_session(session_id, where):

@@ -20,10 +20,10 @@ from resume_hooks.paths import Where, is_session_id, open_regular, private_folde
 from resume_hooks.sessions.archived.layout import HISTORY, is_link, place_beside, unpacked_folder
 from resume_hooks.sessions.archived.manifest import ArchivedFile, ArchivedSession, archived_of_id
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import least_used, sizes_in
+from resume_hooks.storage.move import least_recently_used, sizes_in
 from resume_hooks.storage.state_file import (
     MODE,
-    create,
+    create_file,
     discard_spare,
     sweep_spare_names,
     sync_folder,
@@ -80,7 +80,7 @@ def pack_contents(
                 pass
 
 
-def stored(folder: str, part: ArchivedFile) -> str:
+def stored_path(folder: str, part: ArchivedFile) -> str:
     """Where a file of a deleted session lies in the folder of its delete, as long as it is not packed."""
     return os.path.join(folder, place_beside(part.place))
 
@@ -90,7 +90,7 @@ def stored_content(folder: str, part: ArchivedFile) -> Iterator[bytes]:
 
     OSError where it can't be read.
     """
-    path = stored(folder, part)
+    path = stored_path(folder, part)
     if part.is_link:
         return iter([os.fsencode(os.readlink(path))])
     return pieces_of(path, part.size)
@@ -129,10 +129,10 @@ def unpacked_transcript(archived: ArchivedSession, where: Where) -> str:
     SessionNotFound if it is gone from the vault, or is not what was archived; WriteFailed if it
     can't be unpacked.
     """
-    return os.path.join(_there(archived, where), f"{archived.session_id}.jsonl")
+    return os.path.join(_existing_folder(archived, where), f"{archived.session_id}.jsonl")
 
 
-def compared(archived: ArchivedSession, where: Where) -> str:
+def verified_transcript(archived: ArchivedSession, where: Where) -> str:
     """As ``unpacked_transcript``, every byte compared with its hash.
 
     What was unpacked, and has another one, is unpacked anew.
@@ -152,7 +152,7 @@ def _is_same(archived: ArchivedSession, folder: str) -> bool:
     return False
 
 
-def _there(archived: ArchivedSession, where: Where) -> str:
+def _existing_folder(archived: ArchivedSession, where: Where) -> str:
     """A folder that holds all files of a session, also where it was packed anew since its manifest was read."""
     try:
         return _unpack_all(archived, where)
@@ -176,7 +176,7 @@ def _unpack_all(archived: ArchivedSession, where: Where) -> str:
     home = os.path.join(unpacked_folder(where), archived.session_id)
     folder = os.path.join(home, _key(archived))
     if not _is_whole(folder, archived):
-        with _refusing(archived):
+        with _convert_read_error(archived):
             private_folder(home, where)
             _make_room(where, archived.size, but=folder)
             _fill(archived, home, folder, where)
@@ -253,7 +253,7 @@ def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: W
         os.symlink(b"".join(pieces), os.fsencode(path))
         return
     whole = hashlib.sha256()
-    create(path, hashed(pieces, whole))
+    create_file(path, hash_pieces(pieces, whole))
     if whole.hexdigest() != part.sha256:
         raise OSError(None, "It is not what was stored: its hash differs", path)
     if part.place.startswith(
@@ -263,7 +263,7 @@ def _put_part(part: ArchivedFile, pieces: Iterable[bytes], folder: str, where: W
     os.utime(path, ns=(part.mtime_ns, part.mtime_ns))
 
 
-def hashed(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
+def hash_pieces(pieces: Iterable[bytes], whole: hashlib._Hash) -> Iterator[bytes]:
     """Pieces as they are, all of which ``whole`` has seen."""
     for piece in pieces:
         whole.update(piece)
@@ -297,7 +297,7 @@ def _make_room(where: Where, wanted: int, but: str) -> None:
             with contextlib.suppress(OSError):
                 found.append((os.lstat(folder).st_mtime, folder, sum(sizes_in(folder))))
     taken = wanted + sum(size for _, _, size in found)
-    for folder in least_used(found, taken - MAX_UNPACKED):
+    for folder in least_recently_used(found, taken - MAX_UNPACKED):
         removal.discard(folder, where.state)
         with contextlib.suppress(OSError):
             removal.remove_empty(os.path.dirname(folder), where.state)
@@ -316,7 +316,7 @@ def _unpacked_folders(home: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def _refusing(archived: ArchivedSession) -> Iterator[None]:
+def _convert_read_error(archived: ArchivedSession) -> Iterator[None]:
     """What can't be read, or written, told as the failure of opening an archived session."""
     try:
         yield

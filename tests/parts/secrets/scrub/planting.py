@@ -264,8 +264,8 @@ def places_with(home: ConfigHome, secrets: Sequence[str] = SECRETS) -> dict[str,
     A file with two names once.
     """
     found: dict[str, list[str]] = {}
-    links = set(Path(held_links.folder(home.where)).rglob("*")) - set(
-        map(Path, held_links.apart(home.where))
+    links = set(Path(held_links.links_folder(home.where)).rglob("*")) - set(
+        map(Path, held_links.links_without_client_file(home.where))
     )
     for path in sorted(set(home.root.rglob("*")) - links):
         if path.is_file() and (

@@ -15,7 +15,7 @@ import pytest
 from resume_hooks import clock, seam
 from resume_hooks.archive import hold_sessions
 from resume_hooks.archive.vault import archive_session, commit, delete, restore, trash
-from resume_hooks.archive.vault.packs import verify
+from resume_hooks.archive.vault.packs import verify_archived
 from resume_hooks.derive import untrim
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.untrim import read_trimmed
@@ -27,7 +27,7 @@ from resume_hooks.parts.secrets.literals import parse_named_secrets
 from resume_hooks.parts.secrets.purge import purge_secrets, sweep_leftovers_of_scrubs
 from resume_hooks.sessions import held_links, locate
 from resume_hooks.sessions.archived import manifest
-from resume_hooks.sessions.archived.layout import archive_folder, vault
+from resume_hooks.sessions.archived.layout import archive_folder, vault_folder
 from resume_hooks.sessions.session_files import session_file
 from resume_hooks.transcripts.transcript import scan
 from tests.builders import (
@@ -129,7 +129,7 @@ def test_no_link_of_ours_keeps_a_secret(planted: Planted) -> None:
 
     The next look holds the new files.
     """
-    home, top = planted.home, Path(held_links.folder(planted.home.where))
+    home, top = planted.home, Path(held_links.links_folder(planted.home.where))
     lost = top / home.project().name / SESSION / "subagents" / "agent-3.jsonl"
     assert f"{lost.relative_to(home.root)}" in places_with(home)
     scrub(home, planted.path)
@@ -177,7 +177,9 @@ def test_sessions_are_as_they_were_otherwise(planted: Planted) -> None:
     )
     assert not [path for path in home.root.rglob(".resume-hooks-*") if path.suffix == ".tmp"]
     assert not (home.config / "resume-hooks" / "scrub").exists()
-    assert not [finding for kept in manifest.all_archived(home.where) for finding in verify(kept)]
+    assert not [
+        finding for kept in manifest.all_archived(home.where) for finding in verify_archived(kept)
+    ]
     (entry,) = trash.all_deleted(home.where)
     assert SECRETS[0] not in entry.title
     back = restore.restore_session(restore.plan_restore(entry, home.where), home.where)
@@ -308,7 +310,7 @@ def test_a_session_of_which_the_vault_alone_has_a_copy(config_home: ConfigHome) 
     assert [row.place.kind for row in found.places_to_change] == ["unpacked", "vault"]
     purge_secrets(found, config_home.where)
     assert places_with(config_home) == {}
-    assert not verify(next(iter(manifest.all_archived(config_home.where))))
+    assert not verify_archived(next(iter(manifest.all_archived(config_home.where))))
 
 
 def test_a_file_that_lies_elsewhere(config_home: ConfigHome) -> None:
@@ -485,7 +487,7 @@ def test_a_note_that_can_not_be_read(config_home: ConfigHome, path: Path, note: 
 
 def test_a_linked_vault(config_home: ConfigHome, path: Path) -> None:
     """Nothing is read or changed behind it, and every session may be in it."""
-    home = vault(config_home.where)
+    home = vault_folder(config_home.where)
     os.rename(home, config_home.root / "elsewhere")
     os.symlink(config_home.root / "elsewhere", home)
     (left,) = scrubbed_alone(config_home, path)

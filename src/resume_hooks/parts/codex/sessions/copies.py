@@ -26,7 +26,7 @@ from resume_hooks.parts.codex.transcripts.segments import (
 )
 from resume_hooks.paths import ENDING, Where, project_key
 from resume_hooks.storage import removal
-from resume_hooks.storage.move import least_used
+from resume_hooks.storage.move import least_recently_used
 from resume_hooks.storage.state_file import replace_state_file
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
@@ -141,7 +141,7 @@ class ThreadCopies:
                     removal.remove_file(path, self._root)
                 else:
                     kept.append((status.st_mtime, path, status.st_size))
-        for path in least_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
+        for path in least_recently_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
             self.discard(path)
 
 

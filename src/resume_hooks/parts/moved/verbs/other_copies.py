@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from resume_hooks.archive.vault import delete
-from resume_hooks.cli.output import say
+from resume_hooks.cli.output import print_text
 from resume_hooks.cli.trash import NOT_DELETED, deletion_facts
 from resume_hooks.cli.verbs.archives import DeleteOptions
 from resume_hooks.errors import UsageError
@@ -39,7 +39,7 @@ def delete_other_copies(options: DeleteOptions) -> None:
     )
     stays += lost if chosen.missing else ", and holds all that the others hold"
     if asks:
-        say("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
+        print_text("\n\n".join([stays, *(deletion_facts(plan, options.where) for plan in plans)]))
     agreed = options.agreed("Move the other copies to the trash?", asks=asks)
     entries = []
     for one in plans:

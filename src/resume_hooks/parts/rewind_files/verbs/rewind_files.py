@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import click
 
 from resume_hooks.cli.options import locate_session
-from resume_hooks.cli.output import facts_table, say
+from resume_hooks.cli.output import facts_table, print_text
 from resume_hooks.cli.with_fields import With
 from resume_hooks.errors import CantRestore, UsageError
 from resume_hooks.parts.rewind_files import files_at_prompt, history, writing
@@ -19,7 +19,7 @@ from resume_hooks.sessions.archived.sessions import require_own
 from resume_hooks.sessions.locate import SessionFile
 from resume_hooks.sessions.open_sessions import why_session_is_open
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain, plain_line, plural
+from resume_hooks.system.text import plain_line, plain_text, plural
 
 MOST_LINES = 400  # lines of differences that are shown in total
 NAMED = 3  # files that a refusal names
@@ -41,7 +41,7 @@ def rewind_files(options: RewindFilesOptions) -> int:
     asked = _plan_of_options(options)
     decided, notes = asked.decided, _warnings_of_plan(asked)
     if asks:
-        say("\n".join([_plan_text(asked), *(f"note: {note}" for note in notes)]))
+        print_text("\n".join([_plan_text(asked), *(f"note: {note}" for note in notes)]))
     if not options.dry_run:
         _require_complete(decided, partial=options.partial)
     gone = sum(change.action == "delete" for change in decided.wanted_changes)
@@ -247,7 +247,7 @@ def _lines_of_differences(decided: FilesPlan) -> Iterator[str]:
             continue
         yield click.style(f"--- {plain_line(change.place.path)}", bold=True)
         for line in counts.lines[:left]:
-            shown = plain(line).replace("\n", " ")
+            shown = plain_text(line).replace("\n", " ")
             yield click.style(shown, fg=_COLOURS.get(line[:1]))
         hidden = counts.more + len(counts.lines[left:])
         if hidden:

@@ -12,7 +12,7 @@ import click
 from resume_hooks import clock, questions, seam
 from resume_hooks.cli.child import caller_of, receipt_text, require_client
 from resume_hooks.cli.options import current_folder, time_of_option
-from resume_hooks.cli.output import facts_table, say, work_progress
+from resume_hooks.cli.output import facts_table, print_text, work_progress
 from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
@@ -126,7 +126,7 @@ def _scrub_in_place(found: ScrubFindings, options: ScrubOptions) -> int:
                 "Quit its client, wait a minute, run it again.",
             )
         if not options.yes:
-            say(_facts_of_scrub(found))
+            print_text(_facts_of_scrub(found))
         done = options.agreed("Take them out, for good?", asks=not options.yes)
         if done:
             found = replace(found, rows=tuple(purge_secrets(found, options.where)))

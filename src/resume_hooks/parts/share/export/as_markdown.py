@@ -23,7 +23,7 @@ from resume_hooks.parts.share.export.parts import (
     Part,
 )
 from resume_hooks.reading.render import fields_text
-from resume_hooks.system.text import one_line, plain, plain_line
+from resume_hooks.system.text import one_line, plain_line, plain_text
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -93,7 +93,7 @@ def _text_as_markdown(part: parts.TextPart) -> str:
     if part.who == SUMMARY:
         return _fold_markdown(SPEAKERS[part.who], tame_markdown(part.text))
     # In a quote tabs are narrower, behind its sign, and could make a fence there.
-    quoted = tame_markdown(plain(part.text).expandtabs(4)).split("\n")
+    quoted = tame_markdown(plain_text(part.text).expandtabs(4)).split("\n")
     return f"{head}\n\n" + "\n".join(f"> {line}" if line else ">" for line in quoted)
 
 
@@ -145,7 +145,7 @@ def _fold_markdown(title: str, body: str) -> str:
 
 def fence_text(text: str, language: str = "") -> str:
     """A text within a fence that nothing in it can close."""
-    shown = plain(text)
+    shown = plain_text(text)
     longest = max((len(run) for run in _RUNS.findall(shown)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{shown}\n{fence}"
@@ -167,7 +167,7 @@ def tame_markdown(text: str) -> str:
     or a quote may end before its fence does. The tamed text is parsed, in which no HTML can move a
     fence.
     """
-    given = plain(text).split("\n")
+    given = plain_text(text).split("\n")
     lines = [_tame_line(line) for line in given]
     if not any(_FENCE.fullmatch(line) for line in lines):
         return "\n".join(lines)

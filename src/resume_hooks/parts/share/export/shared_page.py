@@ -28,7 +28,7 @@ from resume_hooks.parts.share.export.writing import Sink, measure_chunks
 from resume_hooks.paths import Where, private_folder
 from resume_hooks.reading.bundle import BundleRedactor, Homes, export_bundle
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.storage.staging import PIECE, Taken, taken_in
+from resume_hooks.storage.staging import PIECE, StagedFile, stage_chunks
 
 PAGE = DocumentOptions(HTML, redact=True, thoughts=True, what=WHOLE, limit=LIMIT)
 """The page shows everything that led to the session's end."""
@@ -103,7 +103,7 @@ def pack_bundle(document: Document, where: Where) -> Iterator[PackedBundle]:
 
 
 @contextlib.contextmanager
-def unpack_carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
+def unpack_carried(taken: StagedFile, most: int, where: Where) -> Iterator[StagedFile]:
     """Unpack the session that a page carries, for the length of the block.
 
     Any other file is given back as it is.
@@ -126,7 +126,7 @@ def unpack_carried(taken: Taken, most: int, where: Where) -> Iterator[Taken]:
                 )
             yield taken
             return
-        with taken_in(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
+        with stage_chunks(_packed_bytes_in(page, start + len(MARK)), most, where) as inner:
             yield inner
 
 

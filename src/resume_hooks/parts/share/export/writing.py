@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from resume_hooks.errors import CheckFailed, WriteFailed
 from resume_hooks.storage.atomic import BUFFER, create_session
-from resume_hooks.storage.project_files import is_same_state, refused, state_of
+from resume_hooks.storage.project_files import is_same_state, state_of, write_error
 from resume_hooks.storage.state_file import discard_spare, sync_folder, temporary_in
 
 
@@ -94,7 +94,7 @@ def write_document(path: str, chunks: Iterable[bytes], over: os.stat_result | No
         os.replace(beside, path)
         sync_folder(os.path.dirname(path))
     except OSError as error:
-        raise refused(path, error) from error
+        raise write_error(path, error) from error
     finally:
         discard_spare(beside)
     return sink.written_file

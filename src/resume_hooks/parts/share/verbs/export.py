@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from resume_hooks.cli.options import current_folder
-from resume_hooks.cli.output import facts_table, say, scan_progress
+from resume_hooks.cli.output import facts_table, print_text, scan_progress
 from resume_hooks.errors import OutputFailed, UsageError
 from resume_hooks.parts.share.export import FORMS, HTML, JSON
 from resume_hooks.parts.share.export.document import Document, DocumentOptions, sessions_of_lineage
@@ -108,7 +108,7 @@ def _print_document(document: Document, warnings: list[str]) -> None:
             f"The document could not be printed: {error.strerror}", "Nothing else was done."
         ) from error
     for said in (left_out_text(document.left_out), *warnings):
-        say(f"note: {said}", err=True)
+        print_text(f"note: {said}", err=True)
 
 
 def export_receipt(

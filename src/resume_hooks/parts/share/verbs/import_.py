@@ -23,7 +23,7 @@ from resume_hooks.parts.share.verbs import ImportOptions
 from resume_hooks.paths import Where, canonical
 from resume_hooks.sessions.locator_forms import IMPORT_ADDRESS, is_address
 from resume_hooks.sessions.project_folder import only_maker
-from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, taken_in
+from resume_hooks.storage.staging import MAX_BYTES, PIECE, file_chunks, stage_chunks
 from resume_hooks.system.text import plain_line, plural
 
 STDIN = "-"
@@ -98,7 +98,7 @@ def _open_source(source: str, most: int) -> Iterator[ImportSource]:
             f"{path} is a session of this machine", "resume-hooks fork makes a linked copy of it."
         )
     chunks = file_chunks(path) if path else _read_stdin()
-    with taken_in(chunks, most, Where()) as taken, unpack_carried(taken, most, Where()) as held:
+    with stage_chunks(chunks, most, Where()) as taken, unpack_carried(taken, most, Where()) as held:
         yield ImportSource(held.path, path or "the standard input", held.sha256, held.size)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from resume_hooks.cli.output import facts_table, say, scan_progress
+from resume_hooks.cli.output import facts_table, print_text, scan_progress
 from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.parts.share.export.document import Document
 from resume_hooks.parts.share.export.shared_page import PAGE, PackedBundle, pack_bundle
@@ -50,7 +50,7 @@ def share_session(options: ShareOptions) -> None:
     over = require_replaceable(path, force=options.force)
     with pack_bundle(document, options.where) as bundle:
         if asks:
-            say(facts_table(_counts_of_taken(bundle)))
+            print_text(facts_table(_counts_of_taken(bundle)))
         agreed = options.agreed(f"Write that to {path}?", asks=asks)
         if agreed:
             written = write_document(path, bundle.chunks(document), over)
