@@ -94,7 +94,7 @@ def test_every_reference_leads_to_a_record_that_says_so(real_session: RealSessio
 
 MARKS = re.compile(
     r"\[\.\.\. [\d,]+ (?:characters|lines|rows)\b.*|\[pasted:|end of the paste\]|^\[\w{1,40}:\]$|"
-    r"\[[A-Z][\w -]* removed\]"
+    r"^\[in answer to: .*\]$|\[[A-Z][\w -]* removed\]"
 )
 """What a message has that nobody said: where something of it is left out, and where a paste begins and ends."""
 

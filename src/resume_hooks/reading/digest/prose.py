@@ -130,6 +130,14 @@ def asks_at_end(text: str) -> bool:
     return any(is_question(sentence) or _OFFER.search(sentence) for sentence in last)
 
 
+def question_at_end(text: str) -> str:
+    """The last of a text's last sentences that asks or offers something; ``""`` for none."""
+    for sentence in list(sentences_of(text[-_ASKED:]))[:-4:-1]:
+        if is_question(sentence) or _OFFERED.search(sentence):
+            return sentence
+    return ""
+
+
 _WORD = late(r"[a-z][a-z\d_]{2,}|pr\b")
 _FREQUENT = frozenset({
     "the", "and", "for", "you", "can", "this", "that", "with", "not", "are", "was", "but", "all", "now", "please",

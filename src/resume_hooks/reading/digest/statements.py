@@ -240,8 +240,14 @@ def entries_of_answers(facts: LineageFacts) -> Iterator[DigestEntry]:
         if said.place in facts.strangers:
             continue
         chosen = said.text.rpartition(" -> ")[2]
-        if len(chosen) <= CHOICE and not is_question(chosen):  # else it is talk, and stands there
+        if len(chosen) <= CHOICE and not _asks_back(chosen):  # else it is talk, and stands there
             yield make_entry(said.text, said.place, most=ANSWER)
+
+
+def _asks_back(chosen: str) -> bool:
+    """Whether the user asked something in place of choosing."""
+    sentences = prose.sentences_of(chosen)
+    return any(is_question(sentence) or _ASKS.match(sentence) for sentence in sentences)
 
 
 def entries_of_skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:

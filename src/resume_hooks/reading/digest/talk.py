@@ -8,10 +8,11 @@ gone before anything is cut.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from resume_hooks.reading.digest import prose
+from resume_hooks.reading.digest import prose, replies
 from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import Kind, TalkMessage, redact_and_learn
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
@@ -119,7 +120,11 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
 
     def request_text(quote: Quote) -> str:
         asked = chosen.get(quote.place)
-        return shown_prompt("\n".join(asked) if asked else quote.full)
+        if asked:
+            return shown_prompt("\n".join(asked))
+        if len(quote.full) <= replies.LONGEST:
+            return shown_prompt(replies.with_answered_words(quote.full, _said_before(quote, facts)))
+        return shown_prompt(quote.full)
 
     if facts.last_said is not None:
         answered = facts.last_said.place.order
@@ -148,6 +153,14 @@ def _messages_said(facts: LineageFacts) -> list[_Said]:
     )
     found.add_messages(reversed(facts.reports), Kind.REPORT, report_text)
     return found.said
+
+
+def _said_before(quote: Quote, facts: LineageFacts) -> str:
+    """The assistant's last words before a message of the user's; ``""`` for none."""
+    at = bisect_left(facts.said, quote.place.order, key=lambda said: said.place.order)
+    if at:
+        return redact_and_learn(facts.said[at - 1].text)
+    return ""
 
 
 def _without_announcements(text: str) -> str:
@@ -227,9 +240,11 @@ def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tupl
         for at, message in enumerate(messages)
         if message.kind is kind and len(message.text) <= TYPED
     ]
-    return [
-        (at, sentence) for at, message in typed for sentence in prose.sentences_of(message.text)
-    ]
+    found: list[tuple[int, str]] = []
+    for at, message in typed:
+        own = replies.without_answered_words(message.text)
+        found += [(at, sentence) for sentence in prose.sentences_of(own)]
+    return found
 
 
 def shown_prompt(text: str) -> str:

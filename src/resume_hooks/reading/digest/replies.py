@@ -1,0 +1,77 @@
+"""Short replies, as "3", "yes" or "the second": the words of the answer before them that they reply to.
+
+By the labels of the answer's lists, and by its last question; nothing is understood. A reply that
+says itself what it means, or that fits nothing, refers to nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from resume_hooks.reading.digest import prose
+from resume_hooks.redaction.lazy_patterns import late
+
+LONGEST = 48  # characters of a short reply
+MOST_WORDS = 7  # words of one
+SHOWN = 200  # characters of the words that it replies to
+MARK = "[in answer to: "
+"""How the row begins that quotes those words."""
+
+_WORD = late(r"[^\W_]+(?:['\u2019]\w+)?")
+_ITEM = late(
+    r"[\s>#*_(\-\u2022]*(?:option\s+)?(\d{1,2}|[a-h])[*_]*[.):\]][*_]*\s*(\S.*)", re.IGNORECASE
+)
+_LABEL = late(r"\d{1,2}|[a-h]")
+_ORDINALS = {"first": ("1", "a"), "second": ("2", "b"), "third": ("3", "c"), "fourth": ("4", "d")}
+_FILLERS = frozenset({
+    "yes", "ok", "okay", "sure", "please", "let's", "lets", "go", "with", "for", "do", "option", "options", "number",
+    "the", "and", "one", "choice", "i", "want", "take", "prefer", "it", "then", "only", "just", "first",
+})  # fmt: skip
+_ASSENTS = frozenset({
+    "y", "yes", "yep", "yeah", "yup", "n", "no", "nope", "nah", "ok", "okay", "sure", "go", "do", "please", "both",
+    "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "absolutely", "definitely",
+    "continue", "ja", "nein", "oui", "non", "si", "sí",
+})  # fmt: skip
+"""First words of replies that answer a question."""
+
+
+def with_answered_words(reply: str, before: str) -> str:
+    """A short reply with a row that quotes the words of the text ``before`` it that it answers."""
+    words = answered_words(reply, before)
+    if words:
+        return f'{reply}\n{MARK}"{prose.cut_line(words, SHOWN)}"]'
+    return reply
+
+
+def without_answered_words(text: str) -> str:
+    """A message without such a row: the user's own words."""
+    return text.partition(f"\n{MARK}")[0]
+
+
+def answered_words(reply: str, before: str) -> str:
+    """The options of a text that a short reply names, or the question that it answers; ``""`` for none."""
+    words = _WORD.findall(reply.lower())
+    if not words or len(reply) > LONGEST or len(words) > MOST_WORDS:
+        return ""
+    if options := _options_named(words, before):
+        return " / ".join(options)
+    if words[0] in _ASSENTS or all(_LABEL.fullmatch(word) for word in words):
+        return prose.question_at_end(before)
+    return ""
+
+
+def _options_named(words: Sequence[str], before: str) -> list[str]:
+    """The options that a reply names, if it says nothing else; of equal labels the last one in the text."""
+    named = [word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS]
+    if not named or not {*words} <= {*named, *_FILLERS}:
+        return []
+    items: dict[str, str] = {}
+    for row in before.split("\n"):
+        if item := _ITEM.match(row):
+            items[item[1].lower()] = row.strip()
+    options: list[str] = []
+    for word in named:
+        labels = _ORDINALS.get(word, (word,))
+        options += [items[label] for label in labels if label in items][:1]
+    return options

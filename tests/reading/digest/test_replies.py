@@ -1,0 +1,63 @@
+"""Short replies of the user come with the words that they answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.opening import opening
+from tests.builders import ConfigHome
+from tests.reading.digest.talk import Talk, requests, texts
+
+OPTIONS = "There are three ways:\n1. Rewrite the parser\n2. **Wrap it** in a cache\n3) Leave it\n\nWhich one?"
+LETTERS = "Choose:\n- (A) Rewrite it\n- **B)** Wrap it\nWhat do you prefer?"
+QUESTION = "I have fixed it. Shall I push the branch?"
+
+
+@pytest.mark.parametrize(
+    ("said", "reply", "answered"),
+    [
+        (OPTIONS, "3", "3) Leave it"),
+        (OPTIONS, "the second", "2. **Wrap it** in a cache"),
+        (OPTIONS, "option 1 please", "1. Rewrite the parser"),
+        (OPTIONS, "1 and 2", "1. Rewrite the parser / 2. **Wrap it** in a cache"),
+        (OPTIONS, "4", "Which one?"),
+        (LETTERS, "b", "- **B)** Wrap it"),
+        (QUESTION, "yes", "Shall I push the branch?"),
+        (QUESTION, "no, not yet", "Shall I push the branch?"),
+        (QUESTION, "run the tests", ""),
+        ("It is done.", "yes", ""),
+        (OPTIONS, "why not all three of them at once, what would break then?", ""),
+    ],
+)
+def test_a_short_reply_names_what_it_answers(
+    config_home: ConfigHome, said: str, reply: str, answered: str
+) -> None:
+    """The text of the option, or the question at the end of the answer before it."""
+    digest = Talk().prompt("go").says(said).prompt(reply).says("Good.").digest(config_home)
+    expected = f'{reply}\n[in answer to: "{answered}"]' if answered else reply
+    assert requests(digest) == ["go", expected]
+    assert len(opening(digest, 600).text) <= 600
+
+
+def test_each_of_equal_replies_stays(config_home: ConfigHome) -> None:
+    """They answer different questions."""
+    talk = Talk().prompt("go").says("Push it?").prompt("yes").says("Merge it?").prompt("yes")
+    assert requests(talk.digest(config_home))[1:] == [
+        'yes\n[in answer to: "Push it?"]',
+        'yes\n[in answer to: "Merge it?"]',
+    ]
+
+
+@pytest.mark.parametrize(
+    ("answered", "is_choice"),
+    [("Red", True), ("what is the difference between them", False), ("Why? I like both.", False)],
+)
+def test_a_question_in_place_of_a_choice_is_none(
+    config_home: ConfigHome, answered: str, is_choice: bool
+) -> None:
+    """It stands in the talk alone."""
+    asked = {"questions": [{"question": "Which colour?"}]}
+    told = f'User has answered your questions: "Which colour?"="{answered}"'
+    digest = Talk().prompt("go").calls("AskUserQuestion", asked, told).digest(config_home)
+    assert bool(texts(digest, "answers")) is is_choice
+    assert requests(digest)[-1] == f"Which colour? -> {answered}"
