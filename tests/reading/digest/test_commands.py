@@ -76,6 +76,12 @@ def test_a_pipe_hides_no_failure(config_home: ConfigHome, output: str) -> None:
     assert texts(digest, "errors") == [failed]
 
 
+def test_unittest_is_a_check(config_home: ConfigHome) -> None:
+    """Run as a module of Python."""
+    digest = Talk().prompt("go").runs("python3 -m unittest", "OK").digest(config_home)
+    assert texts(digest, "commands") == ["python3 -m unittest"]
+
+
 @pytest.mark.parametrize(
     "output",
     [

@@ -256,6 +256,13 @@ def test_what_git_lists_beside_the_sessions_work(config_home: ConfigHome) -> Non
     assert "git status lists besides: old" in shown
 
 
+def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) -> None:
+    """Git names a new folder in place of the files in it."""
+    talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py")
+    talk.runs("git status --short", "?? lib/\n?? old/\n")
+    assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
+
+
 def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:
     """A plan that was carried out is no order."""
     talk = (

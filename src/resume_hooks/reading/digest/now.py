@@ -205,12 +205,24 @@ def _uncommitted_as_seen(
     elif seen.commit is not None and facts.changes:
         yield make_entry("no change of the session's own is left to commit", seen.commit)
     others: list[str] = []
+    own = _folders_of_files(_files_changed_since(facts, paths, 0))
     for path in sorted(states.listed):
         is_strange = path not in states.states or path in states.only_listed
-        if is_strange and not posixpath.isabs(path):
+        if is_strange and not posixpath.isabs(path) and path.rstrip("/") not in own:
             others.append(plain_line(path))
     if others and states.listed_at is not None:
         yield make_entry(f"git status lists besides: {_first_names(others)}", states.listed_at)
+
+
+def _folders_of_files(names: Sequence[str]) -> frozenset[str]:
+    """The folders of some files, and the folders above them."""
+    folders: set[str] = set()
+    for name in names:
+        folder = posixpath.dirname(name)
+        while folder not in {"", "/"} and folder not in folders:
+            folders.add(folder)
+            folder = posixpath.dirname(folder)
+    return frozenset(folders)
 
 
 def _first_names(names: Sequence[str]) -> str:
