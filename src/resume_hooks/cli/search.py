@@ -43,7 +43,9 @@ def search(options: SearchOptions) -> None:
         search_by_option(options)
         return
     options.refuse_together("project", "lineage", "session", "everywhere")
-    limit = max(1, options.max_chars - 1) if options.max_chars else 0
+    budget = 0  # characters of the text; 0 for no limit
+    if options.max_chars:
+        budget = max(1, options.max_chars - 1)  # the last one is the line feed
     with work_progress("Indexing", quiet=options.as_json) as progress:
         found = _find_hits(options, progress)
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
@@ -51,15 +53,15 @@ def search(options: SearchOptions) -> None:
         scope = "all"
     else:
         scope = named or project_folder_of_option(options.project)
-    given = re.sub(
-        r" --(limit|max-chars)[ =]\d+", "", shlex.join(click.get_current_context().obj or ())
-    )
-    command = in_shell(given) if 0 < len(given) <= LONGEST else ""
-    mark, title = partial(click.style, fg="yellow", bold=True), partial(click.style, bold=True)
+    typed = shlex.join(click.get_current_context().obj or ())
+    typed = re.sub(r" --(limit|max-chars)[ =]\d+", "", typed)
+    command = in_shell(typed) if 0 < len(typed) <= LONGEST else ""
+    mark = partial(click.style, fg="yellow", bold=True)
+    title = partial(click.style, bold=True)
     options.emit(
         _hits_data(found, scope),
         lambda: result_text(
-            found, limit, mark=mark, title=title, command=command, model=is_model()
+            found, budget, mark=mark, title=title, command=command, model=is_model()
         ),
         found.notes,
     )
