@@ -541,4 +541,4 @@ def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) ->
             )
         remove_links(path, where)
         replace_session(path, original, copy, writing.all_lines(after, title), check)
-    return writing.receipt(after, title, passed)
+    return writing.receipt_of_child(after, title, passed)

@@ -163,7 +163,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
         if plan.keeps_tasks:
             warnings += copy_tasks(draft.parent.session_id, draft.session_id, where)
         warnings += _link(draft, where)
-    return receipt(plan, title, passed, warnings)
+    return receipt_of_child(plan, title, passed, warnings)
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
@@ -173,38 +173,37 @@ def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
     return write(plan, where)
 
 
-def receipt(
-    plan: ChildPlan,
-    title: str | None = None,
-    passed: Sequence[Check] = (),
-    missed: Sequence[str] = (),
+def receipt(plan: ChildPlan) -> Receipt:
+    """The receipt of a plan that was not applied; where there is nothing to write it names no child."""
+    if plan.is_idle:
+        nothing = receipt_of_child(plan, title="")
+        before = plan.sizes.before
+        return nothing._replace(
+            session_id="", file="", written=False, tokens_after=before, warnings=()
+        )
+    return receipt_of_child(plan, plan.draft.free_title())._replace(written=False)
+
+
+def receipt_of_child(
+    plan: ChildPlan, title: str, checks: Sequence[Check] = (), missed: Sequence[str] = ()
 ) -> Receipt:
-    """The receipt of a plan; of one that was applied the child's ``title``, the checks, what could not be done."""
+    """The receipt of a child that was written under a ``title``; ``missed`` says what could not be done."""
     draft, sizes = plan.draft, plan.sizes
-    without_child = Receipt(
-        session_id="",
-        file="",
-        title="",
+    return Receipt(
+        session_id=draft.session_id,
+        file=draft.path,
+        title=title,
         parent_session_id=draft.parent.session_id,
         parent_file=draft.parent_file,
         kind=draft.kind,
         agent=draft.agent,
-        written=False,
+        written=True,
         folder=draft.setting.cwd,
         tokens_before=sizes.before,
-        tokens_after=sizes.before,
+        tokens_after=sizes.after,
         chars_saved=sizes.chars_saved,
         tools_trimmed=sizes.tools_trimmed,
-        checks=tuple(passed),
-    )
-    if title is None and plan.is_idle:
-        return without_child
-    return without_child._replace(
-        session_id=draft.session_id,
-        file=draft.path,
-        title=draft.free_title() if title is None else title,
-        written=title is not None,
-        tokens_after=sizes.after,
+        checks=tuple(checks),
         warnings=(*plan.warnings, *missed),
     )
 
