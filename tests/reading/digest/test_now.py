@@ -12,11 +12,12 @@ from resume_hooks.reading.digest.entries import Digest
 from resume_hooks.reading.digest.file_states import FileStates
 from resume_hooks.reading.digest.git_seen import git_seen
 from resume_hooks.reading.digest.now import lines_of_now as now_of
+from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import Paths
 from tests.builders import SESSION, ConfigHome
 from tests.needs import REPO
-from tests.reading.digest.talk import Talk, texts
+from tests.reading.digest.talk import REJECTED, Talk, notes, texts
 
 LAUNCHED = "Async agent launched successfully."
 
@@ -41,6 +42,7 @@ def test_the_repository_as_it_is() -> None:
             seen,
             FileStates("/home/user/proj"),
             SESSION,
+            pull_requests([], {}),
         )
     ]
     assert rows[0] == "git: branch main, 2 uncommitted"
@@ -261,6 +263,50 @@ def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) 
     talk = Talk().prompt("go").edits("/home/user/proj/lib/a/b.py")
     talk.runs("git status --short", "?? lib/\n?? old/\n")
     assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
+
+
+def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
+    """As its creation or a look at it printed it, and how it ended."""
+    url = "https://github.com/o/r/pull"
+    row = f"pull request of this branch: {url}/12"
+    talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
+    talk.runs("gh pr view 9 --json url", f'{{"url":"{url}/9"}}')
+    assert "pull request of this branch" not in now(talk.digest(config_home))
+    talk.runs("gh pr create --fill", f"Creating pull request for fix\n\n{url}/12\n")
+    assert row in now(talk.digest(config_home)).split("\n")
+    talk.runs("git checkout main", "Switched to branch 'main'")
+    assert row not in now(talk.digest(config_home))
+    talk.runs("git checkout fix", "Switched to branch 'fix'")
+    talk.runs("gh pr merge 12 --squash", "Merged pull request o/r#12 (Fix it)")
+    assert notes(talk.digest(config_home), "now")[row] == "merged since"
+
+
+def test_what_waited_for_a_pull_request_that_ended(config_home: ConfigHome) -> None:
+    """It waits no longer."""
+    todos = [
+        {"content": "release, on hold until #12 is in", "status": "pending"},
+        {"content": "rename, on hold until #13 is in", "status": "pending"},
+    ]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
+    assert len(texts(talk.digest(config_home), "todos")) == 2
+    talk.runs("gh pr close 12", "Closed pull request o/r#12 (Fix it)")
+    assert texts(talk.digest(config_home), "todos") == ["rename, on hold until #13 is in"]
+
+
+def test_a_plan_that_is_out_of_date_says_so(config_home: ConfigHome) -> None:
+    """Its task list is done, or a newer plan was proposed."""
+    talk = Talk().prompt("go").calls("ExitPlanMode", {"plan": "# Move it"}, "approved")
+    row = "the last plan that the user approved: Move it"
+    assert notes(talk.digest(config_home), "now")[row] == ""
+    talk.calls("TodoWrite", {"todos": [{"content": "cut it", "status": "completed"}]})
+    assert (
+        notes(talk.digest(config_home), "now")[row]
+        == "all items of the task list after it are done"
+    )
+    talk.calls("ExitPlanMode", {"plan": "# Drop it"}, REJECTED, error=True)
+    assert notes(talk.digest(config_home), "now")[row].endswith(
+        f"a newer plan was proposed, :{talk.at - 1}"
+    )
 
 
 def test_a_document_about_finished_work_says_what_was_done_since(config_home: ConfigHome) -> None:

@@ -31,6 +31,7 @@ from resume_hooks.reading.digest.facts import FileChange
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, file_states
 from resume_hooks.reading.digest.git_seen import git_seen, removed_folders
 from resume_hooks.reading.digest.now import lines_of_now, lines_of_pending
+from resume_hooks.reading.digest.pull_requests import pull_requests
 from resume_hooks.reading.digest.repository import GitQuery, RepositoryState
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.sections import CHANGED, COMMANDS, OTHERS, SECTIONS, Section
@@ -140,17 +141,20 @@ def _own_sections(
     runs = work.commands_of(facts)
     parsed = [(command.run, command.parts) for command in runs]
     seen = git_seen(parsed, branch)
+    requests = pull_requests(parsed, facts.links)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)
     commands = work.working_commands(runs, paths.folder, statements.words_of_last_request(facts))
     makers: Mapping[str, Iterable[DigestEntry]] = {
-        "now": lines_of_now(facts, paths, git, seen, states, session_id),
+        "now": lines_of_now(facts, paths, git, seen, states, session_id, requests),
         "pending": lines_of_pending(facts, session_id),
         "marks": work.entries_of_marks(facts, found, paths),
-        "todos": chain(statements.entries_of_todos(facts), work.entries_of_steps(facts, paths)),
+        "todos": chain(
+            statements.entries_of_todos(facts, requests), work.entries_of_steps(facts, paths)
+        ),
         "questions": statements.entries_of_questions(facts),
-        "constraints": statements.entries_of_constraints(facts),
+        "constraints": statements.entries_of_constraints(facts, requests),
         "answers": statements.entries_of_answers(facts),
         "skills": statements.entries_of_skill_rules(facts),
         "changed": work.changed_files(

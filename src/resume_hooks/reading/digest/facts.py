@@ -435,6 +435,11 @@ class OpenList:
         rows = (*self._tasks.values(), *self._todos)
         return [row for row in rows if row.text and row.status not in _DONE]
 
+    def is_done_since(self, order: int) -> bool:
+        """Whether a list was written down after a record, and everything on it is done."""
+        rows = [row for row in (*self._tasks.values(), *self._todos) if row.place.order > order]
+        return bool(rows) and all(row.status in _DONE for row in rows)
+
 
 class Prompts:
     """The prompts of a lineage, oldest first."""

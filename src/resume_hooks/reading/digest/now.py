@@ -16,11 +16,15 @@ from resume_hooks.reading.digest.entries import WENT_ON, DigestEntry, make_entry
 from resume_hooks.reading.digest.facts import Quote, RecordPlace
 from resume_hooks.reading.digest.file_states import STAGED, FileStates
 from resume_hooks.reading.digest.git_seen import GitSeen
+from resume_hooks.reading.digest.open_calls import newest_proposal
+from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.work import TEMPORARY, Paths
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.system.text import plain_line, plural, quoted_name
 
+PULL_REQUEST = "pull request of this branch"
+ALL_DONE = "all items of the task list after it are done"
 FILES = 8  # files with changes that are not committed that are named
 _DETACHED = "HEAD"  # the client's note in place of a branch
 RUNNING = 3  # sub-agents and commands at work that are named
@@ -48,12 +52,15 @@ def lines_of_now(
     seen: GitSeen,
     states: FileStates,
     session_id: str,
+    requests: PullRequests,
 ) -> Iterator[DigestEntry]:
     """The lines, the most pressing first.
 
-    ``session_id`` is the latest session; ``seen`` and ``states`` are git by its commands.
+    ``session_id`` is the latest session; ``seen``, ``states`` and ``requests`` are git and the
+    forge by its commands.
     """
     yield from _lines_of_repository(facts, paths, git, seen, states)
+    yield from _line_of_pull_request(requests, git.branch or seen.branch)
     if facts.goal is not None:
         yield make_entry(
             f'the session\'s goal, {facts.goal_status or "set"}: "{facts.goal.text}"',
@@ -114,6 +121,17 @@ def _lines_of_repository(
         )
 
 
+def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[DigestEntry]:
+    """The pull request of the current branch, and whether it was merged or closed."""
+    request = requests.of_branch(branch)
+    if request is None:
+        return
+    note = ""
+    if request.number in requests.done:
+        note = f"{requests.done[request.number][0]} since"
+    yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place, note)
+
+
 def _lines_to_read(
     facts: LineageFacts, paths: Paths, commit: RecordPlace | None
 ) -> Iterator[DigestEntry]:
@@ -121,6 +139,8 @@ def _lines_to_read(
     for path, place in _documents_on_state(facts, paths):
         changed = [name for name in _files_changed_since(facts, paths, place.order) if name != path]
         since = _changes_since(len(changed), place, commit)
+        if facts.open_list.is_done_since(place.order):
+            since = ", ".join(filter(None, (since, ALL_DONE)))
         if commit is not None and commit.order > place.order:
             yield make_entry(
                 f"a document about the work, part of which may be done: {path}", place, since
@@ -128,15 +148,22 @@ def _lines_to_read(
         else:
             yield make_entry(f"read this first: {path}", place, since or "written in this session")
     if facts.plans:
-        plan = facts.plans[-1]
-        title = next(prose.sentences_of(redact_and_learn(plan.text[:PLAN])), "")
-        yield make_entry(
-            f"the last plan that the user approved: {title}",
-            plan.place,
-            _changes_since(
-                len(_files_changed_since(facts, paths, plan.place.order)), plan.place, commit
-            ),
-        )
+        yield _line_of_plan(facts, paths, commit)
+
+
+def _line_of_plan(facts: LineageFacts, paths: Paths, commit: RecordPlace | None) -> DigestEntry:
+    """The plan that the user approved last, and whether it is out of date."""
+    plan = facts.plans[-1]
+    title = next(prose.sentences_of(redact_and_learn(plan.text[:PLAN])), "")
+    changed = len(_files_changed_since(facts, paths, plan.place.order))
+    notes = [_changes_since(changed, plan.place, commit)]
+    if facts.open_list.is_done_since(plan.place.order):
+        notes.append(ALL_DONE)
+    newer = newest_proposal(facts)
+    if newer is not None and newer.place.order > plan.place.order:
+        notes.append(f"a newer plan was proposed, :{newer.place.number}")
+    text = f"the last plan that the user approved: {title}"
+    return make_entry(text, plan.place, ", ".join(filter(None, notes)))
 
 
 def _changes_since(changed: int, place: RecordPlace, commit: RecordPlace | None) -> str:

@@ -14,7 +14,8 @@ from resume_hooks.reading.digest.facts import PendingCall, RecordPlace
 from resume_hooks.transcripts.placeholders import is_placeholder
 from resume_hooks.transcripts.records import WRITERS, Record, objects, string
 
-_SHOWN = WRITERS | {"ExitPlanMode", "AskUserQuestion", "Bash", "Task", "Agent"}
+PLAN_TOOL = "ExitPlanMode"
+_SHOWN = WRITERS | {PLAN_TOOL, "AskUserQuestion", "Bash", "Task", "Agent"}
 """Tools whose arguments tell more than their line among the pending calls."""
 
 RECENT = 2  # prompts after a refusal from which on it is an old story
@@ -42,7 +43,7 @@ def _refused_call(facts: LineageFacts) -> PendingCall | None:
     """The last edit or plan that the user refused, if it is recent and nothing came in its place."""
     for refusal in reversed(facts.refusals):
         call: PendingCall = refusal.call
-        if not refusal.by_user or call.tool not in {*WRITERS, "ExitPlanMode"}:
+        if not refusal.by_user or call.tool not in {*WRITERS, PLAN_TOOL}:
             continue
         since = sum(said.place.order > refusal.said.place.order for said in facts.prompts.said)
         if since > RECENT or _is_replaced(call, facts):
@@ -51,9 +52,20 @@ def _refused_call(facts: LineageFacts) -> PendingCall | None:
     return None
 
 
+def newest_proposal(facts: LineageFacts) -> PendingCall | None:
+    """The last plan that the user refused or did not answer yet."""
+    if facts.cut_off is not None and facts.cut_off.tool == PLAN_TOOL:
+        return facts.cut_off
+    for refusal in reversed(facts.refusals):
+        call: PendingCall = refusal.call
+        if call.tool == PLAN_TOOL:
+            return call
+    return None
+
+
 def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Whether a later change of the same file, or a later plan, stands for a refused call."""
-    if call.tool == "ExitPlanMode":
+    if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)
     later = {change.path for change in facts.changes if change.place.order > call.place.order}
     return not later.isdisjoint(call.paths())

@@ -15,6 +15,7 @@ from resume_hooks.reading.digest.collector import LineageFacts
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import PendingCall, Quote, RecordPlace
 from resume_hooks.reading.digest.prose import cut_line, is_question
+from resume_hooks.reading.digest.pull_requests import PullRequests
 from resume_hooks.reading.digest.reversals import standing_places
 from resume_hooks.reading.digest.talk import TYPED
 from resume_hooks.redaction.lazy_patterns import late
@@ -162,10 +163,11 @@ def is_aside(sentence: str) -> bool:
     return asked or _MACHINE.match(sentence) is not None or _NOT_MEANT.search(sentence) is not None
 
 
-def entries_of_constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
+def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
     """The user's demands on how the work is to be done, the latest first; not on the next step.
 
-    A short one comes with the sentence before it. What a later one takes back is left out.
+    A short one comes with the sentence before it. What a later one takes back is left out, and what
+    waits for a pull request that came to its end.
     """
     found: list[tuple[str, RecordPlace]] = []
     for said in _latest_first(facts.prompts.said):
@@ -175,7 +177,9 @@ def entries_of_constraints(facts: LineageFacts) -> Iterator[DigestEntry]:
         binding = [at for at, sentence in enumerate(sentences) if _is_binding(sentence)]
         found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
     for at in standing_places([text for text, _ in found]):
-        yield make_entry(*found[at])
+        text, place = found[at]
+        if not requests.ends_wait(text, place):
+            yield make_entry(text, place)
 
 
 def _is_binding(sentence: str) -> bool:
@@ -223,9 +227,14 @@ def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
-def entries_of_todos(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The open todos; of an old list with the number of prompts since its last change."""
+def entries_of_todos(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
+    """The open todos; of an old list with the number of prompts since its last change.
+
+    None that waits for a pull request that came to its end.
+    """
     for text, status, place in facts.open_list.open_todos():
+        if requests.ends_wait(text, place):
+            continue
         since = sum(said.place.order > place.order for said in facts.prompts.said)
         if since:
             age = f", noted {plural(since, 'prompt')} before the end"
