@@ -98,12 +98,13 @@ class HeadTail:
 
     @property
     def begins_within(self) -> bool:
-        """Whether its first record follows one that the file lacks."""
-        for record in self.first_records:
-            if isinstance(record.get("uuid"), str):
-                follows = record.get("parentUuid") or record.get("logicalParentUuid")
-                return bool(follows) and not record.get("isSidechain")
-        return False
+        """Whether its first record, which may be longer than the reach, follows one that the file lacks."""
+        first = _first_linked(self.first_records)
+        if first is None and not self.small:
+            first = _first_linked(self.early_records)
+        if first is None or first.get("isSidechain"):
+            return False
+        return bool(first.get("parentUuid") or first.get("logicalParentUuid"))
 
     @cached_property
     def last_records(self) -> list[records.Record]:
@@ -483,6 +484,13 @@ def is_talk(record: records.Record) -> bool:
     return records.is_prompt(record) or (
         records.kind(record) == records.ASSISTANT and bool(records.model(record))
     )
+
+
+def _first_linked(found: Iterable[records.Record]) -> records.Record | None:
+    for record in found:
+        if isinstance(record.get("uuid"), str):
+            return record
+    return None
 
 
 def _records_of_region(region: bytes, *, keep_last: bool) -> Iterator[records.Record]:
