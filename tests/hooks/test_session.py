@@ -17,7 +17,15 @@ from resume_hooks import clock
 from resume_hooks.hooks import session
 from resume_hooks.hooks.pending_handoff import PendingHandoff, leave_handoff
 from resume_hooks.sessions.link_log import Link, links_file, read_links, read_superseded
-from tests.builders import ConfigHome, conversation, session_id, write_session
+from tests.builders import (
+    ConfigHome,
+    Record,
+    assistant,
+    conversation,
+    session_id,
+    user,
+    write_session,
+)
 from tests.fuzz.targets.hooks import answered
 from tests.hooks.conftest import Run
 from tests.needs import REPO, python39
@@ -425,6 +433,14 @@ SAID = (
 )
 
 
+def counted(tokens: int, *, after: str | None = None, prompt: str = "go on") -> list[Record]:
+    """A turn whose answer counted so many tokens; it follows a record of this id, if any."""
+    return [
+        user(prompt, uuid="u", parent=after, session_id=OLD),
+        assistant("done", uuid="a", parent="u", ts=1, session_id=OLD, tokens=tokens),
+    ]
+
+
 @BOTH
 @pytest.mark.parametrize(
     ("other", "said"),
@@ -443,21 +459,42 @@ def test_a_resume_says_what_a_cold_cache_costs(
 ) -> None:
     """As the client tells it; nothing of a child that was made a moment ago, nor in a headless run."""
     for made, due in ((clock.now(), ""), ("2026-01-31T09:30:00.000Z", said)):
-        path = Path(
-            write_session(
-                config_home.project(), OLD, [{"continue_metadata": {"continued_at": made}}]
-            )
-        )
+        rows = [{"continue_metadata": {"continued_at": made}}, *counted(163_400)]
+        path = Path(write_session(config_home.project(), OLD, rows))
         event = {**beside(path, OLD, "resume"), **COLD, **other}
         assert say(event, CLAUDE_CODE_ENTRYPOINT="sdk-cli") == {}
         assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == ({"systemMessage": due} if due else {})
+
+
+@pytest.mark.parametrize(
+    ("prompt", "said"),
+    [
+        ("go on", ""),
+        (
+            "x" * 400_000,
+            (
+                "resume-hooks: The prompt cache expired; your next prompt resends all "
+                "(about 130,010 tokens); /resume-hooks:trim or /resume-hooks:handoff first sends less"
+            ),
+        ),
+    ],
+)
+def test_a_cold_cache_of_a_file_that_lacks_its_beginning(
+    config_home: ConfigHome, say: Say, prompt: str, said: str
+) -> None:
+    """The client counts that beginning, too, which is not sent: the figure is that of `info`."""
+    rows = counted(263_400, after="gone", prompt=prompt)
+    path = Path(write_session(config_home.project(), OLD, rows))
+    event = {**beside(path, OLD, "resume"), **COLD, "context_tokens": 263_400}
+    due = {"systemMessage": said} if said else {}
+    assert say(event, CLAUDE_CODE_ENTRYPOINT="cli") == due
 
 
 def test_what_the_module_said_of_a_cold_cache_the_hook_does_not(
     config_home: ConfigHome, say: Say
 ) -> None:
     """Once: at the next resume the hook is asked alone, where the client has no module."""
-    path = Path(write_session(config_home.project(), OLD, conversation(1, session_id=OLD)))
+    path = Path(write_session(config_home.project(), OLD, counted(163_400)))
     event = {**beside(path, OLD, "resume"), **COLD}
     shown = session.cold_in_client(event)
     assert shown.endswith("; /trim or /handoff first sends less"), (

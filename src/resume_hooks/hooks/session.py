@@ -13,10 +13,11 @@ import re
 import sys
 import time
 from datetime import datetime, timezone
-from typing import Any, Callable, Collection, Dict, List, Optional
+from typing import TYPE_CHECKING, Any, Callable, Collection, Dict, List, Optional
 
 from resume_hooks import questions, seam
 from resume_hooks.archive.retention import pending
+from resume_hooks.errors import ResumeHooksError
 from resume_hooks.hooks import hook_state, pending_handoff, reply, start_parts
 from resume_hooks.hooks.pending_handoff import PendingHandoff
 from resume_hooks.paths import TASKS, Where, is_session_id, open_regular
@@ -26,6 +27,9 @@ from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import client_pid
 from resume_hooks.transcripts.bookkeeping import AFTER_CLEAR
 from resume_hooks.transcripts.lines import GIANT
+
+if TYPE_CHECKING:
+    from resume_hooks.transcripts.tokens import ContextSize
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
@@ -209,9 +213,9 @@ def _cold_note_name(session_id: str) -> str:
 
 
 def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
-    """What going on costs where the cache has lost a large session, as the client says.
+    """What going on costs where the cache has lost a large session; nothing of a new child.
 
-    Nothing of a new child.
+    The client counts what its file lacks, too: where the engine is there, the size is its.
 
     ``sign`` stands before a command: the module's commands have short names.
     """
@@ -228,7 +232,16 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
         cost = f" (about ${dollars:.2f})"
     else:
         cost = ""
-    sent = f"{COLD_SENTENCE} {tokens:,} tokens{cost}"
+    size = f"{tokens:,} tokens{cost}"
+    context = _context_of_engine(path)
+    if context is not None:
+        if context.tokens < COLD_TOKENS:
+            return ""
+        if context.is_estimate:
+            size = f"(about {context.tokens:,} tokens)"
+        else:
+            size = f"{context.tokens:,} tokens{cost}"
+    sent = f"{COLD_SENTENCE} {size}"
     return f"{sent}; {sign}trim or {sign}handoff first sends less"
 
 
@@ -288,6 +301,23 @@ def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]
     except OSError:  # what else there is to say is said
         pass
     return ""
+
+
+def _context_of_engine(path: str) -> Optional[ContextSize]:
+    """How full the session at a path is; None where the engine is missing, or the session can't be read."""
+    if sys.version_info < ENGINE_SINCE:
+        return None
+    try:
+        # Nothing to most starts.
+        from resume_hooks.sessions.session import Session
+        from resume_hooks.sessions.session_files import session_file
+
+        return Session.of(session_file(path), Where()).context
+    except ImportError:
+        _mark_venv()
+    except (OSError, ResumeHooksError):  # the client's figure is left
+        pass
+    return None
 
 
 def _lines_of_parts() -> List[str]:
