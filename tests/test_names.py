@@ -15,6 +15,8 @@ PARTICIPLES = frozenset([
     "answered", "asked", "chosen", "copied", "counted", "cut", "done", "found", "given", "held", "joined", "kept",
     "known", "left", "listed", "located", "made", "named", "opened", "quoted", "read_back", "resolved", "rounded",
     "said", "seen", "sent", "shown", "taken", "told", "trimmed", "typed", "written",
+    "apart", "compared", "hashed", "refused", "renamed", "restored", "tagged", "unheld", "unlistable", "vaulted",
+    "weighed",
 ])  # fmt: skip
 """What no function and no module is called by itself: it says that something was done, not to what and what for."""
 

@@ -37,7 +37,7 @@ def note_data_rules(told: object, where: Where) -> None:
 
 
 def rules_in_force(where: Where) -> tuple[str, ...]:
-    """The rules that were told last."""
+    """The rules that the client last reported."""
     rules = read_object(os.path.join(where.state, FILE)).get("rules")
     if isinstance(rules, list):
         return tuple(rule for rule in rules if isinstance(rule, str))

@@ -30,7 +30,7 @@ _MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")  # what might mean something to a
 
 
 class Bash(BashComplete):
-    """Bash knows no descriptions: where there is a choice the title is shown as a part of it."""
+    """Bash has no descriptions, so a choice shows its title as a part of itself."""
 
     def complete(self) -> str:
         """The items, a line each."""

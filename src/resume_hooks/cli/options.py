@@ -220,7 +220,7 @@ class VerbOptions:
         return asks
 
     def agreed(self, question: str, *, asks: bool) -> bool:
-        """Whether to write: not in a dry run, nor where ``asks`` and the user says no."""
+        """Whether to write: false in a dry run, or if ``asks`` and the user says no."""
         return not self.dry_run and (not asks or click.confirm(f"\n{question}", err=True))
 
 

@@ -463,7 +463,7 @@ def _new_session_strategy(
 
 
 def _size_estimates(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
-    """What each size costs; behind them all of the session, which is a fork."""
+    """The cost of each size, and last of the whole session, which a fork continues."""
     shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
     if sizes:
         whole = [DialSize(ALL, measured.context.tokens, 0)]

@@ -16,7 +16,7 @@ from resume_hooks.storage.locks import lock
 from resume_hooks.system.text import one_line
 from resume_hooks.transcripts.head_tail import REACH, TITLE_LENGTH, HeadTail
 
-MAX_DIGITS = 4  # digits of a counter; a title with more is somebody's own
+MAX_DIGITS = 4  # most digits of a counter; a longer number is part of the user's own title
 LONGEST = 1_000  # characters of a title that may be one of ours; longer ones are somebody's own
 PATIENCE = 10.0  # seconds to wait for another process that holds a folder's titles; a large child is checked in a few
 Kind = Literal[

@@ -158,7 +158,7 @@ def _by_old_path(words: str, around: Surroundings) -> SessionFile | None:
 
 
 def _is_of_folder(archived: ArchivedSession, around: Surroundings) -> bool:
-    """Whether a session is of the working directory, and not of one with the same key."""
+    """Whether a session belongs to the working directory, not to another one with the same key."""
     if archived.project not in project_names(around.cwd, around.where, list):
         return False
     return project_key(archived.cwd) != archived.project or canonical(archived.cwd) == canonical(

@@ -46,7 +46,7 @@ def ending_signals() -> Iterator[threading.Event]:
 MAX_OUTPUT = 32 * 1024 * 1024  # bytes; a verbose client repeats the whole text that it was given
 MAX_ERRORS = 64 * 1024  # bytes of error output that are captured
 CHUNK = 256 * 1024
-TICK = 0.05  # seconds between two checks whether the program has ended while something else still holds its pipes
+TICK = 0.05  # seconds between checks for the end of the program while something else still holds its pipes
 GRACE = 0.5  # seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc
 
 

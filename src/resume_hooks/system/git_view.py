@@ -296,7 +296,7 @@ def _private_folder(where: Where, root: str) -> str:
 
 
 def _link_to(target: str, link: str) -> None:
-    """Make ``link`` lead to ``target``, if that is there."""
+    """Point ``link`` at ``target``, if that exists."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
 

@@ -47,7 +47,7 @@ class StartedFolder(NamedTuple):
 
     @property
     def common(self) -> str:
-        """The git folder that a linked worktree shares with its main one; ``""`` of anything else."""
+        """The git folder that a linked worktree shares with its main one; ``""`` for anything else."""
         if not self.git.startswith(_LINKED):
             return ""
         own = os.path.join(self.path, self.git.removeprefix(_LINKED).strip())

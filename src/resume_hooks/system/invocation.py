@@ -46,7 +46,7 @@ def after_updates(words: str) -> str:
 
 
 def with_shell_commands(remedy: str) -> str:
-    """A remedy with each command in it as ``in_shell`` has it."""
+    """A remedy with each of its commands formatted by ``in_shell``."""
     return _NAMED.sub(lambda _: in_shell(""), remedy)
 
 

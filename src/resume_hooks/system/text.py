@@ -138,7 +138,7 @@ def utf16_length(text: str) -> int:
 
 
 def front_units(text: str, most: int) -> str:
-    """As much of a text as ``most`` UTF-16 units hold."""
+    """The longest start of a text that fits in ``most`` UTF-16 units."""
     if text.isascii():
         return text[:most]
     return _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")

@@ -62,7 +62,7 @@ class ClientFile(NamedTuple):
 class ClientFiles:
     """Finds what belongs to sessions.
 
-    The sub-agents beside transcripts are looked up once a project folder.
+    The sub-agents beside transcripts are looked up once per project folder.
     """
 
     def __init__(self, where: Where) -> None:

@@ -113,7 +113,7 @@ class ArchiveFinding(NamedTuple):
 def verify_archived(
     archived: ArchivedSession, read: Callable[[int], None] = lambda _: None
 ) -> list[ArchiveFinding]:
-    """What is wrong with a session's archived copy.
+    """The defects of a session's archived copy.
 
     ``read`` is called with the size of each piece that was read.
     """

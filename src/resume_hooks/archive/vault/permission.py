@@ -44,7 +44,7 @@ def archiving_allowed(where: Where) -> tuple[bool, str]:
 
 
 def require_allowed(where: Where) -> None:
-    """Raise VaultOff where sessions may not be archived."""
+    """Raise VaultOff if sessions may not be archived."""
     may, why = archiving_allowed(where)
     if not may:
         if why == OFF:

@@ -62,7 +62,7 @@ MOST_DUE = 5_000
 
 
 class Dropped(NamedTuple):
-    """A archived session that went, or has to; ``why`` is the end of a sentence."""
+    """An archived session that went, or has to; ``why`` is the end of a sentence."""
 
     session_id: str
     title: str

@@ -38,7 +38,7 @@ class SessionLoader:
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
-        """Hand nothing over any more."""
+        """Stop handing anything over."""
         self._stopped = True
 
     def _run(self) -> None:

@@ -148,7 +148,7 @@ class SmartChoice(StrictModel):
         description="keys and indexes that lead to the content in its record"
     )
     digest: str = Field(
-        description="SHA-256 of the content; a plan counts for this very content only"
+        description="SHA-256 of the content; a plan is valid for exactly this content"
     )
     by: str = Field(description="the rule that gave it up, or smart: the model")
     description: str = Field(description="the model's; it stands in the placeholder")

@@ -45,7 +45,7 @@ from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import scan
 
-PART = ".part"  # what the name of a folder ends with that is not whole yet
+PART = ".part"  # the suffix of a folder that is still incomplete
 
 _NAMING = (
     b'"sessionId"',

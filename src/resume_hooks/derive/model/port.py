@@ -95,7 +95,7 @@ class Spent(NamedTuple):
         return ""
 
     def paid(self, cost_usd: float | None) -> Spent:
-        """With one more call, of which only the cost is known."""
+        """The same plus one more call, with only its cost known."""
         costs = []
         for cost in (self.cost_usd, cost_usd):
             if cost is not None:

@@ -179,7 +179,7 @@ def archived_ids(where: Where) -> list[str]:
 
 
 def archived_of_id(session_id: str, where: Where) -> ArchivedSession | None:
-    """What is archived of a session; None where nothing is, or its manifest can't be read."""
+    """The archived session with this id; None without one, or if its manifest can't be read."""
     if not is_session_id(session_id) or is_link(session_id, where):
         return None
     return read_manifest(archive_folder(session_id, where), session_id)
