@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _HERE = "."
 LONGEST = 120  # characters of what was typed that are worth printing again
 _IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
-PATIENCE = 1.5  # seconds to bring the index up to date; after two it answers from what there is
+UPDATE_SECONDS = 1.5  # to bring the index up to date; after two it answers from what there is
 
 
 def search(options: SearchOptions) -> None:
@@ -84,7 +84,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
     if options.file:
         for answer_line_search in answers(questions.answer_line_search):
             found = answer_line_search(
-                options, scope, current_folder(), limit=PATIENCE, progress=progress
+                options, scope, current_folder(), limit=UPDATE_SECONDS, progress=progress
             )
             if found is not None:
                 return found
@@ -94,7 +94,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
         options.where,
         also=options.also,
         most=options.limit,
-        limit=PATIENCE,
+        limit=UPDATE_SECONDS,
         progress=progress,
     )
 

@@ -20,7 +20,7 @@ from resume_hooks.hooks.request import (
     time_limit,
 )
 from resume_hooks.hooks.session_list.rows import cut_to_columns, snippet_from_words
-from resume_hooks.hooks.session_list.state import PATIENCE
+from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import SearchResult, nothing_close, search_index
 from resume_hooks.search.hits import Hit
@@ -47,7 +47,7 @@ def answer(request: Request) -> Report:
         else:
             scope = project_at(current_folder(), where)
     with time_limit(_search_command(words, everywhere=everywhere)):
-        found = search_index([words], scope, where, most=HITS, limit=PATIENCE)
+        found = search_index([words], scope, where, most=HITS, limit=UPDATE_SECONDS)
     return report_text(search_card(found, request.typed_name, everywhere=everywhere))
 
 

@@ -23,7 +23,13 @@ from resume_hooks.hooks.session_list.rows import (
     hit_rows,
     session_line,
 )
-from resume_hooks.hooks.session_list.state import PATIENCE, Choices, Said, listed_sessions, said_of
+from resume_hooks.hooks.session_list.state import (
+    UPDATE_SECONDS,
+    Choices,
+    Said,
+    listed_sessions,
+    said_of,
+)
 from resume_hooks.paths import Where, find_session
 from resume_hooks.search.listing import ListedSession, SessionLister
 from resume_hooks.sessions import locate
@@ -268,7 +274,7 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
             scope = project_at(folder, where)
         scope = replace(scope, programs=frozenset(OPENED))
         with opened_index(
-            where, limit=PATIENCE, sought=sought([parse_query([asked.words])], scope, where)
+            where, limit=UPDATE_SECONDS, sought=sought([parse_query([asked.words])], scope, where)
         ) as index:
             holding = sum(bool(file.held) for file in index.unread)
             if index.outcome.behind:

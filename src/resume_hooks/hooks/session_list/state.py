@@ -29,7 +29,7 @@ MOST_READ = 100  # records that are read in search of an exact phrase
 TITLE = "title"  # the role of a title
 WHO = {"prompt": "you", "reply": "the model"}  # who speaks, by role; of the others the role says it
 
-PATIENCE = 1.5  # seconds that the index is brought up to date for; what is left then is said
+UPDATE_SECONDS = 1.5  # for which the index is brought up to date; what is left then is said
 
 
 class Said(NamedTuple):
