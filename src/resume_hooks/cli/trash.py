@@ -222,17 +222,23 @@ def restore_session(options: RestoreOptions) -> None:
     decided = restore.plan_restore(found, options.where)
     if not options.dry_run:
         decided = restore.restore_session(decided, options.where)
-    count, deleted = len(decided.pieces), found.deleted_at
-    session = found if options.dry_run else With(found, {"kept_in": ""})
-    data = NOT_RESTORED | ({"session": session} if deleted else {"kept": decided})
-    data["written"] = not options.dry_run and (bool(deleted) or count > 0)
-    done = "would restore" if options.dry_run else "restored" if count or deleted else "is there"
-    facts = [
-        (done, decided.archived.title),
-        ("id", decided.session_id),
-        ("file", decided.path),
-        ("holds", held_text(found)) if deleted else ("files", f"{count:,}"),
-    ]
+    count, deleted = len(decided.pieces), bool(found.deleted_at)
+    is_written = not options.dry_run and (deleted or count > 0)
+    if options.dry_run:
+        done = "would restore"
+    elif is_written:
+        done = "restored"
+    else:
+        done = "is there"
+    facts = [(done, decided.archived.title), ("id", decided.session_id), ("file", decided.path)]
+    if deleted:
+        session = found if options.dry_run else With(found, {"kept_in": ""})
+        data = NOT_RESTORED | {"session": session}
+        facts.append(("holds", held_text(found)))
+    else:
+        data = NOT_RESTORED | {"kept": decided}
+        facts.append(("files", f"{count:,}"))
+    data["written"] = is_written
 
     def text() -> str:
         if options.dry_run:

@@ -278,18 +278,12 @@ class UntrimPlan(ChildPlan):
     @property
     def facts(self) -> list[str]:
         """What comes back, in words."""
-        return [
-            *(
-                ["the conversation is back as it was before it was trimmed in place"]
-                if self.undone
-                else []
-            ),
-            *(
-                [f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back"]
-                if self.trimmed
-                else []
-            ),
-        ]
+        facts = []
+        if self.undone:
+            facts.append("the conversation is back as it was before it was trimmed in place")
+        if self.trimmed:
+            facts.append(f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back")
+        return facts
 
     @property
     def is_idle(self) -> bool:
@@ -314,8 +308,8 @@ def plan_untrim(
     UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with
     ``strict`` where one is missing.
     """
-    wanted = wanted_of(reading, numbers)
-    restored, missing = _originals(reading, wanted, Originals(where))
+    wanted = trimmed_nodes(reading, numbers)
+    restored, missing = _find_restorations(reading, wanted, Originals(where))
     if missing and (strict or not restored):
         if restored:
             rest = " Without --strict the rest is restored."
@@ -336,24 +330,27 @@ def plan_untrim(
         edits[row.node.number] = row.edit
     if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
         edits.setdefault(legend.number, _without_legend)  # nothing explains placeholders any more
+    size = ChildSize(
+        after.tokens,
+        round(_ratio(reading, after), 2),
+        tokens.window_shown(session.file, before.tokens),
+    )
     body = chain_rewrite(
         child,
         transcript,
         reading.survey,
-        head=child.head(
-            ChildSize(
-                after.tokens,
-                round(_ratio(reading, after), 2),
-                tokens.window_shown(session.file, before.tokens),
-            )
-        ),
+        head=child.head(size),
         lineage=child.block if whole else f"{child.block}\n{LEGEND}",
         edits=edits,
         books=books_of(transcript, reading.survey, ends, child.session_id),
         shrunk=True,
         thoughts=frozenset(own.union(*(row.thoughts for row in restored))),
     )
-    edited = ((row.node, body.edited(row.node, transcript.read(row.node))) for row in restored)
+    digests = {}
+    for row in restored:
+        record = body.edited(row.node, transcript.read(row.node))
+        if record is not None:
+            digests[row.node.uuid] = _digest(record)
     return UntrimPlan(
         draft=child,
         body=body,
@@ -364,7 +361,7 @@ def plan_untrim(
         trimmed=len(reading.trimmed),
         after=after,
         characters=reading.back + sum(row.characters for row in restored),
-        digests={node.uuid: _digest(record) for node, record in edited if record is not None},
+        digests=digests,
         undone=reading.undone,
     )
 
@@ -382,7 +379,7 @@ class _ContentsSeen:
         return [Check("restored contents equal the originals", self._found == self._wanted)]
 
 
-def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
+def trimmed_nodes(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
     """The trimmed records of these numbers, all for None.
 
     UsageError for a record that is not trimmed.
@@ -402,9 +399,10 @@ def wanted_of(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple
     return tuple(node for node in reading.trimmed if numbers is None or node.number in numbers)
 
 
-def _originals(
+def _find_restorations(
     reading: TrimmedSession, wanted: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
+    """How each wanted record comes back, and those of which the original is missing."""
     media = Counter[int]()
     for piece in reading.pieces.found:
         media[piece.number] += piece.tokens if piece.kind == MEDIA else 0

@@ -171,13 +171,7 @@ def _parse_pane_event(event: dict[str, Any]) -> PaneEvent:
 
 
 def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
-    choices, whole = Choices(asked.words), True
-    until = time.process_time() + LISTING
-    for one in listed_sessions(folder, where, everywhere=asked.everywhere):
-        choices.add([one])
-        if time.process_time() > until:
-            whole = False
-            break
+    choices, whole = _list_choices(asked, folder, where)
     late = ""
     if asked.step == SAID:
         said, late = _turns_with_words(asked, folder, where)
@@ -185,23 +179,46 @@ def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
     most, _ = _lines_of_list_and_preview(asked)
     head = _list_heading(asked, choices, late, whole=whole)
     fitting, now = choices.fitting, time.time()
-    chosen = (
-        next((row for row in fitting if row.session_id == asked.at), None) or choices.chosen_session
-    )
+    chosen = _row_to_mark(asked, choices)
     place = fitting.index(chosen) if chosen else 0
     top, end = max(0, place - AHEAD), place + AHEAD + 1
     shown = fitting[top:end]
-    edges = [*([shown[0]] if top else []), *([shown[-1]] if fitting[end:] else [])]
-    return {
+    edges = []
+    if top:
+        edges.append(shown[0].session_id)
+    if fitting[end:]:
+        edges.append(shown[-1].session_id)
+    answer: dict[str, Any] = {
         "head": head,
         "rows": [_pane_row(asked, choices, row, now) for row in shown],
         "most": max(1, most // _lines_of_row(asked)),
-        **({} if chosen and chosen.session_id == asked.at else {"preview": []}),
         "at": chosen.session_id if chosen else "",
-        "edges": [row.session_id for row in edges],
+        "edges": edges,
         "again": SAID if asked.words else NAMES,
         "next": SAID if asked.step == NAMES and asked.words else PREVIEW,
     }
+    if chosen is None or chosen.session_id != asked.at:
+        answer["preview"] = []  # what it shows is another session's
+    return answer
+
+
+def _list_choices(asked: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
+    """The sessions to choose from, and whether these are all: after ``LISTING`` no more are read."""
+    choices = Choices(asked.words)
+    until = time.process_time() + LISTING
+    for session in listed_sessions(folder, where, everywhere=asked.everywhere):
+        choices.add([session])
+        if time.process_time() > until:
+            return choices, False
+    return choices, True
+
+
+def _row_to_mark(asked: PaneEvent, choices: Choices) -> ListedSession | None:
+    """The session that was marked, if it still fits, else the best one; None for none."""
+    for row in choices.fitting:
+        if row.session_id == asked.at:
+            return row
+    return choices.chosen_session
 
 
 def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:

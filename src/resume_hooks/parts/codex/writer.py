@@ -30,7 +30,7 @@ from resume_hooks.derive.untrim import (
     UntrimPlan,
     loss_text,
     loss_warnings,
-    wanted_of,
+    trimmed_nodes,
 )
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
 from resume_hooks.parts.codex.rollout import (
@@ -214,7 +214,7 @@ class CodexWriter:
         """
         parent, wanted = (
             self._read(reading.session),
-            {node.uuid: node.number for node in wanted_of(reading, numbers)},
+            {node.uuid: node.number for node in trimmed_nodes(reading, numbers)},
         )
         originals = _originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_of_own(reading.session, "untrim", output_dir)

@@ -112,17 +112,19 @@ def _text_of_ending(scanned: Trimmable) -> str:
     last: dict[str, str] = {}
     for said in scanned.spoken_words():
         if said.who == USER or (said.who == ASSISTANT and said.text.strip()):
-            text = said.text
-            last[said.who] = (
-                text
-                if len(text) <= ENDING
-                else f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
-            )
+            last[said.who] = _both_ends(said.text)
     lines = ["", "HOW IT ENDS (this stays as it is):"]
     for who in (USER, ASSISTANT):
         if who in last:
             lines += [who, indent_text(plain_text(last[who]))]
     return "\n".join(lines)
+
+
+def _both_ends(text: str) -> str:
+    """A text, of a long one ``ENDING`` characters at its two ends."""
+    if len(text) <= ENDING:
+        return text
+    return f"{text[: ENDING // 2]}\n...\n{text[-ENDING // 2 :]}"
 
 
 def _text_blocks_of_offer(offer: Offer, messages: Sequence[_Message]) -> Iterator[str]:
