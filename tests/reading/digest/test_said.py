@@ -404,6 +404,33 @@ def test_advice_that_was_pasted_is_no_constraint(config_home: ConfigHome) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You are an expert reviewer of Go. {} Never comment on the style of the code.",
+        "<context>\n{}\n</context>\n<rules>\nNever comment on the style of the code.\n</rules>",
+        "{} Never comment on the style of the code.",
+    ],
+)
+def test_rules_of_a_template_are_no_constraints(config_home: ConfigHome, text: str) -> None:
+    """It gives a role, has parts between tags, or was loaded by a command."""
+    filled = text.format("It reads the whole change before it says a word. " * 12)
+    talk = Talk().prompt("/check never push to main") if text.startswith("{}") else Talk()
+    talk.prompt(filled).says("ok").prompt("on")
+    found = texts(talk.digest(config_home), "constraints")
+    assert not any("style of the code" in each for each in found)
+
+
+def test_rules_of_a_pasted_review_are_no_constraints(config_home: ConfigHome) -> None:
+    """The user's own words before it are."""
+    rows = [f"src/a.py:{number}: you must never swallow this error here" for number in range(12)]
+    talk = (
+        Talk().prompt("Always keep the tests green.\n\n" + "\n".join(rows)).says("ok").prompt("on")
+    )
+    found = texts(talk.digest(config_home), "constraints")
+    assert found == ["Always keep the tests green."]
+
+
 def test_a_short_constraint_comes_with_what_it_is_about(config_home: ConfigHome) -> None:
     """Alone it would say nothing."""
     talk = (

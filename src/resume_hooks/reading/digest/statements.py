@@ -8,6 +8,7 @@ log is not a demand, whatever its words.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from resume_hooks.reading.digest import prose
@@ -96,9 +97,9 @@ BRIEF = (
 NAMED = 120  # characters of what a refused call was about
 
 REQUEST = 2_000  # characters of the last request that are searched for words
-SKILLS, RULES = 2, 12  # skills whose rules are quoted, and rules of each
+SKILLS, RULES = 2, 24  # skills whose rules are quoted, and rules of each
 SKILL_TURNS = 3  # prompts back to which the rules of a skill that was loaded are quoted
-SKILL, RULE = 12_000, 240  # characters of a skill's text that are looked at, and of a rule
+SKILL, RULE = 12_000, 400  # characters of a skill's text that are looked at, and of a rule
 RULE_WORDS = 4  # words that a rule has at least
 TELLING = 2  # words among them that say what it is about
 _LONG_WORD = late(r"[^\W\d_]{4,}")
@@ -148,6 +149,22 @@ _PASSING = late(
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
 _HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+TEMPLATE = 400  # characters of a prompt from which on it may be a template, or a review
+LOADED_AFTER = 2  # records after a command within which its text is loaded
+_ROLE = late(
+    r"\W*(?:you\s+are|you're|act\s+as|your\s+(?:role|task|job)\s+is)\s+(?:an?|the|now|to)\b",
+    re.IGNORECASE,
+)
+"""How a template begins."""
+_TAGGED_PART = late(r"^[ \t]*<([a-z][\w-]{1,40})>[ \t]*$", re.MULTILINE)
+TAGGED_PARTS = 2  # parts between tags from which on a prompt is a template
+_FINDING = late(
+    r"^\W*(?:P[0-3]\b|(?:critical|major|minor|nit|high|medium|low|blocker|severity|suggestion|issue|finding)s?\b"
+    r"[^\n:]{0,20}[:\])]|[\w./-]{1,200}\.\w{1,5}:\d+)",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""How a row of a review begins: by its weight, or by the place in a file."""
+FINDINGS = 3  # such rows from which on a prompt is a review that was pasted
 AROUND = 200  # characters of a paragraph before or behind it that may be the user's
 MARKUP_LINES = 5  # lines with markup from which on it is one
 
@@ -170,8 +187,9 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     waits for a pull request that came to its end.
     """
     found: list[tuple[str, RecordPlace]] = []
+    templates = _templates(facts.prompts.said)
     for said in _latest_first(facts.prompts.said):
-        if said.place in facts.strangers:
+        if said.place in facts.strangers or said.place in templates:
             continue
         sentences = list(prose.sentences_of(_HEADING.sub("", _words_of_prompt(said.text))))
         binding = [at for at, sentence in enumerate(sentences) if _is_binding(sentence)]
@@ -199,10 +217,39 @@ def _with_subject(sentences: Sequence[str], at: int) -> str:
     return f"{sentences[at - 1]} {sentence}"
 
 
+def _templates(prompts: Sequence[Quote]) -> frozenset[RecordPlace]:
+    """The prompts that somebody filled in or loaded in place of typing them: their rules are not the user's.
+
+    They give a role, have parts between tags, begin like another one, or follow a command at once.
+    """
+    beginnings = Counter(said.text[:TEMPLATE] for said in prompts if len(said.text) >= TEMPLATE)
+    found: set[RecordPlace] = set()
+    before: Quote | None = None
+    for said in prompts:
+        if len(said.text) >= TEMPLATE:
+            shown = said.text[:TYPED]
+            is_loaded = (
+                before is not None
+                and before.text.startswith("/")
+                and said.place.order - before.place.order <= LOADED_AFTER
+            )
+            is_filled_in = (
+                beginnings[said.text[:TEMPLATE]] > 1
+                or _ROLE.match(shown) is not None
+                or len(_TAGGED_PART.findall(shown)) >= TAGGED_PARTS
+            )
+            if is_loaded or is_filled_in:
+                found.add(said.place)
+        before = said
+    return frozenset(found)
+
+
 def _words_of_prompt(text: str) -> str:
     """The user's own words in a prompt: of a pasted document, only the lines around it."""
     shown = _both_ends_of_prompt(text)
-    if len(text) < DOCUMENT or len(_MARKED_UP.findall(shown)) < MARKUP_LINES:
+    is_document = len(text) >= DOCUMENT and len(_MARKED_UP.findall(shown)) >= MARKUP_LINES
+    is_review = len(text) >= TEMPLATE and len(_FINDING.findall(shown)) >= FINDINGS
+    if not is_document and not is_review:
         return shown
     paragraphs = shown.strip().split("\n\n")
     around = [
