@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -94,10 +95,11 @@ def test_its_options_are_set_as_it_is_installed(
     assert settings.unusable_settings(home.where) == []
 
 
-def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
+def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui, tmp_path: Path) -> None:
     """The first minute of README, on a session with some work in it.
 
-    Its constant cost by the client's projection.
+    Its constant cost by the client's projection. Removed while the client is open, it says so, and
+    nothing is made again.
     """
     home = tui.home
     install(tui.version, home, tui.api)
@@ -105,7 +107,10 @@ def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
     found = re.search(r"Always-on:\s+~(\d+) tok", out)
     assert found is not None, out
     assert int(found.group(1)) <= MOST_TOKENS
-    tui.start(extra_env=ENGINE)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    tui.start(extra_env={"RESUME_HOOKS_PYTHON": str(python)})
     tui.submit("hello")
     tui.wait_for("Mock reply 1")
     tui.submit("/resume-hooks:resume")
@@ -115,6 +120,16 @@ def test_installed_so_its_commands_answer_and_it_costs_little(tui: Tui) -> None:
     tui.wait_for("Handed off from")
     tui.wait_idle()
     assert tui.input_text() == "write the regression test"
+    tui.key("C-u")
+    claude(tui.version, home, tui.api, "plugin", "marketplace", "remove", "resume-hooks")
+    python.unlink()
+    data = home.config / "plugins" / "data"
+    shutil.rmtree(data)
+    tui.submit(">handoff now")
+    tui.wait_for(">handoff is gone: the plugin was removed")
+    tui.wait_idle()
+    assert len(tui.api.main_requests()) == 1
+    assert [path for path in data.rglob("*") if path.is_file()] == []
 
 
 def test_a_slash_command_s_body_leads_to_the_engine_where_hooks_are_off(

@@ -313,6 +313,34 @@ def test_a_trigger_without_any_python(pythonless: PluginCopy, prompt: str, told:
     assert answer["reason"].endswith(f"not sent: {text}" if text else "again.")
 
 
+def remove_from_list(plugin: PluginCopy) -> dict[str, str]:
+    """What a client that outlived the plugin's removal gives to hooks."""
+    plugins = plugin.data.parent.parent
+    (plugins / "installed_plugins.json").write_text('{"version": 2, "plugins": {"x@y": []}}')
+    return {
+        "CLAUDE_PLUGIN_DATA": str(plugins / "data" / "resume-hooks-resume-hooks"),
+        "RESUME_HOOKS_PYTHON": "",
+    }
+
+
+def test_what_was_removed_stays_removed(plugin: PluginCopy, installed: Path) -> None:
+    """An open client still asks: it is told, and nothing is installed again but by a client that starts."""
+    env = remove_from_list(plugin)
+    done = plugin.hook("UserPromptSubmit", b'{"session_id": "x", "prompt": ">handoff now"}', **env)
+    assert json.loads(done.stdout)["reason"].startswith(
+        "resume-hooks: >handoff is gone: the plugin was removed."
+    )
+    told = plugin.engine(
+        "--module", stdin='{"command":"lineage","args":"","session_id":"x"}', **env
+    )
+    assert json.loads(told.stdout)["text"].startswith("/lineage is gone: the plugin was removed.")
+    plugin.hook("SessionStart", b'{"session_id": "x", "source": "resume"}', **env)
+    assert not wait_until(installed.exists, 1)
+    assert not Path(env["CLAUDE_PLUGIN_DATA"]).exists()
+    plugin.hook("SessionStart", b'{"session_id": "x", "source": "startup"}', **env)
+    assert wait_until(installed.exists)
+
+
 def test_a_command_without_any_python(pythonless: PluginCopy) -> None:
     """The module shows the answer, with the text that was typed.
 
