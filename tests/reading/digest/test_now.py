@@ -32,7 +32,7 @@ def test_the_repository_as_it_is() -> None:
     state = RepositoryState(
         "branch main, 2 uncommitted", "/home/user", frozenset({"proj/b.py", "other"})
     )
-    seen = git_seen([], "main")
+    seen = git_seen([], "main", {})
     rows = [
         row.text
         for row in now_of(

@@ -140,12 +140,14 @@ def _own_sections(
     """
     runs = work.commands_of(facts)
     parsed = [(command.run, command.parts) for command in runs]
-    seen = git_seen(parsed, branch)
+    removed = list(removed_folders(parsed))
+    seen = git_seen(parsed, branch, dict(removed))
     requests = pull_requests(parsed, facts.links)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)
-    commands = work.working_commands(runs, paths.folder, statements.words_of_last_request(facts))
+    wanted = statements.words_of_last_request(facts)
+    commands = work.working_commands(runs, paths.folder, removed, wanted)
     makers: Mapping[str, Iterable[DigestEntry]] = {
         "now": lines_of_now(facts, paths, git, seen, states, session_id, requests),
         "pending": lines_of_pending(facts, session_id),
@@ -157,9 +159,7 @@ def _own_sections(
         "constraints": statements.entries_of_constraints(facts, requests),
         "answers": statements.entries_of_answers(facts),
         "skills": statements.entries_of_skill_rules(facts),
-        "changed": work.changed_files(
-            found, paths, states, git.branch or seen.branch, list(removed_folders(parsed))
-        ),
+        "changed": work.changed_files(found, paths, states, git.branch or seen.branch, removed),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),
         "failures": work.replaced_commands(runs),

@@ -7,7 +7,7 @@ sub-agents and people did in another window is not seen.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -52,14 +52,16 @@ ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
 """A command that ran, and the simple commands in it."""
 
 
-def git_seen(commands: Sequence[ParsedRun], noted: str) -> GitSeen:
-    """The state of git by the commands of a session, oldest first; ``noted`` is the branch that the client noted."""
+def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str, int]) -> GitSeen:
+    """The state of git by the commands of a session, oldest first; ``noted`` is the branch that the client noted.
+
+    ``removed_at`` has the order of the command that removed a folder.
+    """
     checkouts: dict[str, CheckoutSeen] = {}
-    removed = dict(removed_folders(commands))
     for run, parts in reversed(commands):
         if branch := branch_named(run):
             folder = folder_of_run(run, parts)
-            if removed.get(folder, 0) > run.place.order:
+            if removed_at.get(folder, 0) > run.place.order:
                 continue
             checkouts.setdefault(folder, CheckoutSeen(folder, branch, run.answered))
     latest = next(iter(checkouts.values()), None)

@@ -346,7 +346,9 @@ def _documents_on_state(facts: LineageFacts, paths: Paths) -> list[tuple[str, Re
     found: dict[str, RecordPlace] = {}
     for change in reversed(facts.changes):
         path = plain_line(paths.relative_path(change.path, change.folder))
+        if path in found:
+            continue
         is_document = _DOCUMENT.search(path) is not None and "template" not in path
-        if path not in found and (is_document or change.path == facts.plan_file):
+        if is_document or change.path == facts.plan_file:
             found[path] = change.place
     return list(found.items())[:DOCUMENTS]

@@ -306,11 +306,9 @@ def with_short_blocks(text: str) -> str:
 
 def _shortened_rows(text: str, most: int) -> str:
     """A text without blank lines, and in about ``most`` characters."""
-    rows = [
-        row.rstrip()
-        for row in text.split("\n")
-        if row.strip() and _DIRECTIVE.fullmatch(row) is None
-    ]
+    rows = [row.rstrip() for row in text.split("\n") if row.strip()]
+    if "::" in text:
+        rows = [row for row in rows if _DIRECTIVE.fullmatch(row) is None]
     shown = "\n".join(rows)
     if len(shown) <= most:
         return shown

@@ -20,7 +20,7 @@ from resume_hooks.reading.digest.commits import Commit, standing_commits
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, Edit, FileStates
-from resume_hooks.reading.digest.git_seen import folder_of_run, removed_folders
+from resume_hooks.reading.digest.git_seen import folder_of_run
 from resume_hooks.reading.digest.prose import cut_line
 from resume_hooks.reading.digest.repository import RepositoryState
 from resume_hooks.reading.digest.shell import SimpleCommand
@@ -115,20 +115,23 @@ class CommandList(NamedTuple):
 
 
 def working_commands(
-    commands: Sequence[ShellCommand], folder: str, wanted: Collection[str] = ()
+    commands: Sequence[ShellCommand],
+    folder: str,
+    removed: Sequence[tuple[str, int]],
+    wanted: Collection[str] = (),
 ) -> CommandList:
     """Commands that one would run again, as they were typed, in the form that worked last.
 
     Those that the ``wanted`` words of the last request name come first, then they are ordered by
     how often and how lately they ran; of one program a few come before the rest. What only looks
-    around, asks for help, carries a document or a message, or failed, is not listed.
+    around, asks for help, carries a document or a message, or failed, is not listed. ``removed`` are
+    folders that were removed, each with the order of the command.
     """
     groups: dict[str, list[ShellCommand]] = {}
     for command in commands:
         if command.program:
             groups.setdefault(command.core, []).append(command)
     end = commands[-1].run.place.order or 1 if commands else 1
-    removed = list(removed_folders((command.run, command.parts) for command in commands))
     rows = []
     for found in groups.values():
         good = next((command for command in reversed(found) if command.worked), None)
@@ -442,9 +445,16 @@ class Paths:
     def __init__(self, folder: str, git: RepositoryState) -> None:
         self.folder = folder
         self._git = git
+        self._relative: dict[tuple[str, str], str] = {}
 
     def relative_path(self, path: str, folder: str = "") -> str:
         """A path, relative to ``folder``, else to the home folder: without that where it lies in it."""
+        relative = self._relative.get((path, folder))
+        if relative is None:  # a session names the same files again and again
+            relative = self._relative[path, folder] = self._find_relative(path, folder)
+        return relative
+
+    def _find_relative(self, path: str, folder: str) -> str:
         home = self.folder
         kind = ntpath if _WINDOWS.match(home) or _WINDOWS.match(path) else posixpath
         whole = path if path.startswith("~") else kind.normpath(kind.join(home, folder, path))
