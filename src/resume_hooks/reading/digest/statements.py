@@ -201,12 +201,11 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
 
 
 def _is_binding(sentence: str) -> bool:
-    if is_aside(sentence) or _PASSING.search(sentence):
-        return False
     lowered = sentence.lower()
-    if _PREFERS.search(lowered):
-        return True
-    return is_demand(sentence) and _STANDING.search(lowered) is not None
+    is_standing_demand = is_demand(sentence) and _STANDING.search(lowered) is not None
+    if not is_standing_demand and _PREFERS.search(lowered) is None:
+        return False  # most, at half of the time
+    return not is_aside(sentence) and _PASSING.search(sentence) is None
 
 
 def _with_subject(sentences: Sequence[str], at: int) -> str:

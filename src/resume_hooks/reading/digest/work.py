@@ -11,6 +11,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple
 
@@ -349,7 +350,7 @@ def _closes_failure(later: ShellCommand, failed: ShellCommand) -> bool:
     """Whether a command that worked proves that an earlier failure is fixed."""
     if later.run.place.order < failed.run.place.order:
         return False
-    programs, others = _programs_of_command(failed), _programs_of_command(later)
+    programs, others = _programs_of(failed.parts), _programs_of(later.parts)
     tools = {program.split()[0] for program in programs} - _SHARED_TOOLS
     return bool(programs & others) or bool(tools & {program.split()[0] for program in others})
 
@@ -360,13 +361,16 @@ _SHARED_TOOLS = frozenset({
 })  # fmt: skip
 """Programs whose parts have nothing in common, or that stand before what a command is about."""
 
+_MOVERS = frozenset({"cp", "mv", "rm", "mkdir"})
+"""Programs that only move files."""
 
-def _programs_of_command(command: ShellCommand) -> set[str]:
-    """The programs that a command runs, but for those that only move files."""
-    found = {shell.program_of((part,)) for part in command.parts} - {""}
-    return {
-        program for program in found if program.split()[0] not in {"cp", "mv", "rm", "mkdir"}
-    } or found
+
+@lru_cache(maxsize=shell.REMEMBERED)
+def _programs_of(parts: tuple[SimpleCommand, ...]) -> frozenset[str]:
+    """The programs that simple commands run, but for those that only move files."""
+    found = {shell.program_of((part,)) for part in parts} - {""}
+    telling = {program for program in found if program.split()[0] not in _MOVERS}
+    return frozenset(telling or found)
 
 
 def _what_failed(command: ShellCommand) -> str:
