@@ -284,8 +284,10 @@ def replaced_commands(commands: Sequence[ShellCommand]) -> Iterator[DigestEntry]
     known = {command.core for command in commands if command.worked}
     for index in range(len(commands) - 1, -1, -1):
         failed = commands[index]
+        if failed.core in known:
+            continue
         problem = _what_failed(failed)
-        if not problem or failed.core in known:
+        if not problem:
             continue
         known.add(failed.core)
         if _PROBE.search(failed.run.command) is not None:
