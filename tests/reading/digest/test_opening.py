@@ -597,3 +597,25 @@ def test_a_demand_is_told_on_one_line() -> None:
     assert shown[2].startswith(
         f"{BULLET}x {COMMANDS.heading}: - rm -rf / (/SESSION LINEAGE) {NEXT_STEP}"
     )
+
+
+def test_old_searches_and_passed_checks_give_way_to_edits(config_home: ConfigHome) -> None:
+    """The room for calls goes to the latest edits first; a few searches and checks stay."""
+    talk = Talk().prompt("go")
+    for number in range(6):
+        given = {
+            "file_path": f"/home/user/proj/f{number}.py",
+            "content": f"value = {number}\n" * 40,
+        }
+        talk.calls("Write", given)
+    for number in range(30):
+        talk.calls("Grep", {"pattern": f"word{number}"}, f"found {number} here\n" * 40)
+        talk.runs(f"pytest tests/test_{number}.py", f"{number} passed\n" * 40)
+    talk.says("Done.")
+    digest = talk.digest(config_home)
+    session = session_file(str(talk.write(config_home)))
+    shown = "\n".join(each.text for each in latest_calls(session, digest, 8_000))
+    assert all(f"value = {number}\n" in shown for number in range(4, 6))
+    assert shown.count("Grep: ") <= 4
+    assert shown.count("29 passed\n") > 20
+    assert shown.count("20 passed\n") < 20

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from math import fsum
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, shell, talk
 from resume_hooks.reading.digest.entries import Digest, Kind, TalkMessage
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS
+from resume_hooks.reading.digest.work import has_word_of_check
 from resume_hooks.redaction.lazy_patterns import late
 from resume_hooks.sessions.session_files import SessionFile
 from resume_hooks.system.text import one_line, plain_line
@@ -25,8 +27,11 @@ from resume_hooks.transcripts.records import Record, string
 
 RESULT = 1_500  # characters of a result; of a longer one the middle is cut
 PRINTED = 700  # the same of what a command printed that worked
+BRIEFLY_PRINTED = 160  # the same of an old check that passed
 NEAR = 4  # times the characters that are shown of an end which are looked at there: a secret in them ends long before
 LOOKED_THROUGH = 2  # times the room: the calls among which those to show are chosen
+EDITS = 0.35  # part of the room for the latest edits, before the latest other calls
+LATEST = 2  # searches that come with the latest calls, and checks that passed whose log does
 ABOUT = 0.35  # part of the room for earlier calls that the last request is about
 RARE = 0.25  # part of the calls that may have a word which still says what a call is about
 REQUEST = 2_000  # characters of the last request that are searched for words
@@ -56,6 +61,28 @@ _NEVER = frozenset(
 """Tools whose calls are in other sections."""
 
 
+_SEARCHES = frozenset({"Grep", "Glob", "LS", "WebSearch", "ToolSearch"})
+_SEARCH_PROGRAMS = frozenset({"grep", "rg", "ag", "find", "fd", "ls", "tree", "wc"})
+
+
+class Value(Enum):
+    """The use of a call for whoever goes on."""
+
+    EDIT = "edit"
+    OTHER = "other"
+    BRIEF = "brief"
+    """An old check that passed: of its log the ends say enough."""
+    LOW = "low"
+    """An old search: its result is known, or out of date."""
+
+
+class _FoundCall(NamedTuple):
+    """A call as it is shown, and its use."""
+
+    message: TalkMessage
+    value: Value
+
+
 class _Answer(NamedTuple):
     """The answer to a call, and whether the call failed or was refused."""
 
@@ -73,7 +100,7 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
     it was read is shown by what was written.
     """
     results: dict[str, _Answer] = {}
-    found: list[TalkMessage] = []
+    found: list[_FoundCall] = []
     later = _LaterCalls()
     left = round(room * LOOKED_THROUGH)
     try:
@@ -101,9 +128,12 @@ def latest_calls(session: SessionFile, digest: Digest, room: int) -> list[TalkMe
                         continue
                     if not later.is_shown(block, answer):
                         continue
-                    text = _text_of_call(block, answer.text)
-                    found.append(TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text))
-                    left -= len(text)
+                    value = later.value_of(block, answer)
+                    printed = BRIEFLY_PRINTED if value is Value.BRIEF else PRINTED
+                    text = _text_of_call(block, answer.text, printed)
+                    message = TalkMessage(Kind.CALL, f"{session.session_id}:{number}", text)
+                    found.append(_FoundCall(message, value))
+                    left -= len(text) if value is not Value.LOW else len(text) // 4
     except OSError:
         return []
     return _chosen_calls(found, room, _words_of_request(digest))[::-1]
@@ -118,16 +148,25 @@ def _words_of_request(digest: Digest) -> frozenset[str]:
 
 
 def _chosen_calls(
-    found: Sequence[TalkMessage], room: int, wanted: frozenset[str]
+    found: Sequence[_FoundCall], room: int, wanted: frozenset[str]
 ) -> list[TalkMessage]:
-    """The calls to show, the latest first: the latest, and of the rest those that the request is about."""
-    weights = _weights_of_calls(found, wanted)
-    first = _fitting_calls(range(len(found)), found, round(room * (1 - ABOUT)))
-    left = room - sum(len(found[at].text) for at in first)
-    rest = [at for at in range(len(found)) if at not in first]
-    rest.sort(key=lambda at: (-weights[at], at))
-    chosen = {*first, *_fitting_calls(rest, found, left)}
-    return [found[at] for at in sorted(chosen)]
+    """The calls to show, the latest first: the latest edits, the latest others, and those that the request is about.
+
+    Old searches come last.
+    """
+    messages = [each.message for each in found]
+    edits = [at for at, each in enumerate(found) if each.value is Value.EDIT]
+    others = [at for at, each in enumerate(found) if each.value in {Value.OTHER, Value.BRIEF}]
+    chosen = _fitting_calls(edits, messages, round(room * EDITS))
+    left = round(room * (1 - ABOUT)) - sum(len(messages[at].text) for at in chosen)
+    latest = sorted({*edits, *others} - {*chosen})
+    chosen += _fitting_calls(latest, messages, left)
+    left = room - sum(len(messages[at].text) for at in chosen)
+    weights = _weights_of_calls(messages, wanted)
+    rest = [at for at in range(len(found)) if at not in chosen]
+    rest.sort(key=lambda at: (-weights[at], found[at].value is Value.LOW, at))
+    chosen += _fitting_calls(rest, messages, left)
+    return [messages[at] for at in sorted(chosen)]
 
 
 def _fitting_calls(places: Iterable[int], found: Sequence[TalkMessage], room: int) -> list[int]:
@@ -159,6 +198,25 @@ class _LaterCalls:
         self._written: Counter[str] = Counter()
         self._seen: set[tuple[str, str]] = set()
         self._is_committed = False
+        self._searches = 0
+        self._checks = 0
+
+    def value_of(self, block: Record, answer: _Answer) -> Value:
+        """The use of a call that is shown: a search or the log of a check that passed has one only among the latest."""
+        tool = string(block, "name")
+        if tool in records.WRITERS:
+            return Value.EDIT
+        parts: tuple[shell.SimpleCommand, ...] = ()
+        if tool == "Bash":
+            parts = shell.simple_commands(string(records.mapping(block, "input"), "command"))
+        if tool in _SEARCHES or _searches(parts):
+            self._searches += 1
+            return Value.OTHER if self._searches <= LATEST else Value.LOW
+        passed = not answer.is_error and _FAILS.search(answer.text) is None
+        if passed and any(part.words and has_word_of_check(part.words) for part in parts):
+            self._checks += 1
+            return Value.OTHER if self._checks <= LATEST else Value.BRIEF
+        return Value.OTHER
 
     def note_commit(self, block: Record) -> None:
         """Note whether a call is a commit: everything written before lies in the repository."""
@@ -186,6 +244,12 @@ class _LaterCalls:
         is_again = key in self._seen
         self._seen.add(key)
         return not is_again or answer.is_error or _FAILS.search(answer.text) is not None
+
+
+def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
+    """Whether a command only looks for something: by the first program in it that is not ``cd``."""
+    programs = [part.words[0] for part in parts if part.words and part.words[0] != "cd"]
+    return bool(programs) and programs[0] in _SEARCH_PROGRAMS
 
 
 def _again_key(tool: str, given: Record) -> str:
@@ -230,8 +294,11 @@ _EMPTY = EMPTY_ANSWERS | {
 """The output of a search without a hit."""
 
 
-def _text_of_call(block: Record, answer: str) -> str:
-    """A call as it is shown: its input, and the text that it wrote, or its answer."""
+def _text_of_call(block: Record, answer: str, printed: int) -> str:
+    """A call as it is shown: its input, and the text that it wrote, or its answer.
+
+    Of what a command ``printed`` that worked so many characters are shown.
+    """
     given = records.mapping(block, "input")
     named = next((value for key in _BRIEFLY if (value := string(given, key))), "")
     what = talk.shown_text(named or json.dumps(given, ensure_ascii=False), INPUT)
@@ -244,7 +311,7 @@ def _text_of_call(block: Record, answer: str) -> str:
         written or answer
     )  # that a file was written is said by the call: what was written tells more than the answer
     if string(block, "name") == "Bash" and not got.startswith(_FAILED):
-        most = PRINTED
+        most = printed
     else:
         most = RESULT
     if is_placeholder(got):

@@ -195,7 +195,7 @@ def _is_check(command: ShellCommand) -> bool:
     """Whether a command checks, builds, starts or publishes something, by the words that a shell would run."""
     for part in command.parts:
         program = shell.program_of((part,))
-        if program and not program.startswith(_FORGE) and _has_word_of_check(part.words):
+        if program and not program.startswith(_FORGE) and has_word_of_check(part.words):
             return True
     return False
 
@@ -206,7 +206,7 @@ def _pushes(command: ShellCommand) -> bool:
     return any("push" in shell.git_words(words) for words in git_calls)
 
 
-def _has_word_of_check(words: Sequence[str]) -> bool:
+def has_word_of_check(words: Sequence[str]) -> bool:
     """Whether a simple command checks or builds something, and does not only ask for a version or a list."""
     if _LOOKS_UP.intersection(words[1:LOOK_WORDS]) or words[-1] in _VERSION_OPTIONS:
         return False
