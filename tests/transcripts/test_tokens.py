@@ -63,8 +63,7 @@ def short_reaches(monkeypatch: pytest.MonkeyPatch) -> None:
 def both(path: str) -> ContextSize:
     """The context in use, after both ways of finding it agreed."""
     recent, sure = size_of_tail(path), size_of_chain(path, scan(path).chain)[0]
-    assert recent.tokens - recent.added == sure.tokens - sure.added
-    assert recent.window == sure.window
+    assert recent == sure
     return recent
 
 
@@ -75,7 +74,7 @@ def test_every_corpus_file_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
         whole = size_of_chain(str(file), scan(str(file)).chain)[0]
         for reaches in ((256 * 1024, 4 * 1024 * 1024), (20_000, 60_000), (3_000, 9_000)):
             monkeypatch.setattr(tokens, "TAIL_REACHES", reaches)
-            assert size_of_tail(str(file))[:2] == whole[:2], file
+            assert size_of_tail(str(file)) == whole, file
 
 
 @pytest.mark.parametrize(
@@ -200,10 +199,18 @@ def test_an_answer_that_begins_anew_after_kept_messages(tmp_path: Path) -> None:
     both(write_session(tmp_path, SESSION, [last_prompt("gone"), *talk]))
 
 
+def counted_part(context: ContextSize) -> ContextSize:
+    """The same without what is estimated behind the last count."""
+    return context._replace(tokens=context.tokens - context.added, added=0)
+
+
 @given(st.randoms(use_true_random=False))
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None:
-    """Whatever the order of branches, hints, compactions and noise, the end tells what the whole tells."""
+    """Whatever the order of branches, hints, compactions and noise, the end tells what the whole tells.
+
+    Of calls that came back from farther up it may lack what came after the last count.
+    """
     records: list[Record] = []
     known: list[str] = []
     counts: dict[str, int] = {}
@@ -245,7 +252,9 @@ def test_generated_sessions_agree(tmp_path: Path, chance: random.Random) -> None
             name = f"{name}s"
         known.append(name)
     if records:
-        both(write_session(tmp_path, SESSION, records))
+        path = write_session(tmp_path, SESSION, records)
+        recent, sure = size_of_tail(path), size_of_chain(path, scan(path).chain)[0]
+        assert counted_part(recent) == counted_part(sure)
 
 
 def test_big_files_skip_what_was_compacted(tmp_path: Path) -> None:

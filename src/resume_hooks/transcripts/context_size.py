@@ -100,8 +100,11 @@ def size_of_tail(file: str | OneOpen, window: int = 0) -> ContextSize:
     """The same from as little of the file's end as tells it, where its live part is too long to read.
 
     The end tells where the branch that the client would choose ends there and was measured there,
-    or was compacted there; what is unusual (a branch chosen farther up) is left to a whole scan.
+    or was compacted there; what is unusual (a branch chosen farther up, outputs cleared there) is
+    left to a whole scan.
     """
+    if records.CLEARED.encode() in _searched_end(HeadTail(file)):
+        return size_of_chain(file, scan(file).chain, window=window)[0]
     for reach in tokens.TAIL_REACHES:
         tail = scan(file, reach)
         if tail.whole:
@@ -148,22 +151,27 @@ def was_compacted(ends: HeadTail) -> bool:
 def may_differ_within(ends: HeadTail) -> bool:
     """Whether something between the ends of a file may change its size, which these don't show.
 
-    Old clients noted there that they cleared outputs, and let records follow others that they never
-    wrote: a resume ends its way up there. The last megabytes are read for it, of no newer file.
+    Old clients cleared outputs, and let records follow others that they never wrote: a resume ends
+    its way up there.
     """
-    region, lacking_above = ends.head, 0
-    if not ends.small:
-        if version_numbers(ends.first_version) >= SOUND_SINCE:
-            return False
-        with open_transcript(ends.file) as stream:
-            stream.seek(max(0, ends.size - SEARCHED_END))
-            region = stream.read(SEARCHED_END)
-        # The first of these records follows one that stands above.
-        lacking_above = int(ends.size > SEARCHED_END)
-        if records.CLEARED.encode() in region:
-            return True
+    region = _searched_end(ends)
+    if records.CLEARED.encode() in region:
+        return True
+    # The first of these records may follow one that stands above.
+    lacking_above = int(ends.size > SEARCHED_END)
     lacking = set(_PARENT.findall(region)).difference(_UUID.findall(region))
     return len(lacking) > lacking_above
+
+
+def _searched_end(ends: HeadTail) -> bytes:
+    """The end of a file in which an old client may have left such a change; nothing of a newer client's."""
+    if ends.small:
+        return ends.head
+    if version_numbers(ends.first_version) >= SOUND_SINCE:
+        return b""
+    with open_transcript(ends.file) as stream:
+        stream.seek(max(0, ends.size - SEARCHED_END))
+        return stream.read(SEARCHED_END)
 
 
 def _uncounted_size(
