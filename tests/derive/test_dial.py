@@ -88,6 +88,8 @@ def test_a_size_leaves_what_it_says(config_home: ConfigHome, turns: int) -> None
         assert estimate.carries.after == pytest.approx(
             planned.sizes.after, rel=0 if size == "12k" else 0.1
         )
+    left = [estimate.carries.after for estimate in list(dial.values())[:-1]]
+    assert left == sorted(left)
     found = compare(session, config_home.where, instant(1_000))
     assert found.leaves(HANDOFF) == dial["12k"].carries.after
     assert found.context.tokens == dial["all"].carries.after
