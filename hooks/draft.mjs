@@ -44,9 +44,14 @@ export function wholePrompt(text) { // of one that is sent before the box is who
   dropped = text
 }
 
+const APART = '\u0020' // stands between a step and what is typed right behind it
+
 export function beginDraftWith(lead) { // each on a line before it, but for those that the client put back
   const missing = lead.filter(each => !draft.includes(each))
-  return draft = [...missing, draft.replace(/\n$/, '')].filter(Boolean).join('\n')
+  const isAlone = missing.length > 0 && draft === ''
+  draft = [...missing, draft.replace(/\n$/, '')].filter(Boolean).join('\n')
+  if (isAlone) draft += APART
+  return draft
 }
 
 export async function restoreDraft($) { // into the box, and again where a key was lost to that

@@ -60,7 +60,7 @@ export async function start($, e, next) { // of a turn: the client names the las
 
 function endsInCommand(step, text) { // whether one of our commands was typed right behind the step in the box
   if (!step || !text.startsWith(step)) return false
-  const [, name] = /^\/(\S+)/.exec(text.slice(step.length)) ?? []
+  const [, name] = /^\/(\S+)/.exec(text.slice(step.length).trimStart()) ?? []
   return NAMES.includes(name)
 }
 
@@ -74,7 +74,7 @@ export async function open($, reply) {
   if (isOpen && reply.fill && !reply.send) words.unshift(reply.fill)
   if (isOpen && reply.send) $.prompt.submit({ text: reply.fill, asUser: true }).catch(() => quietly($, () => fillBefore($, reply.fill)))
   const draft = beginDraftWith(words)
-  if (isOpen && !reply.send) filledStep = draft
+  if (isOpen && !reply.send) filledStep = draft.trimEnd()
   await restoreDraft($)
 }
 

@@ -99,7 +99,8 @@ def test_a_handoff_is_one_line(modern: Tui, plugin: Path, parent: Path) -> None:
     modern.wait_idle()
     for _ in "/lineage":
         modern.key("BSpace")
-    assert wait_until(lambda: modern.input_text() == "fix the flaky test")
+    modern.type("now")
+    assert wait_until(lambda: modern.input_text() == "fix the flaky test now")
     assert not modern.api.requests
     assert parent.read_bytes().startswith(before)
     modern.key("Enter")
