@@ -129,6 +129,13 @@ def test_a_damaged_file_is_left_alone(config_home: ConfigHome, document: Documen
     assert path.read_text() == '{"clipboard": "tmux"'
 
 
+def test_a_line_is_said_to_reach_open_sessions_when_they_are_resumed(cli: Cli) -> None:
+    """They asked for it before; a compaction by the client asks each time."""
+    assert b"takes the line once it is resumed" in cli("config", "compaction", "trim@70k").stderr
+    assert b"once it is resumed" not in cli("config", "compaction", "trim").stderr
+    assert b"once it is resumed" not in cli("config", "compaction").stderr
+
+
 def test_compaction_under_a_policy_says_that_it_has_no_effect(
     config_home: ConfigHome, cli: Cli
 ) -> None:

@@ -33,6 +33,9 @@ from resume_hooks.system.text import plural
 
 LIMIT = 120  # seconds that one command of the client may take
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
+LINE_IN_OPEN_SESSIONS = (
+    "a session that is open now and passed 60,000 tokens takes the line once it is resumed"
+)
 SESSIONS = "Your sessions stay, also those made by handoff."
 
 
@@ -77,6 +80,8 @@ def config(options: ConfigOptions) -> None:
         notes = []
     notes += _vault_notes(options.where) if "vault" in known else []
     notes += _policy_notes(options.where) if "compaction" in known else []
+    if options.key == "compaction" and options.value is not None and "@" in options.value:
+        notes.append(LINE_IN_OPEN_SESSIONS)
     options.emit(data, lambda: facts_table(shown), notes)
 
 
