@@ -72,3 +72,12 @@ def test_the_code_in_the_last_answer_is_whole(config_home: ConfigHome) -> None:
     brief = opening(talk.digest(config_home), 1_600).text
     assert "That is all." in brief
     assert "row_20 = 20" not in brief
+
+
+def test_a_plan_that_was_replaced_says_so(config_home: ConfigHome) -> None:
+    """Where the user began with it, and a newer one was approved."""
+    first = "Implement the following plan:\n\n# Move the parser"
+    talk = Talk().prompt(first, planContent="# Move the parser").says("Done.")
+    talk.prompt("now another").calls("ExitPlanMode", {"plan": "# Drop the parser"}, "approved")
+    shown = opening(talk.digest(config_home), 48_000).text
+    assert '[superseded at :3: "Implement the following plan:"]' in shown

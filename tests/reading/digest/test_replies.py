@@ -22,6 +22,7 @@ QUESTION = "I have fixed it. Shall I push the branch?"
         (OPTIONS, "1 and 2", "1. Rewrite the parser / 2. **Wrap it** in a cache"),
         (OPTIONS, "4", "Which one?"),
         (LETTERS, "b", "- **B)** Wrap it"),
+        ("### Approach A: cut it\n### Approach B: keep it\nWhich?", "A", "### Approach A: cut it"),
         (QUESTION, "yes", "Shall I push the branch?"),
         (QUESTION, "no, not yet", "Shall I push the branch?"),
         (QUESTION, "run the tests", ""),

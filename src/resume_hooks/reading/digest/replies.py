@@ -20,7 +20,8 @@ MARK = "[in answer to: "
 
 _WORD = late(r"[^\W_]+(?:['\u2019]\w+)?")
 _ITEM = late(
-    r"[\s>#*_(\-\u2022]*(?:option\s+)?(\d{1,2}|[a-h])[*_]*[.):\]][*_]*\s*(\S.*)", re.IGNORECASE
+    r"[\s>#*_(\-\u2022]*(?:(?:option|approach|choice|variant)\s+)?(\d{1,2}|[a-h])[*_]*[.):\]][*_]*\s*(\S.*)",
+    re.IGNORECASE,
 )
 _LABEL = late(r"\d{1,2}|[a-h]")
 _ORDINALS = {"first": ("1", "a"), "second": ("2", "b"), "third": ("3", "c"), "fourth": ("4", "d")}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from resume_hooks.reading.digest import prose, replies
@@ -56,11 +57,8 @@ class _Said(NamedTuple):
 def talk_of(facts: LineageFacts) -> tuple[TalkMessage, ...]:
     """The messages of a lineage, oldest first, as many as ``STORED`` characters hold, chosen as by ``fit_talk``."""
     found = sorted(_messages_said(facts), key=lambda said: said.quote.place.order)
-    return tuple(
-        _with_reversals(
-            [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
-        )
-    )
+    messages = [TalkMessage(said.kind, str(said.quote.place), said.text) for said in found]
+    return tuple(_with_former_plans(_with_reversals(messages), facts.plans))
 
 
 def fit_talk(messages: Sequence[TalkMessage], most: int) -> tuple[TalkMessage, ...]:
@@ -231,6 +229,25 @@ def _with_reversals(messages: Sequence[TalkMessage]) -> list[TalkMessage]:
     for at, found in marks.items():
         rows[at] = rows[at]._replace(superseded=tuple(found))
     return rows
+
+
+def _with_former_plans(
+    messages: Sequence[TalkMessage], plans: Sequence[Quote]
+) -> Iterator[TalkMessage]:
+    """Messages with a mark on each plan in whose place a newer one was approved."""
+    newer: dict[str, str] = {}
+    for old, new in pairwise(plans):
+        if old.text.strip() != new.text.strip():
+            newer[str(old.place)] = str(new.place)
+    for message in messages:
+        ref = newer.get(message.ref)
+        title = ""
+        if ref is not None and message.kind is Kind.REQUEST:
+            title = next(prose.sentences_of(message.text), "")
+        if ref is not None and title:
+            yield message._replace(superseded=(*message.superseded, (title, ref)))
+        else:
+            yield message
 
 
 def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
