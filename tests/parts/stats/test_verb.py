@@ -7,9 +7,11 @@ import pytest
 from tests.builders import (
     SESSION,
     ConfigHome,
+    Record,
     assistant,
     call,
     conversation,
+    instant,
     session_id,
     system,
     user,
@@ -72,6 +74,43 @@ def test_as_text(cli: Cli) -> None:
     assert "SAVED" not in text
     assert "Our folder: " in text
     assert max(map(len, text.split("\n"))) <= 100
+
+
+def a_used_child(parent: str, name: str, tokens: int) -> list[Record]:
+    """A handoff of a session in which somebody went on; its first own request had so many tokens."""
+    made = {
+        "parent_session_id": parent,
+        "continuation_type": "handoff",
+        "continued_at": instant(9),
+        "context_tokens": 300,
+    }
+    return [
+        {"continue_metadata": made},
+        user("opening", uuid="o", session_id=name, ts=9, isCompactSummary=True),
+        user("go on", uuid="p", parent="o", session_id=name, ts=20),
+        assistant("yes", uuid="q", parent="p", session_id=name, ts=21, tokens=tokens),
+    ]
+
+
+def test_of_how_many_children_savings_are(config_home: ConfigHome, cli: Cli) -> None:
+    """Of two that were used, one has a parent whose size is known: the sums beside are of that one."""
+    folder = config_home.project()
+    write_session(folder, SESSION, conversation(3))
+    for number, parent in ((2, SESSION), (3, session_id(9))):
+        name = session_id(number)
+        write_session(folder, name, a_used_child(parent, name, 410))
+    lines = cli("stats", "--all").stdout.decode().splitlines()
+    (place,) = [place for place, line in enumerate(lines) if "MEASURED" in line]
+    assert lines[place].split()[2:] == [
+        "KIND",
+        "MADE",
+        "USED",
+        "MEASURED",
+        "BEFORE",
+        "AFTER",
+        "SAVED",
+    ]
+    assert lines[place + 1].split()[1:] == ["handoff", "2", "2", "1", "1,500", "400", "1,100"]
 
 
 def test_first_edits_as_text(config_home: ConfigHome, cli: Cli, document: Document) -> None:
