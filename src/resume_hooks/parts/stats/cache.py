@@ -69,12 +69,14 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
     kept, files = _read_counts(where), _files_by_key(where)
     family = Family(where)
     # One that an older version counted has no stretches.
-    current = {key for key, row in kept.items() if row.counts.stretches is not None}
-    due = {
-        key: file
-        for key, file in files.items()
-        if key not in current or kept[key].stamp != _stamp_of_file(file)
-    }
+    current = set()
+    for key, row in kept.items():
+        if row.counts.stretches is not None:
+            current.add(key)
+    due = {}
+    for key, file in files.items():
+        if key not in current or kept[key].stamp != _stamp_of_file(file):
+            due[key] = file
     total, done, fresh = sum(file.size for file in due.values()), 0, dict(kept)
     for key, file in due.items():
         progress(done, total)
@@ -89,10 +91,9 @@ def gather_counts(where: Where, progress: Progress = lambda _done, _total: None)
             fresh[key] = _Kept(_stamp_of_file(file), _with_size_of_parent(counts, file, family))
     if due:
         _save_counts(fresh, files.keys(), where)
-    found = [
-        _counts_of_transcript(key, row, where, family, there=key in files)
-        for key, row in fresh.items()
-    ]
+    found = []
+    for key, row in fresh.items():
+        found.append(_counts_of_transcript(key, row, where, family, there=key in files))
     return AllCounts(found, len(due))
 
 

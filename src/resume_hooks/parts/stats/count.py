@@ -210,7 +210,9 @@ def _add_to_tally(found: Tallies, name: str, day: str, number: int) -> None:
 def _durations_of_hooks(record: Record) -> Iterator[tuple[str, bool, float]]:
     """The durations of hooks in a record: event, whether the hook is ours, milliseconds."""
     if string(record, "subtype") == "stop_hook_summary":
-        found = [("Stop", info) for info in records.objects(record.get("hookInfos"))]
+        found = []
+        for info in records.objects(record.get("hookInfos")):
+            found.append(("Stop", info))
     else:
         attached = records.mapping(record, "attachment")
         found = [(string(attached, "hookEvent"), attached)]
@@ -312,10 +314,10 @@ def counts_from_row(row: Any) -> Counts:
 
 
 def _rows_of_tallies(found: Tallies) -> dict[str, dict[str, list[tuple[int, int]]]]:
-    return {
-        name: {day: sorted(rows.items()) for day, rows in by_day.items()}
-        for name, by_day in found.items()
-    }
+    tallies = {}
+    for name, by_day in found.items():
+        tallies[name] = {day: sorted(rows.items()) for day, rows in by_day.items()}
+    return tallies
 
 
 def _tallies_of_rows(rows: Any) -> Tallies:

@@ -53,7 +53,9 @@ def price_lines(sessions: Iterable[Sequence[Request]], since: str) -> list[Price
     priced = []
     for line, way in ways:
         gone = [_Session(line, way, since, session) for session in known]
-        lefts = [left for each in gone for left in each.lefts]
+        lefts = []
+        for each in gone:
+            lefts.extend(each.lefts)
         sums = (
             round(sum(getattr(each, name) for each in gone)) for name in ("read", "written", "cost")
         )

@@ -150,7 +150,10 @@ def _stretches_of(inside: list[TranscriptCounts], since: str) -> list[Stretch]:
     for kind, found in sorted(
         _sum_tallies((one.counts.stretches or {} for one in inside), since).items()
     ):
-        edited = {calls: count for calls, count in found.items() if calls != NO_EDIT}
+        edited = {}
+        for calls, count in found.items():
+            if calls != NO_EDIT:
+                edited[calls] = count
         middle = percentile(edited, 50), percentile(edited, 75)
         rows.append(Stretch(kind, sum(found.values()), sum(edited.values()), *middle))
     return rows
@@ -209,4 +212,5 @@ def _sizes_below(path: str) -> Iterator[int]:
                     status.st_size if status.st_nlink == 1 else 0
                 )  # a file with another name takes no room here
             elif stat.S_ISDIR(status.st_mode):
-                waiting += [os.path.join(here, name) for name in os.listdir(here)]
+                for name in os.listdir(here):
+                    waiting.append(os.path.join(here, name))

@@ -193,7 +193,10 @@ def _best_hits(hits: list[TeamHit], most: int) -> list[TeamHit]:
 def _fair_count(hits: list[TeamHit], most: int) -> int:
     """How many of some hits count where of no other member's more than a share does."""
     own = {hit.reference for hit in hits if hit.mine}
-    turns = {(hit.owner, hit.reference) for hit in hits if not hit.mine}
+    turns = set()
+    for hit in hits:
+        if not hit.mine:
+            turns.add((hit.owner, hit.reference))
     others = Counter(owner for owner, _ in turns)
     return len(own) + sum(min(count, share_of(most)) for count in others.values())
 

@@ -49,12 +49,12 @@ def print_stats(options: StatsOptions) -> None:
         project = None
     else:
         project = project_of_folder(folder, options.where)
-    wanted = [
-        one
-        for one in gathered.transcripts
-        if options.agent in {ALL, one.program}
-        and (project is None or project.holds(one.counts.folders, one.folder))
-    ]
+    wanted = []
+    for one in gathered.transcripts:
+        if options.agent in {ALL, one.program} and (
+            project is None or project.holds(one.counts.folders, one.folder)
+        ):
+            wanted.append(one)
     found = make_figures(wanted, day)
     state = state_sizes(options.where)
     priced: list[Price] = []
