@@ -155,7 +155,10 @@ class _Requests:
         if not whole and len(turns) > 1 and turns[0] is self.turns[0]:
             turns = turns[1:]
         last_ms, cached = self.last
-        grown = [turn.growth for turn in turns[-LAST_TURNS:] if turn.growth]
+        grown = []
+        for turn in turns[-LAST_TURNS:]:
+            if turn.growth:
+                grown.append(turn.growth)
         unknown = FIVE_MINUTES if not self.counted else 0
         return Traffic(
             last_ms=last_ms,

@@ -73,12 +73,14 @@ def calibrate(
 ) -> Scale:
     """The scale of a live chain; ``usual`` is the ratio of one that is too short to tell its own."""
     # What was trimmed in place had another size when it was counted.
-    gaps = [
-        gap
-        for gap in _gaps(chain, pieces)
-        if not any(node.number in pieces.origins for node in gap.nodes)
-    ]
-    plain = [gap for gap in gaps if not gap.thought and gap.growth > gap.media]
+    gaps = []
+    for gap in _gaps(chain, pieces):
+        if not any(node.number in pieces.origins for node in gap.nodes):
+            gaps.append(gap)
+    plain = []
+    for gap in gaps:
+        if not gap.thought and gap.growth > gap.media:
+            plain.append(gap)
     grown = sum(gap.growth - gap.media for gap in plain)
     if grown > MIN_GROWTH:
         ratio = sum(gap.text for gap in plain) / grown
@@ -90,16 +92,14 @@ def calibrate(
     added = sum(gap.text * share.text + gap.media for gap, share in zip(gaps, shared, strict=True))
     missing = max(0.0, added + thinking - sum(gap.growth for gap in gaps))
     lasting = max(0.0, 1 - missing / thinking) if thinking else 0.0
-    texts = {
-        node.number: share.text
-        for gap, share in zip(gaps, shared, strict=True)
-        for node in gap.nodes
-    }
-    thoughts = {
-        node.number: share.thought * lasting
-        for gap, share in zip(gaps, shared, strict=True)
-        for node in gap.nodes
-    }
+    texts = {}
+    for gap, share in zip(gaps, shared, strict=True):
+        for node in gap.nodes:
+            texts[node.number] = share.text
+    thoughts = {}
+    for gap, share in zip(gaps, shared, strict=True):
+        for node in gap.nodes:
+            thoughts[node.number] = share.thought * lasting
     cleared = any(node.subtype == records.CLEARED for node in chain) and not pieces.origins
     again = round(max(0.0, missing - thinking)) if cleared else 0
     return Scale(ratio, texts, thoughts, again, dropped=round(min(missing, thinking)))

@@ -249,7 +249,10 @@ def tokens_of_chain(chain: list[Node], ratio: float = CHARACTERS_PER_TOKEN) -> t
 
 def characters_per_token(chain: list[Node]) -> float:
     """The session's own ratio, from what was added between its first and last measured answer."""
-    measured = [index for index, node in enumerate(chain) if node.context_tokens]
+    measured = []
+    for index, node in enumerate(chain):
+        if node.context_tokens:
+            measured.append(index)
     if len(measured) < 2:
         return CHARACTERS_PER_TOKEN
     first, last = measured[0], measured[-1]

@@ -78,7 +78,10 @@ def mend(record: Record) -> Record | None:
         return None
     content = found if isinstance(found, str) and record.get("type") == records.USER else kept
     # An id that was not taken on would be when the copy is read.
-    rest = {key: value for key, value in record.items() if key != "sentAsUuid"}
+    rest = {}
+    for key, value in record.items():
+        if key != "sentAsUuid":
+            rest[key] = value
     return records.with_content(rest, content)
 
 
