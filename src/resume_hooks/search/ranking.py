@@ -306,7 +306,9 @@ class Ranking:
         for phrase in phrases:
             groups.append(self._search_records(Occur.Must, _all_of(phrase), PHRASED))
         self.capped = any(len(group) == PHRASED for group in groups)
-        turns = [{turn_key(row.file, row.turn) for row in group} for group in groups]
+        turns = []
+        for group in groups:
+            turns.append({turn_key(row.file, row.turn) for row in group})
         shared = set.intersection(*turns)
         rows = chain.from_iterable(groups)
         return [row for row in rows if turn_key(row.file, row.turn) in shared]

@@ -216,8 +216,14 @@ class _RowReader:
 
 def words_by_weight(texts: RecordTexts) -> bytes:
     """The words of a record, each as often as it counts: what a person or the model said twice."""
-    said = [words_of(text) for text in (texts.prompt, texts.reply) if text]
-    done = [words_of(text, numbered=True) for text in (texts.input, texts.result) if text]
+    said = []
+    for text in (texts.prompt, texts.reply):
+        if text:
+            said.append(words_of(text))
+    done = []
+    for text in (texts.input, texts.result):
+        if text:
+            done.append(words_of(text, numbered=True))
     return b" ".join([*said, *said, *done])
 
 
@@ -310,11 +316,10 @@ def _gather(workers: Sequence[_Worker], wanted: _Worker) -> bool:
     from multiprocessing.connection import wait  # loaded with the first worker
 
     while not (wanted.answers or wanted.ended):
-        sizes = [
-            part.end - part.start.offset if part else 0
-            for worker in workers
-            for part in worker.answers
-        ]
+        sizes = []
+        for worker in workers:
+            for part in worker.answers:
+                sizes.append(part.end - part.start.offset if part else 0)
         room = len(sizes) < AHEAD and sum(sizes) < AHEAD_BYTES
         for pipe in wait(
             [worker.pipe for worker in workers if not worker.ended and (room or worker is wanted)]
