@@ -220,10 +220,9 @@ def as_json(body: bytes) -> bytes | None:
 def files_of(session: SessionFile) -> list[tuple[str, str]]:
     """The files of a session's own folder for the bundle: the place of each there, and its path."""
     outputs = os.path.join(session.path.removesuffix(".jsonl"), TOOL_RESULTS)
-    found = [
-        (f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name))
-        for name in _names_in_folder(outputs)
-    ]
+    found = []
+    for name in _names_in_folder(outputs):
+        found.append((f"{TOOL_RESULTS}/{name}", os.path.join(outputs, name)))
     for agent in subagents_of(session.path):
         about = f"{agent.path.removesuffix('.jsonl')}{ABOUT}"
         found.append((f"{FOLDER}/{agent.name}.jsonl", agent.path))

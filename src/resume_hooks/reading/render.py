@@ -179,10 +179,10 @@ def _leaves_of_fields(value: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         if isinstance(inner, dict) and string(inner, "type") in records.MEDIA:
             yield key, _media_text(str(inner["type"]), inner)
         elif isinstance(inner, dict) and inner:
-            waiting += [(f"{key}.{name}", deeper) for name, deeper in list(inner.items())[::-1]]
+            for name, deeper in list(inner.items())[::-1]:
+                waiting.append((f"{key}.{name}", deeper))
         elif isinstance(inner, list) and inner:
-            waiting += [
-                (f"{key}.{place}", deeper) for place, deeper in list(enumerate(inner))[::-1]
-            ]
+            for place, deeper in list(enumerate(inner))[::-1]:
+                waiting.append((f"{key}.{place}", deeper))
         else:
             yield key, inner if isinstance(inner, str) else json.dumps(inner)

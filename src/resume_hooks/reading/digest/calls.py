@@ -186,7 +186,10 @@ def _weights_of_calls(found: Sequence[TalkMessage], wanted: frozenset[str]) -> l
     counts = Counter(word for each in words for word in each)
     weights: list[float] = []
     for each in words:
-        rare = [word for word in each if counts[word] <= max(2, len(found) * RARE)]
+        rare = []
+        for word in each:
+            if counts[word] <= max(2, len(found) * RARE):
+                rare.append(word)
         weights.append(fsum([1 / counts[word] for word in rare]))  # the same in any order
     return weights
 
@@ -248,7 +251,10 @@ class _LaterCalls:
 
 def _searches(parts: Sequence[shell.SimpleCommand]) -> bool:
     """Whether a command only looks for something: by the first program in it that is not ``cd``."""
-    programs = [part.words[0] for part in parts if part.words and part.words[0] != "cd"]
+    programs = []
+    for part in parts:
+        if part.words and part.words[0] != "cd":
+            programs.append(part.words[0])
     return bool(programs) and programs[0] in _SEARCH_PROGRAMS
 
 

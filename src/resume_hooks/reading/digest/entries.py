@@ -114,9 +114,18 @@ class Digest:
 
 def knowledge(digest: Digest) -> Digest:
     """The part of a digest for a new task on the same code: without talk, goal and loose ends."""
-    names = {section.name for section in SECTIONS if section.is_knowledge}
-    sections = {name: rows for name, rows in digest.sections.items() if name in names}
-    omitted = {name: count for name, count in digest.omitted.items() if name in names}
+    names = set()
+    for section in SECTIONS:
+        if section.is_knowledge:
+            names.add(section.name)
+    sections = {}
+    for name, rows in digest.sections.items():
+        if name in names:
+            sections[name] = rows
+    omitted = {}
+    for name, count in digest.omitted.items():
+        if name in names:
+            omitted[name] = count
     return replace(digest, sections=sections, talk=(), omitted=omitted)
 
 
@@ -143,8 +152,13 @@ def without_secrets(digest: Digest, texts: Sequence[str]) -> Digest:
 
 def selected(digest: Digest, is_wanted: Callable[[DigestEntry | TalkMessage], bool]) -> Digest:
     """A digest of the entries and the messages that are wanted."""
-    rows = {name: tuple(filter(is_wanted, entries)) for name, entries in digest.sections.items()}
-    sections = {name: entries for name, entries in rows.items() if entries}
+    rows = {}
+    for name, entries in digest.sections.items():
+        rows[name] = tuple(filter(is_wanted, entries))
+    sections = {}
+    for name, entries in rows.items():
+        if entries:
+            sections[name] = entries
     return replace(digest, sections=sections, talk=tuple(filter(is_wanted, digest.talk)))
 
 
@@ -160,10 +174,12 @@ def rewritten(digest: Digest, rewrite: Callable[[str], str]) -> Digest:
 def _rewrite_sections(
     digest: Digest, rewrite: Callable[[str], str]
 ) -> dict[str, tuple[DigestEntry, ...]]:
-    return {
-        name: tuple(row._replace(text=rewrite(row.text), note=rewrite(row.note)) for row in rows)
-        for name, rows in digest.sections.items()
-    }
+    sections = {}
+    for name, rows in digest.sections.items():
+        sections[name] = tuple(
+            row._replace(text=rewrite(row.text), note=rewrite(row.note)) for row in rows
+        )
+    return sections
 
 
 def redact_and_learn(text: str) -> str:
@@ -203,21 +219,24 @@ def texts_of(digest: Digest) -> Iterator[str]:
         for row in rows:
             yield row.text
             yield row.note
-    yield from (message.text for message in digest.talk)
+    for message in digest.talk:
+        yield message.text
 
 
 def refs_of(digest: Digest) -> Iterator[str]:
     """The reference of each entry and each message, ``""`` where it has none."""
     for rows in digest.sections.values():
-        yield from (row.ref for row in rows)
-    yield from (message.ref for message in digest.talk)
+        for row in rows:
+            yield row.ref
+    for message in digest.talk:
+        yield message.ref
 
 
 def line_of_digest(digest: Digest) -> bytes:
     """The record, as a line without its ending."""
-    sections = {
-        name: [list(entry) for entry in entries] for name, entries in digest.sections.items()
-    }
+    sections = {}
+    for name, entries in digest.sections.items():
+        sections[name] = [list(entry) for entry in entries]
     rest = {"omitted": dict(digest.omitted), "git": digest.git, "unread": digest.unread}
     rest["passed_over"] = digest.passed_over
     talk = [list(message) for message in digest.talk]
@@ -306,10 +325,12 @@ def _marks_of_rows(rows: object) -> Iterator[tuple[str, str]]:
 def _talk_of_former_form(rows: Record) -> list[TalkMessage]:
     """The talk of a digest of an older form: its prompts, of which the first came first and the others backwards."""
     goals = list(_entries_of_rows(rows.get("goal")))
-    asked = [TalkMessage(Kind.REQUEST, row.ref, row.text) for row in (*goals[:1], *goals[:0:-1])]
-    last = [
-        TalkMessage(Kind.CLOSING, row.ref, row.text) for row in _entries_of_rows(rows.get("last"))
-    ]
+    asked = []
+    for row in (*goals[:1], *goals[:0:-1]):
+        asked.append(TalkMessage(Kind.REQUEST, row.ref, row.text))
+    last = []
+    for row in _entries_of_rows(rows.get("last")):
+        last.append(TalkMessage(Kind.CLOSING, row.ref, row.text))
     return [*asked, *last]
 
 

@@ -433,11 +433,18 @@ class OpenList:
     def open_todos(self) -> list[Todo]:
         """The todos that are not done, in the order in which they were written down."""
         rows = (*self._tasks.values(), *self._todos)
-        return [row for row in rows if row.text and row.status not in _DONE]
+        todos = []
+        for row in rows:
+            if row.text and row.status not in _DONE:
+                todos.append(row)
+        return todos
 
     def is_done_since(self, order: int) -> bool:
         """Whether a list was written down after a record, and everything on it is done."""
-        rows = [row for row in (*self._tasks.values(), *self._todos) if row.place.order > order]
+        rows = []
+        for row in (*self._tasks.values(), *self._todos):
+            if row.place.order > order:
+                rows.append(row)
         return bool(rows) and all(row.status in _DONE for row in rows)
 
 
@@ -497,6 +504,9 @@ class Prompts:
         Whether a queued prompt is the latest one then.
         """
         self.said = [said for said in self.said if counts(said)]
-        left = [said for said in self._queue if not said.text.lstrip().startswith(_FOR_US)]
+        left = []
+        for said in self._queue:
+            if not said.text.lstrip().startswith(_FOR_US):
+                left.append(said)
         self._queue.clear()
         return sum(self.take_prompt(said) for said in left) > 0

@@ -67,7 +67,10 @@ def _is_replaced(call: PendingCall, facts: LineageFacts) -> bool:
     """Whether a later change of the same file, or a later plan, stands for a refused call."""
     if call.tool == PLAN_TOOL:
         return any(plan.place.order > call.place.order for plan in facts.plans)
-    later = {change.path for change in facts.changes if change.place.order > call.place.order}
+    later = set()
+    for change in facts.changes:
+        if change.place.order > call.place.order:
+            later.add(change.path)
     return not later.isdisjoint(call.paths())
 
 

@@ -235,9 +235,9 @@ def _without_repeats(digest: Digest) -> Digest:
     """A digest without repetitions of messages, of standing failures and of demands in the last request."""
     standing = {entry.ref for entry in digest.entries_of("errors")}
     failures = tuple(entry for entry in digest.entries_of("failures") if entry.ref not in standing)
-    last = {
-        message.ref for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest))
-    }
+    last = set()
+    for message, _, _ in _last_messages(digest.talk, is_at_work=_is_at_work(digest)):
+        last.add(message.ref)
     constraints = tuple(
         entry for entry in digest.entries_of("constraints") if entry.ref not in last
     )
@@ -291,14 +291,20 @@ def _last_messages(
         (Kind.CLOSING, "last words, said at work" if is_at_work else "last answer", LAST_ANSWER),
         (Kind.REQUEST, "last request", LAST_REQUEST),
     ):
-        places = [at for at, message in enumerate(messages) if message.kind is kind]
+        places = []
+        for at, message in enumerate(messages):
+            if message.kind is kind:
+                places.append(at)
         if places:
             found.append((messages[places[-1]], heading, share))
             last = max(last, places[-1])
     for message in messages:
         if message.kind in _OPEN_CALLS:
             found.append((message, _OPEN_CALLS[message.kind], LAST_CALL))
-    reports = [message for message in messages[last + 1 :] if message.kind is Kind.REPORT]
+    reports = []
+    for message in messages[last + 1 :]:
+        if message.kind is Kind.REPORT:
+            reports.append(message)
     return [
         *found,
         *((report, "reported after that", LAST_REPORT / len(reports)) for report in reports),
@@ -398,7 +404,9 @@ def _talk_rows(
         return _TalkRows([], 0)
     if count := len(messages) - len(texts):
         heading = f"talk, oldest first ({plural(count, 'message')} of {len(messages):,} left out):"
-    rows = [row for at in sorted(texts) for row in rows_of(messages[at], texts[at])]
+    rows = []
+    for at in sorted(texts):
+        rows.extend(rows_of(messages[at], texts[at]))
     return _TalkRows([heading, *rows], len(texts))
 
 
@@ -412,13 +420,15 @@ def _rows_of_sections(
     scale = 1.0
     found: dict[str, list[str]] = {}
     for _ in range(4):
-        found = {
-            section.name: _rows_of_section(
-                section, digest, names, min(room, round(_share_of_section(section, room) * scale))
-            )
-            for section in wanted
-            if digest.entries_of(section.name)
-        }
+        found = {}
+        for section in wanted:
+            if digest.entries_of(section.name):
+                found[section.name] = _rows_of_section(
+                    section,
+                    digest,
+                    names,
+                    min(room, round(_share_of_section(section, room) * scale)),
+                )
         size = sum(_size_of_rows(rows) for rows in found.values())
         if size <= room:
             break

@@ -103,7 +103,9 @@ def sentences_of(text: str) -> Iterator[str]:
     for row in _FENCE.sub("", text).split("\n"):
         bare = MARKUP.sub("", row).strip()
         if _ROW.fullmatch(bare) is None:
-            yield from (cut_line(part) for part in _END.split(bare) if len(part.strip()) > 1)
+            for part in _END.split(bare):
+                if len(part.strip()) > 1:
+                    yield cut_line(part)
 
 
 def cut_line(text: str, most: int = LONGEST) -> str:

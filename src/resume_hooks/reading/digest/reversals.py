@@ -76,7 +76,9 @@ def superseded_places(statements: Sequence[str]) -> dict[int, int]:
     Oldest first.
     """
     first = max(0, len(statements) - LOOKED_AT)
-    words = {at: _words_of_statement(statements[at]) for at in range(first, len(statements))}
+    words = {}
+    for at in range(first, len(statements)):
+        words[at] = _words_of_statement(statements[at])
     weights = _weights_of_words(words.values())
     by_word: dict[str, list[int]] = {}
     found: dict[int, int] = {}
@@ -100,7 +102,11 @@ def standing_places(statements: Sequence[str]) -> list[int]:
     """The places of statements that no later one takes back. Latest first."""
     last = len(statements) - 1
     taken_back = superseded_places(statements[::-1])
-    return [at for at in range(len(statements)) if last - at not in taken_back]
+    places = []
+    for at in range(len(statements)):
+        if last - at not in taken_back:
+            places.append(at)
+    return places
 
 
 def is_change(statement: str) -> bool:
@@ -188,10 +194,9 @@ def _is_measured_anew(said: str, again: str) -> bool:
 
 def _is_same_choice(said: str, again: str) -> bool:
     """Whether two statements both name the object of a choice, and it is the same."""
-    topics = [
-        topic and _words_of_statement(topic[1])
-        for topic in (_TOPIC.search(said), _TOPIC.search(again))
-    ]
+    topics = []
+    for topic in (_TOPIC.search(said), _TOPIC.search(again)):
+        topics.append(topic and _words_of_statement(topic[1]))
     return topics[0] is not None and topics[0] == topics[1]
 
 

@@ -203,7 +203,10 @@ def _simple_command(words: list[str], targets: list[str]) -> SimpleCommand:
 
 def _words_of_program(words: list[str]) -> tuple[str, ...]:
     """The words without assignments, and without what only starts the command."""
-    own = [word for word in words if "=" not in word or not _ASSIGNED.match(word)]
+    own = []
+    for word in words:
+        if "=" not in word or not _ASSIGNED.match(word):
+            own.append(word)
     while own and own[0] in _BEFORE:
         starter = own.pop(0)
         if starter == "command" and own[:1] in (["-v"], ["-V"]):
@@ -339,13 +342,19 @@ def folder_after_cd(parts: tuple[SimpleCommand, ...]) -> str | None:
 
 def listed_by_git(parts: tuple[SimpleCommand, ...], output: str) -> GitListing:
     """The files that the session's own git commands printed as changed."""
-    calls = [[*git_words(words)] for words, _ in parts if words[:1] == ("git",)]
+    calls = []
+    for words, _ in parts:
+        if words[:1] == ("git",):
+            calls.append([*git_words(words)])
     verbs = {call[0] for call in calls if call}
     elsewhere = any(words[:1] == ("git",) and "-C" in words for words, _ in parts)
     if elsewhere or not verbs:
         return GitListing((), ())
     commits = "commit" in verbs and not verbs & _FOREIGN
-    differs = [call for call in calls if call[:1] == ["diff"] and not verbs & _FOREIGN]
+    differs = []
+    for call in calls:
+        if call[:1] == ["diff"] and not verbs & _FOREIGN:
+            differs.append(call)
     counts = bool(differs) and all(map(_is_of_work, differs))
     rooted = []
     for row in output.split("\n") if commits or counts else ():
@@ -415,7 +424,10 @@ def _words_without_option(option: str | None, words: tuple[str, ...]) -> tuple[s
 def _is_of_work(call: list[str]) -> bool:
     """Whether a ``git diff`` tells of this work: of what is not committed, or of files named beside a commit."""
     before = call[1 : call.index("--")] if "--" in call else call[1:]
-    commits = [word for word in before if not word.startswith("-") and word != "HEAD"]
+    commits = []
+    for word in before:
+        if not word.startswith("-") and word != "HEAD":
+            commits.append(word)
     named = (
         len(call) > len(before) + 2
     )  # the folder against one commit: two would be of what others did

@@ -192,8 +192,12 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
         if said.place in facts.strangers or said.place in templates:
             continue
         sentences = list(prose.sentences_of(_HEADING.sub("", _words_of_prompt(said.text))))
-        binding = [at for at, sentence in enumerate(sentences) if _is_binding(sentence)]
-        found += [(_with_subject(sentences, at), said.place) for at in reversed(binding)]
+        binding = []
+        for at, sentence in enumerate(sentences):
+            if _is_binding(sentence):
+                binding.append(at)
+        for at in reversed(binding):
+            found.append((_with_subject(sentences, at), said.place))
     for at in standing_places([text for text, _ in found]):
         text, place = found[at]
         if not requests.ends_wait(text, place):
@@ -251,9 +255,10 @@ def _words_of_prompt(text: str) -> str:
     if not is_document and not is_review:
         return shown
     paragraphs = shown.strip().split("\n\n")
-    around = [
-        paragraph for paragraph in (paragraphs[0], *paragraphs[1:][-1:]) if len(paragraph) <= AROUND
-    ]
+    around = []
+    for paragraph in (paragraphs[0], *paragraphs[1:][-1:]):
+        if len(paragraph) <= AROUND:
+            around.append(paragraph)
     return "\n\n".join(paragraph for paragraph in around if _MARKED_UP.search(paragraph) is None)
 
 
@@ -345,7 +350,10 @@ def _list_items(part: str) -> Iterator[str]:
 
 def _is_rule(sentence: str) -> bool:
     """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
-    telling = [word for word in _LONG_WORD.findall(sentence.lower()) if word not in _MODAL]
+    telling = []
+    for word in _LONG_WORD.findall(sentence.lower()):
+        if word not in _MODAL:
+            telling.append(word)
     is_long_enough = len(sentence.split()) >= RULE_WORDS and len(telling) >= TELLING
     return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
 
@@ -389,7 +397,8 @@ def entries_of_questions(facts: LineageFacts) -> Iterator[DigestEntry]:
             is_question,
             list(prose.sentences_of(redact_and_learn(said.text[-ASKED:])))[-LAST_SENTENCES:],
         )
-        yield from (make_entry(sentence, said.place) for sentence in asked)
+        for sentence in asked:
+            yield make_entry(sentence, said.place)
 
 
 def _latest_first(said: Sequence[Quote]) -> Iterator[Quote]:

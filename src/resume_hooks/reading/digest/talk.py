@@ -97,7 +97,10 @@ def join_talk(
     """
     former = list(older)
     if newer:
-        former = [each for each in older if each.kind not in {Kind.PENDING, Kind.REFUSED}]
+        former = []
+        for each in older:
+            if each.kind not in {Kind.PENDING, Kind.REFUSED}:
+                former.append(each)
     return fit_talk(_with_reversals([*former, *newer]), STORED)
 
 
@@ -165,9 +168,10 @@ def _without_announcements(text: str) -> str:
     """Words between two calls, without the sentences that only announce the next step."""
     rows = []
     for row in text.split("\n"):
-        sentences = [
-            sentence for sentence in _SENTENCE.split(row) if not prose.is_announcement(sentence)
-        ]
+        sentences = []
+        for sentence in _SENTENCE.split(row):
+            if not prose.is_announcement(sentence):
+                sentences.append(sentence)
         if any(sentence.strip() for sentence in sentences):
             rows.append(" ".join(sentences))
     said = "\n".join(rows)
@@ -252,15 +256,15 @@ def _with_former_plans(
 
 def _sentences_of_kind(messages: Sequence[TalkMessage], kind: Kind) -> list[tuple[int, str]]:
     """The sentences of a kind's messages, without those of documents, each with the place of its message."""
-    typed = [
-        (at, message)
-        for at, message in enumerate(messages)
-        if message.kind is kind and len(message.text) <= TYPED
-    ]
+    typed = []
+    for at, message in enumerate(messages):
+        if message.kind is kind and len(message.text) <= TYPED:
+            typed.append((at, message))
     found: list[tuple[int, str]] = []
     for at, message in typed:
         own = replies.without_answered_words(message.text)
-        found += [(at, sentence) for sentence in prose.sentences_of(own)]
+        for sentence in prose.sentences_of(own):
+            found.append((at, sentence))
     return found
 
 
@@ -323,7 +327,10 @@ def with_short_blocks(text: str) -> str:
 
 def _shortened_rows(text: str, most: int) -> str:
     """A text without blank lines, and in about ``most`` characters."""
-    rows = [row.rstrip() for row in text.split("\n") if row.strip()]
+    rows = []
+    for row in text.split("\n"):
+        if row.strip():
+            rows.append(row.rstrip())
     if "::" in text:
         rows = [row for row in rows if _DIRECTIVE.fullmatch(row) is None]
     shown = "\n".join(rows)

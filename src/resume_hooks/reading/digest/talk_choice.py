@@ -41,12 +41,12 @@ def chosen_talk(
         return {at: message.text for at, message in enumerate(messages)}
     choice = _Choice(messages, room, size)
     requests, closings = choice.places_of_kind(Kind.REQUEST), choice.places_of_kind(Kind.CLOSING)
-    first = {at: talk.with_short_pastes(messages[at].text) for at in requests}
+    first = {}
+    for at in requests:
+        first[at] = talk.with_short_pastes(messages[at].text)
     recent = closings[:RECENT]
-    first |= {
-        at: messages[at].text if at in recent else talk.conclusion_of(messages[at].text)
-        for at in closings
-    }
+    for at in closings:
+        first[at] = messages[at].text if at in recent else talk.conclusion_of(messages[at].text)
     choice.add_summary(sum(size(messages[at], text) for at, text in first.items()))
     choice.add_current(current)
     for at in requests:
