@@ -111,14 +111,20 @@ class AtRecord(NamedTuple):
     def _find_number(self, transcript: Transcript, number: int) -> CutTarget | None:
         if number >= transcript.line_count:
             return self._no_line(transcript)
-        before = [node for node in transcript.nodes if node.number <= number]
+        before = []
+        for node in transcript.nodes:
+            if node.number <= number:
+                before.append(node)
         is_message = bool(before) and before[-1].number == number
         return self._last_message(transcript, before, is_message=is_message)
 
     def _find_offset(self, transcript: Transcript, offset: int) -> CutTarget | None:
         if offset >= transcript.size:
             return self._no_line(transcript)
-        before = [node for node in transcript.nodes if node.offset <= offset]
+        before = []
+        for node in transcript.nodes:
+            if node.offset <= offset:
+                before.append(node)
         is_message = bool(before) and before[-1].offset == offset
         return self._last_message(transcript, before, is_message=is_message)
 

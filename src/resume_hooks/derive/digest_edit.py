@@ -30,7 +30,10 @@ def edited_digest(text: str) -> str:
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
-    used = [without_block_markers(row) for row in rows[first:] if row]
+    used = []
+    for row in rows[first:]:
+        if row:
+            used.append(without_block_markers(row))
     edited = "\n".join(f" {row}" if row == NEXT_STEP else row for row in used)
     if len(edited) > MAX_EDITED:
         raise UsageError(

@@ -139,11 +139,11 @@ def headless_model(where: Where, name: str) -> ClaudeHeadless:
 
 def passed_variables(where: Where) -> dict[str, str]:
     """The variables of an environment that the client gets."""
-    return {
-        name: value
-        for name, value in where.environ.items()
-        if name in _PASSED or name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES)
-    }
+    variables = {}
+    for name, value in where.environ.items():
+        if name in _PASSED or name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES):
+            variables[name] = value
+    return variables
 
 
 def _client_options(name: str, schema: str) -> list[str]:
