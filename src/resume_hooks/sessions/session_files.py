@@ -104,11 +104,11 @@ def unlistable_folders(where: Where) -> list[str]:
     home = where.projects
     if not _is_accessible(os.listdir, home):
         return [home]
-    return [
-        folder
-        for folder in paths.all_folders(where)
-        if not _is_accessible(_check_first_entry, folder)
-    ]
+    folders = []
+    for folder in paths.all_folders(where):
+        if not _is_accessible(_check_first_entry, folder):
+            folders.append(folder)
+    return folders
 
 
 def linked_projects(where: Where, session_id: str = "") -> list[str]:
