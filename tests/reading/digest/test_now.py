@@ -42,7 +42,7 @@ def test_the_repository_as_it_is() -> None:
             seen,
             FileStates("/home/user/proj"),
             SESSION,
-            pull_requests([], {}),
+            pull_requests([]),
         )
     ]
     assert rows[0] == "git: branch main, 2 uncommitted"
@@ -277,8 +277,33 @@ def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
     talk.runs("git checkout main", "Switched to branch 'main'")
     assert row not in now(talk.digest(config_home))
     talk.runs("git checkout fix", "Switched to branch 'fix'")
-    talk.runs("gh pr merge 12 --squash", "Merged pull request o/r#12 (Fix it)")
-    assert notes(talk.digest(config_home), "now")[row] == "merged since"
+    assert row in now(talk.digest(config_home)).split("\n")
+    link = {"type": "pr-link", "prNumber": 12, "prUrl": f"{url}/12", "sessionId": SESSION}
+    talk.runs("git checkout -b other", "Switched to a new branch 'other'").add(link)
+    assert "pull request of this branch" not in now(talk.digest(config_home))
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("gh pr merge 12 --squash", "Merged pull request o/r#12 (Fix it)"),
+        ("gh pr close 12", "Closed pull request o/r#12 (Fix it)"),
+        ("gh pr view 12 --json state", '{"state":"MERGED"}'),
+        ("gh pr view 12", "title:\tFix it\nstate:\tMERGED\n"),
+        ("gh pr view 12 --json number,state --jq '...'", "12 CLOSED"),
+    ],
+)
+def test_a_pull_request_that_ended_is_not_the_branchs(
+    config_home: ConfigHome, command: str, output: str
+) -> None:
+    """By a command that ended it, or by a look at it."""
+    url = "https://github.com/o/r/pull/12"
+    talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
+    talk.runs("gh pr create --fill", f"{url}\n")
+    talk.runs("gh pr view 12 --json state", '{"state":"OPEN"}')
+    assert "pull request of this branch" in now(talk.digest(config_home))
+    talk.runs(command, output)
+    assert "pull request of this branch" not in now(talk.digest(config_home))
 
 
 def test_what_waited_for_a_pull_request_that_ended(config_home: ConfigHome) -> None:

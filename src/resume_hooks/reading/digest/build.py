@@ -142,7 +142,7 @@ def _own_sections(
     parsed = [(command.run, command.parts) for command in runs]
     removed = list(removed_folders(parsed))
     seen = git_seen(parsed, branch, dict(removed))
-    requests = pull_requests(parsed, facts.links)
+    requests = pull_requests(parsed)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)

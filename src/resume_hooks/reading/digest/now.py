@@ -122,14 +122,10 @@ def _lines_of_repository(
 
 
 def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[DigestEntry]:
-    """The pull request of the current branch, and whether it was merged or closed."""
-    request = requests.of_branch(branch)
-    if request is None:
-        return
-    note = ""
-    if request.number in requests.done:
-        note = f"{requests.done[request.number][0]} since"
-    yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place, note)
+    """The open pull request of the current branch."""
+    request = requests.open_one_of(branch)
+    if request is not None:
+        yield make_entry(f"{PULL_REQUEST}: {request.url}", request.place)
 
 
 def _lines_to_read(

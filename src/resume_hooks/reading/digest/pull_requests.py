@@ -15,7 +15,6 @@ from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
 from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
 from resume_hooks.redaction.lazy_patterns import late
 
-_URL = late(r"https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9})")
 _OWN_URL = late(
     r"(?:\"url\":\s*\"|(?:\A|\n)(?:url:)?\s*)(https://[^\s\"'<>)\]]{1,300}/pull/(\d{1,9}))(?=[\s\"]|\Z)"
 )
@@ -23,11 +22,15 @@ _OWN_URL = late(
 
 _NUMBER = late(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _TOLD = late(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
+_ENDED = late(
+    r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
+)
+"""The state of a pull request in the output of a look at it."""
+
 _NAMED = late(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
 _WAITS = late(
     r"\b(?:on hold|hold(?:ing)? off|wait(?:s|ing)?|paused?|blocked|until|once)\b", re.IGNORECASE
 )
-MERGED, CLOSED = "merged", "closed"
 
 
 class PullRequest(NamedTuple):
@@ -40,15 +43,18 @@ class PullRequest(NamedTuple):
 
 
 class PullRequests(NamedTuple):
-    """Those that were named, the latest last, and by number those that are ``done``: how, and where."""
+    """Those that were named, the latest last, and by number the end of those that are ``done``."""
 
     named: list[PullRequest]
-    done: Mapping[str, tuple[str, RecordPlace]]
+    done: Mapping[str, RecordPlace]
+    names_branch: bool
+    """Whether a command of the session named a branch."""
 
-    def of_branch(self, branch: str) -> PullRequest | None:
-        """The pull request of a branch that was named last."""
+    def open_one_of(self, branch: str) -> PullRequest | None:
+        """The pull request of a branch that was named last, and that was not merged or closed."""
         for each in reversed(self.named):
-            if not branch or each.branch in {branch, ""}:
+            is_sure = each.branch == branch or not (each.branch or self.names_branch)
+            if is_sure and each.number not in self.done:
                 return each
         return None
 
@@ -57,28 +63,26 @@ class PullRequests(NamedTuple):
         if _WAITS.search(text) is None:
             return False
         numbers = [found[1] or found[2] for found in _NAMED.finditer(text)]
-        ends = [self.done[number][1].order for number in numbers if number in self.done]
+        ends = [self.done[number].order for number in numbers if number in self.done]
         return any(place.order < end for end in ends)
 
 
-def pull_requests(commands: Iterable[ParsedRun], links: Mapping[str, RecordPlace]) -> PullRequests:
-    """The pull requests in commands, oldest first, and in the client's own ``links``."""
+def pull_requests(commands: Iterable[ParsedRun]) -> PullRequests:
+    """The pull requests in commands, oldest first."""
     named: list[PullRequest] = []
-    done: dict[str, tuple[str, RecordPlace]] = {}
-    for url, place in links.items():
-        if found := _URL.match(url):
-            named.append(PullRequest(found[0], found[1], "", place))
+    done: dict[str, RecordPlace] = {}
     branch = ""
     for run, parts in commands:
         if "git" in run.command:
             branch = branch_named(run) or branch
         if run.failed or "gh pr" not in run.command:
             continue
-        for words, _ in parts:
-            if words[:2] == ("gh", "pr") and len(words) > 2:
-                _take_call(words[2], words[3:], run, branch, named, done)
-    named.sort(key=lambda each: each.place.order)
-    return PullRequests(named, done)
+        calls = [words[2:] for words, _ in parts if words[:2] == ("gh", "pr") and len(words) > 2]
+        for verb, *rest in calls:
+            _take_call(verb, rest, run, branch, named, done)
+        if len(calls) == 1 and calls[0][0] == "view":
+            _take_end(calls[0][1:], run, done)
+    return PullRequests(named, done, bool(branch))
 
 
 def _take_call(
@@ -87,7 +91,7 @@ def _take_call(
     run: ShellRun,
     branch: str,
     named: list[PullRequest],
-    done: dict[str, tuple[str, RecordPlace]],
+    done: dict[str, RecordPlace],
 ) -> None:
     """Take in a call of ``gh pr``: the pull request that it names, or the end of one."""
     number = _number_in(rest)
@@ -99,9 +103,19 @@ def _take_call(
         told = _TOLD.search(run.output)
         number = number or (told[1] if told else "")
         if number:
-            done[number] = (MERGED if verb == "merge" else CLOSED, run.answered)
+            done[number] = run.answered
     elif verb == "reopen":
         done.pop(number, None)
+
+
+def _take_end(rest: Sequence[str], run: ShellRun, done: dict[str, RecordPlace]) -> None:
+    """Take in a look at a pull request that shows it as merged or closed."""
+    number = _number_in(rest)
+    own = _OWN_URL.search(run.output)
+    if not number and own is not None:
+        number = own[2]
+    if number and _ENDED.search(run.output):
+        done.setdefault(number, run.answered)
 
 
 def _number_in(rest: Sequence[str]) -> str:
