@@ -265,6 +265,16 @@ def test_git_lists_no_folder_of_the_sessions_own_files(config_home: ConfigHome) 
     assert "git status lists besides: old" in now(talk.digest(config_home)).split("\n")
 
 
+def test_a_push_of_another_branch_says_nothing_of_the_current_one(config_home: ConfigHome) -> None:
+    """A switch of branch ends what was said of it."""
+    row = "the session pushed, and has committed nothing since"
+    talk = Talk().prompt("go").runs("git checkout -b fix", "Switched to a new branch 'fix'")
+    talk.runs("git commit -am x", "[fix 1234567] x\n").runs("git push -u origin fix")
+    assert row in now(talk.digest(config_home)).split("\n")
+    talk.runs("git checkout -b next", "Switched to a new branch 'next'")
+    assert row not in now(talk.digest(config_home))
+
+
 def test_the_pull_request_of_the_branch(config_home: ConfigHome) -> None:
     """As its creation or a look at it printed it, and how it ended."""
     url = "https://github.com/o/r/pull"

@@ -39,13 +39,15 @@ class GitSeen(NamedTuple):
     """The branch that git named last, or the client; where the session committed and pushed last.
 
     The branch is ``""`` for none. ``checkouts`` are the folders of which a branch was named, the
-    latest first.
+    latest first. ``switched_at`` is the order of the command that named another branch than the
+    one before, 0 for none.
     """
 
     branch: str
     checkouts: tuple[CheckoutSeen, ...]
     commit: RecordPlace | None
     push: RecordPlace | None
+    switched_at: int
 
 
 ParsedRun = tuple[ShellRun, tuple[shell.SimpleCommand, ...]]
@@ -71,7 +73,21 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
         tuple(named[:MOST_CHECKOUTS]),
         _last_run_of(commands, "commit"),
         _last_run_of(commands, "push"),
+        _order_of_last_switch(commands),
     )
+
+
+def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
+    """The order of the last command that went to another branch; 0 for none."""
+    at = 0
+    former = ""
+    for run, _ in commands:
+        branch = branch_named(run)
+        is_switch = former not in {"", branch} or "Switched to" in run.output
+        if branch and is_switch:
+            at = run.place.order
+        former = branch or former
+    return at
 
 
 @lru_cache(maxsize=shell.REMEMBERED)

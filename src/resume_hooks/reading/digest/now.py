@@ -111,7 +111,7 @@ def _lines_of_repository(
     commit, push = seen.commit, seen.push
     if commit is not None and (push is None or push.order < commit.order):
         yield make_entry("the session did not push its last commit", commit)
-    elif push is not None:
+    elif push is not None and seen.switched_at <= push.order:
         yield make_entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen, states)
     if facts.has_unseen_agents:

@@ -22,9 +22,7 @@ _OWN_URL = late(
 
 _NUMBER = late(r"#?(\d{1,9})|https://\S{1,300}/pull/(\d{1,9})")
 _TOLD = late(r"(?:Merged|Closed) pull request (?:\S{1,200})?#(\d{1,9})")
-_ENDED = late(
-    r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b"
-)
+_ENDED = late(r"(?:\bstate\"?\s{0,3}[:=]\s{0,3}\"?|(?:\A|\n)(?:#?\d{1,9} )?)(MERGED|CLOSED)\b")
 """The state of a pull request in the output of a look at it."""
 
 _NAMED = late(r"#(\d{1,9})\b|/pull/(\d{1,9})\b")
