@@ -92,6 +92,25 @@ def test_a_status_that_no_longer_lists_a_file(config_home: ConfigHome) -> None:
     assert _state(talk, config_home, "b.py") == "not committed"
 
 
+@pytest.mark.parametrize("add", ["git add -A lib/", "git add -u -- lib", "git add lib"])
+def test_a_commit_takes_the_folder_that_was_added(config_home: ConfigHome, add: str) -> None:
+    """And nothing beside it, also where `git add` takes all kinds of changes in the folder."""
+    talk = _edited("lib/a.py", "new/b.py").runs(f"{add} && git commit -m x", COMMITTED, cwd=CWD)
+    assert _state(talk, config_home, "lib/a.py") == "committed in 1234567"
+    assert _state(talk, config_home, "new/b.py") == "not committed"
+
+
+def test_a_later_status_wins(config_home: ConfigHome) -> None:
+    """Also one at the end of other commands: its rows are the last ones."""
+    talk = _edited("lib/a.py", "new/b.py", "c.py").runs("git commit -am x", COMMITTED, cwd=CWD)
+    assert _state(talk, config_home, "new/b.py") == "committed in 1234567"
+    rows = "D  looks like a row\n=== status\n M c.py\n?? new/\n"
+    talk.runs("ls lib; echo '=== status'; git status --short", rows, cwd=CWD)
+    assert _state(talk, config_home, "new/b.py") == "not committed"
+    assert _state(talk, config_home, "c.py") == "not committed"
+    assert _state(talk, config_home, "lib/a.py") == "committed in 1234567"
+
+
 def test_a_commit_on_another_branch_names_it(config_home: ConfigHome) -> None:
     """The reader may be on this one."""
     talk = _edited("a.py").runs("git commit -am x", "[fix 1234567] x\n")

@@ -86,6 +86,8 @@ class GitCall(NamedTuple):
     run: ShellRun
     is_alone: bool
     """Whether nothing else in the run prints anything."""
+    is_last: bool
+    """Whether nothing in the run prints anything after it."""
 
 
 class _Status(NamedTuple):
@@ -217,9 +219,10 @@ class FileStates:
         return found
 
     def _take_add(self, call: GitCall, rest: Sequence[str]) -> None:
-        if _ALL.intersection(rest):
+        named = operands_of(rest)
+        if ":/" in named or (_ALL.intersection(rest) and not named):
             self._staged.update(self._paths_in(call.folder))
-        self._staged.update(self._files_named(operands_of(rest), call.folder))
+        self._staged.update(self._files_named(named, call.folder))
 
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
@@ -296,9 +299,9 @@ class FileStates:
         if any(words in output for words in _CLEAN):
             return _Status(frozenset(), frozenset(), is_whole and not _STATUS_PART.search(output))
         if _SHORT.intersection(rest):
-            if not call.is_alone:
+            if not call.is_last:
                 return None
-            rows = _SHORT_ROW.findall(output)
+            rows = _SHORT_ROW.findall(output) if call.is_alone else _rows_at_end(output)
             staged = [path for index, _, path in rows if index not in " ?"]
             changed = [path for index, work, path in rows if work != " " or index == "?"]
         else:
@@ -387,6 +390,7 @@ def file_states(
         while at < len(waiting) and waiting[at].order <= run.place.order:
             states.take_edit(waiting[at].path)
             at += 1
+        last = parts[-1].words if parts else ()
         for words, folder in _steps(run, parts):
             if words[0] == "mv":
                 if not run.failed:
@@ -396,7 +400,9 @@ def file_states(
             if calls[:1] == ["mv"] and not run.failed:
                 states.take_move(calls[1:], folder)
             elif calls:
-                states.take_call(GitCall(tuple(calls), folder, run, _is_alone(parts)))
+                is_alone = _is_alone(parts)
+                is_last = is_alone or words == last
+                states.take_call(GitCall(tuple(calls), folder, run, is_alone, is_last))
     for edit in waiting[at:]:
         states.take_edit(edit.path)
     return states
@@ -472,6 +478,17 @@ def _paths_in_long_status(output: str) -> tuple[list[str], list[str]]:
         elif rows is not None:
             rows.append(row[1].strip())
     return staged, changed
+
+
+def _rows_at_end(output: str) -> list[tuple[str, str, str]]:
+    """The rows of a short status in the last lines of an output: index, work tree and path."""
+    rows: list[tuple[str, str, str]] = []
+    for line in reversed(output.rstrip("\n").split("\n")):
+        row = _SHORT_ROW.fullmatch(line)
+        if row is None:
+            break
+        rows.append((row[1], row[2], row[3]))
+    return rows[::-1]
 
 
 def _is_listed(path: str, listed: frozenset[str]) -> bool:
