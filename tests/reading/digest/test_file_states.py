@@ -145,6 +145,62 @@ def test_moves(config_home: ConfigHome) -> None:
     assert found["old/"] == "moved to archive/old with 2 files"
 
 
+def _uncommitted(talk: Talk, home: ConfigHome) -> str:
+    """The line of the files that are not committed."""
+    rows = [entry.text for entry in talk.digest(home).entries_of("now")]
+    return next((row for row in rows if row.startswith("not committed: ")), "")
+
+
+@pytest.mark.parametrize(
+    ("command", "row"),
+    [
+        ("git mv old new", "not committed: new/x.py"),
+        ("mv old new", "not committed: new/x.py"),
+        ('T="new"; git mv old "$T"', ""),
+        ("git mv old new; git status -s", "not committed: new/x.py (staged)"),
+        ("git add -A; git diff --cached --name-status", "not committed: new/x.py (staged)"),
+        ("git status -s", ""),
+    ],
+)
+def test_a_file_that_was_moved_is_open_at_its_new_path(
+    config_home: ConfigHome, command: str, row: str
+) -> None:
+    """As a command or git's own listing tells; nothing is left at the old one."""
+    output = ""
+    if command.endswith("--name-status"):
+        output = "R100\told/x.py\tnew/x.py\n"
+    elif command == "git status -s":
+        output = " D old/x.py\n"
+    elif command.endswith("git status -s"):
+        output = "R  old/x.py -> new/x.py\n"
+    talk = _edited("old/x.py").runs("git status -s", " M old/x.py\n", cwd=CWD)
+    assert _uncommitted(talk, config_home) == "not committed: old/x.py"
+    assert _uncommitted(talk.runs(command, output, cwd=CWD), config_home) == row
+
+
+def test_a_file_of_a_moved_folder_is_gone_from_it(config_home: ConfigHome) -> None:
+    """Also where the command that moved the folder wrote the file."""
+    talk = _edited("old/x.py").runs("echo 1 > old/mark; git mv old new", "", cwd=CWD)
+    found = notes(talk.digest(config_home), "changed")
+    assert found["old/mark"] == "moved to new/mark"
+
+
+def test_a_committed_file_that_git_moved_is_staged(config_home: ConfigHome) -> None:
+    """The next commit takes the move."""
+    talk = _edited("old/x.py").runs("git commit -am x", COMMITTED, cwd=CWD)
+    talk.runs("git mv old new", "", cwd=CWD)
+    assert _uncommitted(talk, config_home) == "not committed: new/x.py (staged)"
+    talk.runs("git commit -m y", "[main 7654321] y\n", cwd=CWD)
+    assert _uncommitted(talk, config_home) == ""
+
+
+def test_a_folder_is_not_named_beside_its_files(config_home: ConfigHome) -> None:
+    """As a checkout of a whole folder changes it."""
+    talk = _edited("lib/x.py").runs("git checkout -q origin/main -- lib/", "", cwd=CWD)
+    talk.edits(f"{CWD}/lib/x.py")
+    assert _uncommitted(talk, config_home) == "not committed: lib/x.py"
+
+
 def test_a_deleted_file_is_removed_whatever_commit_took_it(config_home: ConfigHome) -> None:
     """By what git names as deleted; until it is written again."""
     talk = _edited("a.py").runs("rm a.py; git status -s", " D a.py", cwd=CWD)

@@ -39,6 +39,7 @@ _LOGGED = late(r"(?:\A|\n)([0-9a-f]{7,40}) \S")
 _CREATED = late(r"\n create mode \d{1,9} (.+)")
 _REMOVED_BY_COMMIT = late(r"(?:\A|\n) delete mode \d{1,9} (.+)")
 _REMOVED_IN_STATUS = late(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)")
+_STAGED_NAME = late(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
 _CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _ALL = frozenset({"-A", "--all", "-u", "--update"})
@@ -142,6 +143,8 @@ class FileStates:
             self._take_status(call, rest)
         elif verb == "stash" and not call.run.failed:
             self._take_stash(call, rest)
+        elif verb == "diff" and not call.run.failed:
+            self._take_staged_names(call, rest)
         elif verb in {"checkout", "restore", "reset"} and not call.run.failed:
             self._take_back(call, verb, rest)
         if verb in {"commit", "status"} and not call.run.failed:
@@ -156,10 +159,16 @@ class FileStates:
             self.removed.add(self.shown_path(path.strip().strip('"'), call.folder))
 
     def open_files(self) -> list[str]:
-        """The files of a known checkout whose changes are not committed, the latest last."""
+        """The files of a known checkout whose changes are not committed, the latest last.
+
+        Without those that git named as deleted, and without folders that hold others.
+        """
         found: list[str] = []
+        folders = {posixpath.dirname(path) for path in self.states}
         for path, state in self.states.items():
-            if state.words in OPEN_STATES and self.checkout_of(path):
+            is_open = state.words in OPEN_STATES and path not in self.removed
+            is_folder = any(f"{folder}/".startswith(f"{path}/") for folder in folders)
+            if is_open and not is_folder and self.checkout_of(path):
                 found.append(path)
         return found
 
@@ -274,6 +283,19 @@ class FileStates:
             self.listed = status.staged | status.changed
             self.listed_at = call.run.answered
 
+    def _take_staged_names(self, call: GitCall, rest: Sequence[str]) -> None:
+        """Take in the names and moves of staged files that a ``git diff`` listed."""
+        if "--name-status" not in rest or not {"--cached", "--staged"}.intersection(rest):
+            return
+        root = self.checkout_of(call.folder)
+        for before, path in _STAGED_NAME.findall(call.run.output):
+            shown = self.shown_path(path, root)
+            if before:
+                self._take_listed_move(self.shown_path(before, root), shown)
+            if shown in self.states:
+                self._staged.add(shown)
+                self.states[shown] = FileState(STAGED)
+
     def _begin_untouched(self, listed: Iterable[str]) -> None:
         """Take files that only listings prove as changed from their first listing on."""
         for path in sorted(self._untouched.intersection(listed)):
@@ -323,10 +345,16 @@ class FileStates:
     def _note_move(self, row: str, folder: str) -> None:
         before, arrow, after = row.partition(" -> ")
         if arrow:
-            self.moved_to[self.shown_path(before, folder)] = self.shown_path(after, folder)
+            self._take_listed_move(self.shown_path(before, folder), self.shown_path(after, folder))
 
-    def take_move(self, words: Sequence[str], folder: str) -> None:
-        """Take in an ``mv`` of one path to another."""
+    def _take_listed_move(self, before: str, after: str) -> None:
+        """Take in a move of a file that git listed."""
+        self.moved_to[before] = after
+        if before in self.states:
+            self._move_state(before, after, by_git=True)
+
+    def take_move(self, words: Sequence[str], folder: str, *, by_git: bool) -> None:
+        """Take in an ``mv`` of one path to another; ``by_git``: the next commit takes it."""
         operands = operands_of(words)
         if len(operands) != 2:
             return
@@ -339,6 +367,29 @@ class FileStates:
             after = posixpath.join(after, posixpath.basename(before))
         self.moved_to.pop(after, None)
         self.moved_to[before] = after
+        for path in [path for path in self.states if f"{path}/".startswith(f"{before}/")]:
+            self._move_state(path, f"{after}{path[len(before) :]}", by_git=by_git)
+
+    def _move_state(self, before: str, after: str, *, by_git: bool) -> None:
+        """Take the state of a file to its new path; one that a variable holds is not known."""
+        state = self.states[before]
+        if before in self.only_listed or state.words == STASHED:
+            return
+        del self.states[before]
+        self._staged.discard(before)
+        self.removed.add(before)
+        if "$" in after:
+            return
+        self.moved_to[before] = after
+        self.only_listed -= {after}
+        self._untouched.discard(after)
+        self._commit_of[after] = self._commits
+        is_open = state.words == NOT_COMMITTED
+        if by_git and not is_open:
+            self._staged.add(after)
+            self.states[after] = FileState(STAGED)
+        else:
+            self.states[after] = FileState(NOT_COMMITTED)
 
     def _take_stash(self, call: GitCall, rest: Sequence[str]) -> None:
         part = next(iter(operands_of(rest)), "push")
@@ -394,11 +445,11 @@ def file_states(
         for words, folder in _steps(run, parts):
             if words[0] == "mv":
                 if not run.failed:
-                    states.take_move(words[1:], folder)
+                    states.take_move(words[1:], folder, by_git=False)
                 continue
             calls = [*git_words(words)]
             if calls[:1] == ["mv"] and not run.failed:
-                states.take_move(calls[1:], folder)
+                states.take_move(calls[1:], folder, by_git=True)
             elif calls:
                 is_alone = _is_alone(parts)
                 is_last = is_alone or words == last
