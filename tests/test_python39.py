@@ -87,4 +87,5 @@ def test_what_these_modules_import_is_in_the_list() -> None:
     assert missing <= {
         "__main__", "derive.child.copy_files", "hooks.after_compaction", "hooks.background", "hooks.context_notice",
         "hooks.expiring_sessions", "hooks.inside", "hooks.prompt", "parts.codex.events",
+        "sessions.session", "sessions.session_files", "transcripts.tokens",
     }, "the hooks do without those where they don't load"  # fmt: skip
