@@ -494,3 +494,26 @@ def test_a_list_of_todos_tells_its_age(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
     aged = talk.prompt("now this").says("done").digest(config_home)
     assert notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
+
+
+@pytest.mark.parametrize(
+    ("words", "is_open"),
+    [
+        ("All tests pass. The implementation is complete:\n\n1. it", False),
+        ("Everything is done.", False),
+        ("All tests pass.", True),
+        ("The implementation is complete, except for the docs.", True),
+        ("The implementation is not complete.", True),
+    ],
+)
+def test_a_task_at_work_ends_with_an_answer_that_all_is_done(
+    config_home: ConfigHome, words: str, is_open: bool
+) -> None:
+    """Unless it was taken up after that."""
+    talk = Talk().prompt("go")
+    talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
+    talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
+    talk.says(words).prompt("great, a new change")
+    assert ("test it" in texts(talk.digest(config_home), "todos")) is is_open
+    talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
+    assert "test it" in texts(talk.digest(config_home), "todos")

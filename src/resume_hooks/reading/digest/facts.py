@@ -393,6 +393,8 @@ class Todo(NamedTuple):
     text: str
     status: str
     place: RecordPlace
+    updated_at: int
+    """The order of the record that set its status last."""
 
 
 class OpenList:
@@ -409,7 +411,7 @@ class OpenList:
         """Replace the todo list by the one of a call."""
         self.used = True
         self._todos = [
-            Todo(string(row, "content"), string(row, "status"), call.place)
+            Todo(string(row, "content"), string(row, "status"), call.place, call.place.order)
             for row in objects(call.given.get("todos"))
             if string(row, "content")
         ]
@@ -419,7 +421,8 @@ class OpenList:
         self.used = True
         number = _NUMBER.search(answer)
         key = call.place.session_id, number[1] if number else str(len(self._tasks) + 1)
-        self._tasks[key] = Todo(call.first_text("subject", "description"), "pending", call.place)
+        text = call.first_text("subject", "description")
+        self._tasks[key] = Todo(text, "pending", call.place, call.place.order)
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
@@ -428,7 +431,8 @@ class OpenList:
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
         if key and (status := call.first_text("status")):
-            self._tasks[key] = self._tasks[key]._replace(status=status)
+            task = self._tasks[key]
+            self._tasks[key] = task._replace(status=status, updated_at=call.place.order)
 
     def open_todos(self) -> list[Todo]:
         """The todos that are not done, in the order in which they were written down."""

@@ -278,13 +278,28 @@ def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
+OPENING_WORDS = 200  # characters of an answer in which it says that all is done
+_ALL_DONE = late(
+    r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
+    r"(?:now |all )?(?:complete|completed|done|finished)(?=[.!:]|\s*(?:\n|\Z))",
+    re.IGNORECASE,
+)
+
+
 def entries_of_todos(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
     """The open todos; of an old list with the number of prompts since its last change.
 
-    None that waits for a pull request that came to its end.
+    None that waits for a pull request that came to its end, and none at work as a later answer
+    said that all is done.
     """
-    for text, status, place in facts.open_list.open_todos():
-        if requests.ends_wait(text, place):
+    answers = list(facts.closing)
+    if facts.unanswered is not None:
+        answers.append(facts.unanswered)
+    ends = [said.place.order for said in answers if _ALL_DONE.search(said.text[:OPENING_WORDS])]
+    done_at = max(ends, default=0)
+    for text, status, place, updated_at in facts.open_list.open_todos():
+        is_over = status == "in_progress" and updated_at < done_at
+        if is_over or requests.ends_wait(text, place):
             continue
         since = sum(said.place.order > place.order for said in facts.prompts.said)
         if since:
