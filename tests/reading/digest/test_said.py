@@ -517,3 +517,11 @@ def test_a_task_at_work_ends_with_an_answer_that_all_is_done(
     assert ("test it" in texts(talk.digest(config_home), "todos")) is is_open
     talk.calls("TaskUpdate", {"taskId": "1", "status": "in_progress"}, "Updated task #1 status")
     assert "test it" in texts(talk.digest(config_home), "todos")
+
+
+def test_a_task_is_quoted_in_its_last_wording(config_home: ConfigHome) -> None:
+    """An update may give it a new subject, with a status or without."""
+    talk = Talk().prompt("go")
+    talk.calls("TaskCreate", {"subject": "test it"}, "Task #1 created successfully: test it")
+    talk.calls("TaskUpdate", {"taskId": "1", "subject": "test it twice"}, "Updated task #1 subject")
+    assert notes(talk.digest(config_home), "todos") == {"test it twice": "pending"}

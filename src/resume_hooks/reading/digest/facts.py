@@ -426,13 +426,18 @@ class OpenList:
         self._latest[key[1]] = key
 
     def update_task(self, call: PendingCall) -> None:
-        """Change the status of a task: the session's own of that number, else the latest of its ancestors'."""
+        """Change the status or the subject of a task: the own one of that number, else the latest of the ancestors."""
         number = call.given.get("taskId")
         own = call.place.session_id, str(number) if isinstance(number, (str, int)) else ""
         key = own if own in self._tasks else self._latest.get(own[1])
-        if key and (status := call.first_text("status")):
-            task = self._tasks[key]
-            self._tasks[key] = task._replace(status=status, updated_at=call.place.order)
+        if not key:
+            return
+        task = self._tasks[key]
+        if subject := call.first_text("subject"):
+            task = task._replace(text=subject)
+        if status := call.first_text("status"):
+            task = task._replace(status=status, updated_at=call.place.order)
+        self._tasks[key] = task
 
     def open_todos(self) -> list[Todo]:
         """The todos that are not done, in the order in which they were written down."""
