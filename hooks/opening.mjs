@@ -65,6 +65,14 @@ function endsInCommand(step, text) { // whether one of our commands was typed ri
 }
 
 export async function open($, reply) {
+  try {
+    await switchTo($, reply)
+  } finally {
+    endDraft() // else a failure here would hold back the prompts that follow
+  }
+}
+
+async function switchTo($, reply) {
   const { words } = begin(reply)
   await quietly($, () => $.command.run({ command: 'resume', args: reply.open }))
   opening = undefined
