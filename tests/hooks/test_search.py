@@ -165,7 +165,7 @@ def test_an_index_that_is_not_ready(
     home: ConfigHome, card: Card, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What there is in time is shown, and what is missing is said."""
-    monkeypatch.setattr(lane, "PATIENCE", 0.0)
+    monkeypatch.setattr(lane, "UPDATE_SECONDS", 0.0)
     shown = "\n".join(card(">search redis"))
     note = r"  note: Not indexed yet: 2 files \([0-9.]+ KB\)\. "
     assert re.search(f"{note}To index all: resume-hooks doctor --index update", shown)
