@@ -334,7 +334,10 @@ class _Stores:
         self._stores = tuple(stores)
 
     def projects(self) -> list[str]:
-        return sorted({name for store in self._stores for name in store.projects()})
+        names: set[str] = set()
+        for store in self._stores:
+            names.update(store.projects())
+        return sorted(names)
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
@@ -349,7 +352,13 @@ class _Stores:
         return next((session for session in sessions if session is not None), None)
 
     def hidden(self) -> list[str]:
-        return [place for store in self._stores for place in store.hidden()]
+        places: list[str] = []
+        for store in self._stores:
+            places.extend(store.hidden())
+        return places
 
     def linked(self, session_id: str = "") -> list[str]:
-        return [place for store in self._stores for place in store.linked(session_id)]
+        places: list[str] = []
+        for store in self._stores:
+            places.extend(store.linked(session_id))
+        return places
