@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
 
+from tests.hook_scripts.run_node import needs_node, run_node
 from tests.needs import REPO
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+pytestmark = needs_node
 
 STAND_IN = """
 import { compact, keepBelow } from %(compacting)s
@@ -56,12 +55,4 @@ def test_a_refusal_soon_after_a_compaction_is_tried_again(plan: dict[str, Any], 
         "compacting": json.dumps((REPO / "hooks" / "compacting.mjs").as_uri()),
         "plan": json.dumps(plan),
     }
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", STAND_IN % fields],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) == tries
+    assert run_node(STAND_IN % fields) == tries

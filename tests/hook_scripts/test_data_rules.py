@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 
 import pytest
 
+from tests.hook_scripts.run_node import needs_node, run_node
 from tests.needs import REPO
 
 ASKED = """
@@ -23,18 +22,11 @@ console.log(JSON.stringify((await ask($, { command: 'rules' })).rules ?? null))
 """
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+@needs_node
 @pytest.mark.parametrize(
     ("info", "told"), [({"dataRules": ["zdr"]}, ["zdr"]), ({"dataRules": []}, []), ({}, None)]
 )
 def test_the_rules_of_the_account_are_told(info: dict[str, object], told: object) -> None:
     """As the client has them; of an older client none."""
     script = ASKED % (json.dumps(str(REPO / "hooks" / "asking.mjs")), json.dumps(info))
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", script],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    assert json.loads(done.stdout) == told
+    assert run_node(script) == told

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 
-import pytest
-
+from tests.hook_scripts.run_node import needs_node, run_node
 from tests.needs import REPO
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+pytestmark = needs_node
 
 STAND_IN = """
 import { open, submit } from %(opening)s
@@ -34,12 +31,4 @@ console.log(JSON.stringify(sent))
 def test_a_prompt_after_a_failed_switch_is_sent() -> None:
     """What was kept of the box while the session opened holds back no later prompt."""
     fields = {"opening": json.dumps((REPO / "hooks" / "opening.mjs").as_uri())}
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", STAND_IN % fields],
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == {"text": "something else"}
+    assert run_node(STAND_IN % fields) == {"text": "something else"}

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from typing import Any
 
 import pytest
 
+from tests.hook_scripts.run_node import needs_node, run_node
 from tests.needs import REPO
 
-pytestmark = pytest.mark.skipif(shutil.which("node") is None, reason="node is missing")
+pytestmark = needs_node
 
 CHOICES = [["Open", "yes"], ["Not now", "no"]]
 STAND_IN = """
@@ -67,12 +66,7 @@ def run_question(*answers: tuple[str, int], called: bool, typed: int = 0) -> dic
         "given": json.dumps({"answers": answers, "called": called, "typed": typed}),
         "choices": json.dumps(CHOICES),
     }
-    done = subprocess.run(
-        ["node", "--input-type=module", "-e", STAND_IN % fields],
-        capture_output=True, encoding="utf-8", check=False, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    found = run_node(STAND_IN % fields)
     assert isinstance(found, dict)
     return found
 
