@@ -144,7 +144,7 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     """What was typed meanwhile stands in the box again, behind the next step.
 
     Typed while the model works it runs at the turn's end: nothing is cut off, and the answer is in
-    the digest.
+    the digest. What was typed behind the command is not a request of the old session.
     """
     begin(tui, plugin, engine(tmp_path, f"time.sleep(2); {AS_ALWAYS}"))
     tui.submit("/handoff step one")
@@ -167,7 +167,9 @@ def test_a_handoff_keeps_a_draft_and_waits_for_an_answer(
     words = " ".join(tui.input_text().split())
     assert words == "go on with the readme then the changelog"
     assert "Slow reply done." in child.read_text()
-    assert "Slow reply done." in child_of(tui.home, child).read_text()
+    opening = child_of(tui.home, child).read_text()
+    assert "Slow reply done." in opening
+    assert "with the readme" not in opening
     assert len(tui.api.main_requests()) == 1
 
 

@@ -161,6 +161,18 @@ def test_what_waited_when_the_session_ended_is_the_latest_wish(config_home: Conf
     assert requests(talk.digest(config_home)) == ["go", "and then this"]
 
 
+@pytest.mark.parametrize("command", [None, "/handoff go on"])
+def test_what_waits_behind_a_running_command_is_not_a_request_yet(
+    config_home: ConfigHome, command: str | None
+) -> None:
+    """The new session that the command opens has it in its box; newer clients give no text of a command."""
+    talk = Talk().prompt("go").says("x").add(queue("enqueue", command))
+    talk.add(queue("enqueue", "with the readme")).add(queue("dequeue"))
+    assert requests(talk.digest(config_home)) == ["go"]
+    talk.add(queue("dequeue")).prompt("with the readme")
+    assert requests(talk.digest(config_home)) == ["go", "with the readme"]
+
+
 def test_a_prompt_that_was_delivered_as_an_attachment_counts_once(config_home: ConfigHome) -> None:
     """Newer clients keep it so."""
     talk = Talk().prompt("go").add(queue("enqueue", "also this")).add(queue("remove", "also this"))

@@ -463,6 +463,7 @@ class Prompts:
     def __init__(self) -> None:
         self.said: list[Quote] = []
         self._queue: deque[Quote] = deque()
+        self._is_command_running = False
 
     def take_prompt(self, said: Quote) -> bool:
         """Take in a prompt; False for another text, and for one known from the queue."""
@@ -493,6 +494,7 @@ class Prompts:
     def take_queue_record(self, record: Record, place: RecordPlace) -> Quote | None:
         """Take in a record of the queue; returns the prompt that it handed to the model, if any."""
         operation, content = string(record, "operation"), string(record, "content")
+        self._is_command_running = False
         if operation == "enqueue":
             self._queue.append(Quote(content, place))
         elif operation == "popAll":
@@ -501,6 +503,8 @@ class Prompts:
             first = islice(self._queue, WAITING) if content else ()
             found = next((said for said in first if said.text == content), self._queue[0])
             self._queue.remove(found)
+            # Newer clients give no text of a command.
+            self._is_command_running = not found.text or found.text.startswith(_FOR_US)
             handed = operation == "remove" and string(record, "reason") in _HANDED
             if handed and self.take_prompt(found):
                 return found
@@ -510,9 +514,14 @@ class Prompts:
     def end_file(self, counts: Callable[[Quote], bool]) -> bool:
         """Keep the prompts that ``counts`` accepts.
 
-        Whether a queued prompt is the latest one then.
+        Whether a queued prompt is the latest one then: none is that stands behind a command which
+        left the queue last. The client sends it when the command has ended, or the session that the
+        command opens has it in its box.
         """
         self.said = [said for said in self.said if counts(said)]
+        if self._is_command_running:
+            self._queue.clear()
+            self._is_command_running = False
         left = []
         for said in self._queue:
             if not said.text.lstrip().startswith(_FOR_US):
