@@ -68,6 +68,15 @@ def test_a_failed_commit_took_nothing(config_home: ConfigHome) -> None:
     assert _state(talk.runs("git commit -m x", COMMITTED), config_home) == "committed in 1234567"
 
 
+def test_a_commit_in_a_repository_elsewhere(config_home: ConfigHome) -> None:
+    """It neither takes nor removes the file of the same name in this folder."""
+    talk = _edited("lib/a.py", "a.py").runs("git status --short", " M a.py\n?? lib/\n")
+    elsewhere = f"{COMMITTED} create mode 100644 a.py\n delete mode 100644 lib/a.py\n"
+    talk.runs("git commit -m x", elsewhere, cwd="/srv/other")
+    assert _state(talk, config_home) == "not committed"
+    assert _state(talk, config_home, "lib/a.py") == "not committed"
+
+
 def test_a_change_after_the_commit(config_home: ConfigHome) -> None:
     """It is not in it."""
     talk = _edited("a.py").runs("git commit -am x", COMMITTED).edits(f"{CWD}/a.py")

@@ -153,6 +153,8 @@ class FileStates:
     def _take_removals(self, call: GitCall) -> None:
         """Take in the files that a commit or a status names as deleted."""
         root = self.checkout_of(call.folder)
+        if not root:
+            return
         for path in _REMOVED_BY_COMMIT.findall(call.run.output):
             self.removed.add(self.shown_path(path.strip('"'), root))
         for path in _REMOVED_IN_STATUS.findall(call.run.output):
@@ -255,7 +257,7 @@ class FileStates:
         if any(_TAKES_ALL.match(word) for word in _options(rest)):
             taken.update(self._paths_in(call.folder))
         taken.update(self._files_named(_operands_of_commit(rest), call.folder))
-        created = {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
+        created = self._files_created(call, checkout)
         self._begin_untouched(created)
         taken.update(created.intersection(self.states))
         for path in taken:
@@ -264,6 +266,12 @@ class FileStates:
         self._staged -= taken
         self._commits += 1
         self._last_commit[checkout] = commit
+
+    def _files_created(self, call: GitCall, checkout: str) -> set[str]:
+        """The files that git names as created by a commit; none if it is not known where the checkout begins."""
+        if not checkout:
+            return set()
+        return {self.shown_path(path, checkout) for path in _CREATED.findall(call.run.output)}
 
     def _take_status(self, call: GitCall, rest: Sequence[str]) -> None:
         status = self._parse_status(call, rest)
