@@ -265,6 +265,60 @@ def test_tools(tmp_path: Path) -> None:
     assert answers["3"]["content"][1]["source"]["media_type"] == "image/png"
 
 
+def test_a_command_of_a_script_has_its_folder_and_its_exit_status(tmp_path: Path) -> None:
+    """Also if the script prints the whole answer of the tool in place of its output."""
+    script = 'const r = await tools.exec_command({cmd:"make","workdir":"/p/lib"});\ntext(JSON.stringify(r));'
+    whole = '{"chunk_id":"1","wall_time_seconds":0.2,"exit_code":2,"output":"one\\ntwo\\n"}'
+    head = {"type": "input_text", "text": "Script completed\nWall time 0.2 seconds\nOutput:\n"}
+    failed = {"type": "input_text", "text": "Script failed\nWall time 0.0 seconds\nOutput:\n"}
+    lines = [
+        meta(),
+        item("custom_tool_call", name="exec", input=script, call_id="1"),
+        output("1", [head, {"type": "input_text", "text": whole}]),
+        call("2", "ls"),
+        output("2", [failed, {"type": "input_text", "text": "Script error:\nno"}]),
+    ]
+    found = made(tmp_path, lines)
+    calls = [block["input"] for record in found for block in records.calls(record)]
+    assert calls[0] == {"command": "make", "workdir": "/p/lib"}
+    first, second = (block for record in found for block in records.results(record))
+    assert first["is_error"] is True
+    assert records.result_text(first).endswith("Output:\n\none\ntwo\n")
+    assert second["is_error"] is True
+
+
+def test_a_script_that_runs_several_commands_is_these(tmp_path: Path) -> None:
+    """Each with its own output and exit status; one that builds a command stays a script."""
+    script = (
+        'const rs = await Promise.all([tools.exec_command({cmd:"make","workdir":"/p/a"}),'
+        'tools.exec_command({cmd:"git push","workdir":"/p/b"})]); rs.forEach(text)'
+    )
+    head = {"type": "input_text", "text": "Script completed\nOutput:\n"}
+    parts = [
+        {"type": "input_text", "text": '{"chunk_id":"1","exit_code":2,"output":"no rule"}'},
+        {"type": "input_text", "text": '{"chunk_id":"2","exit_code":0,"output":"pushed"}'},
+    ]
+    built = "for (const n of [1, 2]) text(await tools.exec_command({cmd:`make ${n}`}));"
+    lines = [
+        meta(),
+        item("custom_tool_call", name="exec", input=script, call_id="1"),
+        output("1", [head, *parts]),
+        item("custom_tool_call", name="exec", input=built, call_id="2"),
+    ]
+    found = made(tmp_path, lines)
+    calls = [(block["name"], block["input"]) for record in found for block in records.calls(record)]
+    assert calls == [
+        ("Bash", {"command": "make", "workdir": "/p/a"}),
+        ("Bash", {"command": "git push", "workdir": "/p/b"}),
+        ("exec", {"code": built}),
+    ]
+    first, second = (block for record in found for block in records.results(record))
+    assert first["is_error"] is True
+    assert "is_error" not in second
+    assert records.result_text(first).endswith("no rule")
+    assert records.result_text(second).endswith("pushed")
+
+
 @pytest.mark.skipif(
     not codex_rollouts(), reason="the corpus of rollouts is missing: set RESUME_HOOKS_CODEX"
 )

@@ -230,14 +230,16 @@ class Converter:
         return blocks
 
     def _result_records(self, item: Record) -> list[Record]:
-        """What a call was answered with: a result for each of its uses, the first of which says it."""
-        own = of_items.call_id(item)
-        content, failed = output_blocks(item)
+        """What a call was answered with: a result for each of its uses.
+
+        The first one says it, unless a script printed one part for each of its commands.
+        """
+        own, uses = of_items.call_id(item), self._uses.pop(of_items.call_id(item), 1)
+        answers = output_of_uses(item, uses)
         found: list[Record] = []
-        for place in range(self._uses.pop(own, 1)):
-            said = content if place == 0 else ""
+        for place, (content, failed) in enumerate(answers):
             found.append(
-                {"tool_use_id": _id_of_use(own, place), "type": records.RESULT, "content": said}
+                {"tool_use_id": _id_of_use(own, place), "type": records.RESULT, "content": content}
             )
             found[-1] |= {"is_error": True} if failed else {}
         return found
@@ -387,6 +389,8 @@ MAX_PICTURE = (
 _PICTURE = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
+_SCRIPT_FAILED = "Script failed"  # how the output begins of a script that ended with an error
+_COMMAND_OUTPUT = '{"chunk_id":'  # how a script begins to print all that a command gave
 TELLING = 400  # characters of an output's beginning that tell how a command ended
 
 
@@ -419,6 +423,15 @@ def _block(part: Record) -> Record | None:
     return {"type": records.IMAGE, "source": source}
 
 
+def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bool]]:
+    """What an output says to each use of a call, and whether it says that it failed."""
+    head, *parts = of_items.parts(item) or [{}]
+    if uses > 1 and len(parts) == uses:
+        return [output_blocks({**item, "output": [head, part]}) for part in parts]
+    content, failed = output_blocks(item)
+    return [(content, failed), *[("", failed)] * (uses - 1)]
+
+
 def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
     """What an output says, and whether it says that the call failed."""
     found = [block for part in of_items.parts(item) if (block := _block(part))]
@@ -429,6 +442,19 @@ def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
         failed = failed or bool(positive(mapping(inner, "metadata").get("exit_code")))
         text = string(inner, "output") if inner else text
         found[0] = {"type": records.TEXT, "text": text}
+    failed = failed or text.startswith(_SCRIPT_FAILED)
+    if len(found) == 2 and "text" in found[1]:
+        printed, status = _unwrap_command(string(found[1], "text"))
+        failed = failed or status > 0
+        found[1] = {**found[1], "text": printed}
     match = _EXIT.search(text[:TELLING])
     failed = failed or (match is not None and int(match[1]) != 0)
     return (text if len(found) == 1 and "text" in found[0] else found or ""), failed
+
+
+def _unwrap_command(text: str) -> tuple[str, int]:
+    """What a command printed, and its exit status, from what a script printed of it; 0 if it says none."""
+    inner = records.parse(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
+    if inner is None or not isinstance(inner.get("output"), str):
+        return text, 0
+    return string(inner, "output"), positive(inner.get("exit_code"))

@@ -1,8 +1,8 @@
 """What Codex's tools did, in the tools that everything above knows: commands, edits of files, plans, pictures.
 
 A command is ``Bash``, a patch an ``Edit`` or ``Write`` for each file, a plan ``TodoWrite``; any
-other tool keeps its name. In code mode a script that calls one tool counts as that call, any other
-as ``exec`` with its ``code``.
+other tool keeps its name. In code mode a script that calls one tool counts as that call, one that
+runs several commands as these, any other as ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ PATCH = "*** Begin Patch"
 MAX_FILES = 200  # files of a patch
 
 _CALLED = re.compile(r"\btools\.(\w{1,80})")
-_COMMAND = re.compile(r'tools\.exec_command\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_COMMAND = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
 _FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
 _MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
@@ -38,7 +39,7 @@ class Use(NamedTuple):
 
 
 def uses_of_call(item: Record) -> list[Use]:
-    """What a call did, at least one use; several where it changed several files."""
+    """What a call did, at least one use; several where it changed several files, or ran several commands."""
     if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
         name = kind(item).removesuffix("_call")
     else:
@@ -49,7 +50,16 @@ def uses_of_call(item: Record) -> list[Use]:
             name = string(item, "name")
     given = arguments(item)
     if name == CODE and "input" in given:
-        name, given = _use_of_code(string(given, "input"))
+        code = string(given, "input")
+        commands = _commands_of_code(code)
+        if len(commands) > 1:
+            return [_use_of_shell(command) for command in commands]
+        name, given = _use_of_code(code, commands)
+    return _uses_of_tool(name, given)
+
+
+def _uses_of_tool(name: str, given: Record) -> list[Use]:
+    """What a tool did, by its own name for it."""
     if name in SHELLS:
         name, given = _use_of_shell(given)
     if name == "apply_patch":
@@ -67,16 +77,30 @@ def uses_of_call(item: Record) -> list[Use]:
     return [Use(name, given)]
 
 
-def _use_of_code(code: str) -> Use:
+def _commands_of_code(code: str) -> list[Record]:
+    """The commands of a script that calls nothing but the shell, as they were given; none if one is not a literal."""
     called = _CALLED.findall(code)
+    if not called or {*called} != {"exec_command"}:
+        return []
+    commands: list[Record] = []
+    for call in code.split("tools.exec_command")[1:]:
+        typed = _COMMAND.match(call)
+        command = _parse_literal(typed[1]) if typed else ""
+        if not command:
+            return []
+        folder = _WORKDIR.search(call)
+        if folder is None:
+            commands.append({"cmd": command})
+        else:
+            commands.append({"cmd": command, "workdir": _parse_literal(folder[1])})
+    return commands
+
+
+def _use_of_code(code: str, commands: list[Record]) -> Use:
+    if commands:
+        return Use("exec_command", commands[0])
     if (
-        called == ["exec_command"]
-        and (match := _COMMAND.search(code))
-        and (command := _parse_literal(match[1]))
-    ):
-        return Use("exec_command", {"cmd": command})
-    if (
-        called == ["apply_patch"]
+        _CALLED.findall(code) == ["apply_patch"]
         and (match := _PATCH_TEXT.search(code))
         and (patch := _parse_literal(match[0]))
     ):
