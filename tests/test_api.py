@@ -106,7 +106,7 @@ def test_rollover_makes_a_child(family: list[Path]) -> None:
     made = rollover(family[0], next_step="go on")
     assert (made.written, made.kind, Path(made.file).exists()) == (True, "handoff", True)
     assert rollover(str(family[0]), next_step="  ").kind == "rollover"
-    with pytest.raises(UsageError, match="has no next step"):
+    with pytest.raises(UsageError, match="can't have a next step"):
         rollover(family[0], next_step="go on", size="all")
 
 

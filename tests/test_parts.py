@@ -118,7 +118,7 @@ def test_a_part_that_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     monkeypatch.setattr(seam, "FOLDER", str(tmp_path))
     verb, (part, _, _) = next(iter(part_table.VERBS.items()))
     with pytest.raises(
-        UsageError, match=f"{verb} is in the part {part}, which is not installed here"
+        UsageError, match=f"{verb} belongs to the part {part}, which is not installed"
     ):
         seam.verb_module(verb)
     assert not list(seam.answers(questions.note_on_session))

@@ -322,7 +322,7 @@ def test_no_folder_of_the_project_becomes_our_state(
         environ = home | {"RESUME_HOOKS_HOME": str(named)}
         assert Where(environ).state == f"{tmp_path}/.claude/resume-hooks", named
         (said,) = settings.unusable_settings(Where(environ))
-        assert said.endswith("it lies in the project, or in a repository")
+        assert said.endswith("it is in the project or in a repository")
     assert Where(home | {"RESUME_HOOKS_HOME": str(tmp_path / "own")}).state == str(tmp_path / "own")
 
 

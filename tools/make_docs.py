@@ -119,39 +119,39 @@ def part_table() -> str:
             options.setdefault(each.verb, []).append((name, *each[1:]))
         for each in part.answers:
             answers.setdefault(each.question.name, []).append((name, each.function))
-    text = f'''"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
+    text = f'''"""The contributions of all parts. ``make docs`` makes this table from ``parts/<name>/__init__.py``."""
 
 from typing import Dict, List, Tuple, Union
 
 VERBS: Dict[str, Tuple[str, str, str]] = {verbs}
-"""Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+"""Verbs of parts: the part, the line in the help, the verb of the core that follows it there."""
 
 FORMER: Dict[str, Tuple[str, str]] = {former}
-"""Former verbs of parts: the part, what does the same now."""
+"""Former verbs of parts: the part and the replacement."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {ways}
-"""Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+"""Ways to continue a session: the part, a description of the result, the way that follows it."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {settings_}
-"""Settings: the part, then what ``part.Setting`` says behind the name."""
+"""Settings: the part, then the fields of ``part.Setting`` after the name."""
 
 TRIGGERS: Dict[str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]] = {triggers}
-"""Triggers: the part, then what ``seam.Trigger`` says behind the name."""
+"""Triggers: the part, then the fields of ``seam.Trigger`` after the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {checks}
-"""Checks of doctor: the part, the function, the check before which it stands."""
+"""Checks of doctor: the part, the function, the check that follows it."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {agents}
-"""Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
+"""Agents of parts: the part, then the fields of ``part.Agent`` after the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {hosts}
 """Clients of parts: the part, the fields that an event of such a client has, its ``hooks.reply.Host``."""
 
 OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {options}
-"""For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
+"""Options of parts, by verb of the core: the part, names, the line in the help, the function, whether it is a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {answers}
-"""For a question of the core each part that answers it, and its function."""
+"""Functions that answer a question, by the question: the part and the function."""
 '''
     return _formatted(text, SOURCE / "part_table.py")
 

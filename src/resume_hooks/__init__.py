@@ -1,13 +1,15 @@
-"""resume-hooks: go on when a Claude Code session is full, with every byte of the old one within reach.
+"""resume-hooks: continue when a Claude Code session is full, and keep every byte of the old one.
 
 The Python API: ``get_parent_info``, ``get_continuation_lineage``, ``get_full_lineage_chain``,
 ``SessionNode``, ``rollover``, ``trim`` and its ``Options``, ``fork_session``, ``search_sessions``
-and its ``SearchHit``. Names load on first use: hooks import this package before every trigger.
+and its ``SearchHit``. Names load on first use, because hooks import this package before every
+trigger.
 
-A child is a new session made from another, its parent; other words are in docs/glossary.md. Each
-package may import those to its right: parts, cli, hooks, api, maintenance, search, derive, archive,
-reading, sessions, transcripts, then redaction, storage and system, which do not know each other,
-then the ground: ``settings``, ``seam``, ``paths``, ``errors``, ``clock``, ``version``.
+A child is a new session made from another, its parent. docs/glossary.md defines the other words.
+Each package may import those to its right: parts, cli, hooks, api, maintenance, search, derive,
+archive, reading, sessions, transcripts; below these redaction, storage and system, which do not
+import each other; and last the ground modules: ``settings``, ``seam``, ``paths``, ``errors``,
+``clock``, ``version``.
 """
 
 from __future__ import annotations
@@ -50,7 +52,7 @@ def __getattr__(name: str) -> object:
 
         return __version__
     if name in __all__:
-        # Loaded here and not above: the guard's lane must not pay for the engine.
+        # Imported late: the guard's lane must not load the engine.
         from resume_hooks import api
 
         return getattr(api, name)

@@ -9,10 +9,12 @@ from resume_hooks.errors import Interrupted
 
 
 def start() -> None:
-    """Run the command line; Ctrl+C ends it quietly from the first module on that is loaded."""
-    gc.disable()  # a verb builds one large picture of a file, without cycles, and ends: collecting took a fifth of trim
+    """Run the command line. Ctrl+C exits quietly, even while modules load."""
+    # a verb is short-lived and makes few cycles, and collection took a fifth of trim's time
+    gc.disable()
     try:
-        from resume_hooks.cli.main import main  # loading takes 50 ms, in which Ctrl+C may come
+        # the import takes 50 ms, during which the user may press Ctrl+C
+        from resume_hooks.cli.main import main
     except KeyboardInterrupt:
         sys.exit(Interrupted.exit_code)
     main()

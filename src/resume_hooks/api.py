@@ -1,6 +1,6 @@
-"""The documented Python API over lineage, rollover, trim, fork, search.
+"""The documented Python API for lineage, rollover, trim, fork and search.
 
-Paths in and out are ``pathlib.Path``.
+Arguments accept paths as ``str`` or ``pathlib.Path``; results hold ``pathlib.Path``.
 """
 
 from __future__ import annotations
@@ -42,14 +42,16 @@ class SessionNode:
 
 @dataclass(frozen=True)
 class SearchHit:
-    """A turn that answers a search, by its best record.
+    """A turn that answers a search, represented by its best record.
 
-    ``reference`` is ``<session>[/agent-<id>]:<line>``, as ``resume-hooks read`` takes it; ``file``
-    holds the record, ``session_file`` is its session's, ``folder`` where that is resumed. ``turn``
-    counts from 1; ``time`` is ISO 8601 in UTC, ``""`` if unknown. ``words`` of the query are in the
-    turn, ``missing`` are not; all ``sessions`` hold the record. ``confidence`` is how likely it
-    answers, 0 to 1, ``strength`` that in a word: strong, fair or weak. ``found_by`` are the
-    wordings that found it where several were given: 1 is the query, 2 the first of the others.
+    ``reference`` is ``<session>[/agent-<id>]:<line>``, the form that ``resume-hooks read`` accepts.
+    ``file`` contains the record; ``session_file`` is the session's own file; ``folder`` is the
+    folder to resume it in. ``turn`` counts from 1. ``time`` is ISO 8601 in UTC, or ``""`` if
+    unknown. ``words`` are the query's words in the turn, ``missing`` the others. ``sessions`` are
+    the ids of all sessions that contain the record. ``confidence`` is the probability, 0 to 1, that
+    the turn answers the query; ``strength`` is the same as a word: strong, fair or weak.
+    ``found_by`` numbers the wordings that matched if the search had several: 1 is the query, 2 the
+    first alternative.
     """
 
     reference: str
@@ -73,13 +75,12 @@ class SearchHit:
 
 
 def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, Path | None]:
-    """The parent's file, how the session was derived, and the export it names.
+    """Return the parent's file, the kind of derivation, and the export that the metadata names.
 
-    Three Nones for the first session.
+    Return three Nones for the first session.
 
-    The path is the one that exists where the parent was found, of a kept copy where only that is
-    left, else the one that the metadata names. SessionNotFound where ``session_file`` can't be
-    read.
+    The path is the parent's existing file, or its archived copy if only that exists, or the missing
+    file that the metadata names. Raise SessionNotFound if ``session_file`` can't be read.
     """
     path = os.path.abspath(session_file)
     family = Family(Where())
@@ -91,16 +92,16 @@ def get_parent_info(session_file: str | Path) -> tuple[Path | None, str | None, 
 
 
 def get_continuation_lineage(session_file: str | Path) -> list[SessionNode]:
-    """The lineage without trimmed sessions, oldest first, each node linked to the one before it.
+    """Return the lineage without trimmed sessions, oldest first, each node linked to its predecessor.
 
-    The file of a session of which only the vault has a copy is where it was: ``get_parent_info``
-    leads to the copy.
+    If only the vault has a session, the node has its former path; ``get_parent_info`` returns the
+    archived copy.
     """
     return _nodes_of_lineage(without_trims(Family(Where()).lineage(os.path.abspath(session_file))))
 
 
 def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
-    """The whole lineage as (file, how derived), newest first, ending with the first session."""
+    """Return the whole lineage as (file, derivation type), newest first; the first session is last."""
     rows = Family(Where()).lineage(os.path.abspath(session_file))
     return [(_file_of_ancestor(row), row.derivation_type) for row in reversed(rows)]
 
@@ -108,12 +109,12 @@ def get_full_lineage_chain(session_file: str | Path) -> list[tuple[Path, str]]:
 def rollover(
     session_file: str | Path, *, next_step: str = "", size: str = "", dry_run: bool = False
 ) -> Receipt:
-    """Make a fresh child of a session that holds its lineage.
+    """Make a fresh child with the session's lineage.
 
-    With a next step a handoff, which holds a digest, too.
+    With a next step, make a handoff, which also contains a digest.
 
-    ``size`` is that of the handoff, such as ``"4k"``; by default the setting ``handoff_size``.
-    Raises ResumeHooksError; nothing is left behind then.
+    ``size`` is the handoff's size, such as ``"4k"``; the default is the setting ``handoff_size``.
+    Raise ResumeHooksError on failure, and leave no file behind.
     """
     session = Session.at(_require_path(session_file), Where())
     caller = Caller(Where(), dry_run=dry_run)
@@ -121,7 +122,9 @@ def rollover(
         return rollover_quick(session, caller).receipt
     asked_size = checked_size(size) if size else ""
     if asked_size == ALL:
-        raise UsageError("The size all makes a copy, which has no next step", "Call fork for it.")
+        raise UsageError(
+            "The size all makes a copy, which can't have a next step", "Call fork for it."
+        )
     spec = HandoffSpec(next_step, asked_size, has_files=False)
     return handoff(session, spec, caller).receipt
 
@@ -129,10 +132,12 @@ def rollover(
 def trim(
     session_file: str | Path, options: Options | None = None, *, dry_run: bool = False
 ) -> Receipt:
-    """Make a child of a session in which bulky contents are placeholders; ``options`` as the command line's defaults.
+    """Make a child of a session with placeholders for bulky contents.
 
-    Where it would not pay, nothing is written: the receipt's ``written`` is false and its ``file``
-    empty. Raises ResumeHooksError; nothing is left behind then.
+    Without ``options`` use the command line's defaults.
+
+    If trimming saves too little, write nothing: the receipt's ``written`` is false and its ``file``
+    empty. Raise ResumeHooksError on failure, and leave no file behind.
     """
     session = Session.at(_require_path(session_file), Where())
     chosen = options_of() if options is None else options
@@ -147,14 +152,14 @@ def fork_session(
     home: str | Path | None = None,
     dry_run: bool = False,
 ) -> Receipt:
-    """Make a copy of a session's live conversation under a new id: whole, or ``at`` a record, or to the end of a turn.
+    """Copy a session's live conversation under a new id: all of it, up to a record, or to the end of a turn.
 
-    ``at`` is a 0-based line, a uuid or a message id; ``home`` a folder whose session it becomes. A
-    cut never parts a tool call from its answer; the receipt's warnings say where it moved. Raises
-    ResumeHooksError; nothing is left then.
+    ``at`` is a 0-based line, a uuid or a message id. ``home`` is the folder of the new session. A
+    cut never separates a tool call from its result; the receipt's warnings say if it moved for that
+    reason. Raise ResumeHooksError on failure, and leave no file behind.
     """
     if at is not None and turn is not None:
-        raise UsageError("at and turn exclude each other", "A session is cut once.")
+        raise UsageError("at and turn exclude each other", "Give one of them.")
     spec = ForkSpec()
     if turn is not None:
         spec = spec._replace(cut=cut_point.AtTurn(turn))
@@ -176,20 +181,20 @@ def search_sessions(
     limit: int = 10,
     wordings: Sequence[str] = (),
 ) -> list[SearchHit]:
-    """The ``limit`` best hits for a query as ``resume-hooks search`` takes it, best first; ``[]`` if nothing matches.
+    """Return the ``limit`` best hits for a query of ``resume-hooks search``, best first; ``[]`` if nothing matches.
 
-    Searched is the project of the current folder; or that of the folder ``project``,
-    ``everywhere``, a ``session``, or a ``lineage`` (a session and its ancestors), both by id, title
-    or path. ``wordings`` ask the same in other words: what several of them find well comes first.
-    The index is brought up to date first. Raises ResumeHooksError; UsageError for a query without a
-    word, and where more than one place is given.
+    The default scope is the project of the current folder. Alternatives are the folder ``project``,
+    ``everywhere``, a ``session``, or a ``lineage`` (a session and its ancestors); the last two
+    accept an id, title or path. ``wordings`` are other phrasings of the query; hits that match
+    several phrasings well rank first. The search updates the index first. Raise ResumeHooksError;
+    UsageError for a query without words or for more than one scope.
     """
     if sum([project is not None, everywhere, lineage is not None, session is not None]) > 1:
         raise UsageError(
             "project, everywhere, lineage and session exclude each other", "Give one of them."
         )
     if limit < 1:
-        raise UsageError(f"A limit of {limit} asks for nothing", "Give 1 or more.")
+        raise UsageError(f"A limit of {limit} is too small", "Give 1 or more.")
     words = [query] if isinstance(query, str) else list(query)
     if not any(word.strip() for word in words):
         raise UsageError("No words to search for")
@@ -216,7 +221,7 @@ def search_sessions(
 def _require_path(session_file: str | Path) -> str:
     path = os.fspath(session_file)
     if not path:
-        raise UsageError("An empty path names no session")
+        raise UsageError("The path is empty")
     return path
 
 
@@ -241,7 +246,7 @@ def _nodes_of_lineage(rows: list[Ancestor]) -> list[SessionNode]:
 
 
 def _file_of_ancestor(row: Ancestor) -> Path:
-    """The file of an ancestor; if it is missing and its path is unknown, its former file name."""
+    """Return an ancestor's file, or its file name if its path is unknown."""
     return Path(row.session_file or f"{row.session_id}.jsonl")
 
 

@@ -1,4 +1,4 @@
-"""Instants in the one form transcripts use: ISO 8601, UTC, milliseconds, ``Z``."""
+"""Timestamps in the format of transcripts: ISO 8601, UTC, milliseconds, ``Z``."""
 
 from __future__ import annotations
 
@@ -6,26 +6,26 @@ from datetime import UTC, datetime, timedelta
 
 MINUTE, HOUR, DAY = 60, 3_600, 86_400  # seconds
 
-_LAST = 253_402_300_799  # the last second that datetime can hold, since the epoch
+_LAST = 253_402_300_799  # the last second that datetime supports, since the epoch
 _UNITS = {"min": MINUTE, "h": HOUR, "d": DAY, "w": 7 * DAY, "m": 30 * DAY, "y": 365 * DAY}
 
 WHEN = "Such as 2026-01-31, 2026-01-31T09:30 (UTC), 30min, 12h, 3d, 2w, 6m or 1y."
 
 
 def now() -> str:
-    """The current instant, such as ``2026-01-31T09:30:00.123Z``."""
+    """Return the current time, such as ``2026-01-31T09:30:00.123Z``."""
     return stamp(datetime.now(UTC))
 
 
 def stamp(moment: datetime) -> str:
-    """Write an aware ``moment`` in the form of the transcripts."""
+    """Format an aware ``moment`` as a transcript's timestamp."""
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def later(text: str) -> str:
-    """The instant a millisecond after ``text``, the smallest step of a transcript.
+    """Return the timestamp one millisecond after ``text``, the smallest step in a transcript.
 
-    Unreadable input as it is.
+    Return unreadable input unchanged.
     """
     moment = parse(text)
     if moment:
@@ -34,15 +34,15 @@ def later(text: str) -> str:
 
 
 def from_epoch(seconds: float) -> str:
-    """Write an epoch time (a file's mtime) in the form of the transcripts.
+    """Format an epoch time, such as a file's mtime, as a transcript's timestamp.
 
-    One past the calendar as its end.
+    Clamp a time past the calendar to its last second.
     """
     return stamp(datetime.fromtimestamp(min(max(seconds, 0), _LAST), UTC))
 
 
 def parse(text: object) -> datetime | None:
-    """Read an instant, in UTC; None for anything that is not one (real input holds any JSON there)."""
+    """Parse a timestamp into UTC; return None for any other JSON value."""
     if not isinstance(text, str):
         return None
     try:
@@ -52,12 +52,12 @@ def parse(text: object) -> datetime | None:
         if moment.tzinfo is UTC:
             return moment
         return moment.astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter at either end of the calendar
+    except (ValueError, OverflowError):  # OverflowError at either end of the calendar
         return None
 
 
 def point(text: str) -> datetime | None:
-    """The instant that a person means: a date, an instant (in UTC unless it says more), or so long ago (``12h``)."""
+    """Parse a user's time: a date, a timestamp (UTC by default), or an age such as ``12h``."""
     wanted = text.strip().lower()
     count = wanted.rstrip("abcdefghijklmnopqrstuvwxyz")
     unit = _UNITS.get(wanted[len(count) :])
@@ -68,7 +68,7 @@ def point(text: str) -> datetime | None:
 
 
 def milliseconds(text: object) -> int | None:
-    """An instant as milliseconds since the epoch; None for anything that is not one."""
+    """Return a timestamp as milliseconds since the epoch, or None for anything else."""
     moment = parse(text)
     if moment is None:
         return None
@@ -76,15 +76,15 @@ def milliseconds(text: object) -> int | None:
 
 
 def from_milliseconds(count: int) -> str:
-    """Write milliseconds since the epoch in the form of the transcripts.
+    """Format milliseconds since the epoch as a transcript's timestamp.
 
-    One past the calendar as its end.
+    Clamp a time past the calendar to its last second.
     """
     return from_epoch(count / 1000)
 
 
 def normal(text: object) -> str:
-    """An instant in whatever ISO form as transcripts write it, so that text order is time order; ``""`` for none."""
+    """Convert an ISO timestamp to the format of transcripts, which sorts by time; return ``""`` for anything else."""
     moment = parse(text)
     if moment:
         return stamp(moment)
@@ -92,15 +92,15 @@ def normal(text: object) -> str:
 
 
 def minute(text: str) -> str:
-    """The day and minute of an instant for people, ``2026-01-31 09:30``.
+    """Format a timestamp's day and minute for people, such as ``2026-01-31 09:30``.
 
-    Unreadable input as it is.
+    Leave unreadable input as it is.
     """
     return text[:16].replace("T", " ")
 
 
 def span(seconds: int) -> str:
-    """A length of time in a whole unit that it has two of: ``40 s``, ``3 min``, ``5 h``, ``2 days``."""
+    """Format a duration in the largest unit of which it contains at least two: ``40 s``, ``3 min``, ``2 days``."""
     for unit, size in (("days", DAY), ("h", HOUR), ("min", MINUTE)):
         if seconds >= 2 * size:
             return f"{seconds // size:,} {unit}"

@@ -1,12 +1,12 @@
-"""The tree of expected failures: each says what happened, where, and what to do about it."""
+"""The hierarchy of expected failures. Each message describes what happened; its remedy suggests an action."""
 
 from __future__ import annotations
 
 
 class ResumeHooksError(Exception):
-    """Base of every failure that a user may meet and that is not a bug.
+    """Base class of all failures that a user may meet and that are not bugs.
 
-    ``code`` is the stable name in ``--json``, ``exit_code`` what the shell gets.
+    ``code`` is the stable identifier in ``--json``, ``exit_code`` the shell's exit code.
     """
 
     code = "failed"
@@ -23,15 +23,15 @@ class ResumeHooksError(Exception):
 
 
 class UsageError(ResumeHooksError, code="usage"):
-    """What was typed can't be done as it stands."""
+    """The command or its arguments are invalid."""
 
     exit_code = 2
 
 
 class AmbiguousLocator(UsageError, code="ambiguous-locator"):
-    """A locator fits several sessions; ``candidates`` are rows of the newest of them, ``count`` all there are.
+    """A locator matches several sessions. ``candidates`` describes the newest of them; ``count`` is the number of all.
 
-    A row names the session by ``session_id``, or by ``locator`` if the id alone does not.
+    A candidate has the session's ``session_id``, or a ``locator`` if the id alone is ambiguous.
     """
 
     def __init__(
@@ -39,9 +39,7 @@ class AmbiguousLocator(UsageError, code="ambiguous-locator"):
         locator: str,
         candidates: list[dict[str, object]],
         count: int = 0,
-        remedy: str = (
-            "Use the id of the one you mean, as much of it as it takes, or the path of its file."
-        ),
+        remedy: str = ("Give more of the session's id, or the path of its file."),
     ) -> None:
         self.locator = locator
         self.candidates = candidates
@@ -54,27 +52,27 @@ class SessionNotFound(ResumeHooksError, code="session-not-found"):
 
 
 class NothingToHandOff(ResumeHooksError, code="nothing-to-hand-off"):
-    """The session has no turn of its own, so a child of it would carry nothing."""
+    """The session has no turn of its own, so a child would be empty."""
 
 
 class NothingToRecover(ResumeHooksError, code="nothing-to-recover"):
-    """Nothing was asked or done in the session, so there is nothing to recover."""
+    """The session has no prompts and no work to recover."""
 
 
 class NothingToTrim(ResumeHooksError, code="nothing-to-trim"):
-    """The session holds no conversation, so there is nothing that could be trimmed."""
+    """The session has no conversation to trim."""
 
 
 class NothingToFork(ResumeHooksError, code="nothing-to-fork"):
-    """The session holds no conversation, so a copy of it would hold none."""
+    """The session has no conversation to copy."""
 
 
 class NothingToMark(ResumeHooksError, code="nothing-to-mark"):
-    """The session is empty, so it holds nothing to come back to."""
+    """The session is empty, so a mark would have nothing to return to."""
 
 
 class InSubagent(UsageError, code="in-subagent"):
-    """Marks are not available in a sub-agent, whose transcript nobody resumes."""
+    """Sub-agents have no marks, because a sub-agent's transcript is never resumed."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -83,33 +81,33 @@ class InSubagent(UsageError, code="in-subagent"):
 
 
 class NoMark(ResumeHooksError, code="no-mark"):
-    """The session has no mark to go back to."""
+    """The session has no mark to return to."""
 
 
 class TitleTaken(ResumeHooksError, code="title-taken"):
-    """Another session of the project has the title; titles are locators and stay unique."""
+    """Another session of the project has the title. Titles are locators and must be unique."""
 
 
 class PlaceTaken(ResumeHooksError, code="place-taken"):
-    """Another file is in the place that a session would be restored to; nothing was moved."""
+    """Another file exists at the path where a session would be restored; nothing was moved."""
 
 
 class NoFileHistory(ResumeHooksError, code="no-file-history"):
-    """The client kept no states of the user's files, or none that could be restored."""
+    """The client kept no states of the user's files, or none that can be restored."""
 
 
 class CantRestore(ResumeHooksError, code="cant-restore"):
-    """Some files can't be restored as they were, so nothing was done."""
+    """Some files can't be restored exactly, so nothing was done."""
 
 
 class Interrupted(ResumeHooksError, code="interrupted"):
-    """The user, or the system, ended a command in the middle; the message says how far it came."""
+    """The user or the system interrupted a command; the message reports its progress."""
 
     exit_code = 130
 
 
 class SessionOpen(ResumeHooksError, code="session-open"):
-    """A session that is, or may be, written by a running client, or by another of our own commands."""
+    """A running client, or another command of ours, has the session open or may write to it."""
 
 
 class NotATranscript(ResumeHooksError, code="not-a-transcript"):
@@ -121,25 +119,25 @@ class ImportFailed(ResumeHooksError, code="import-failed"):
 
 
 class TooDeep(ResumeHooksError, code="too-deep"):
-    """A record of a transcript nests deeper than it could be written again."""
+    """A transcript's record is nested too deeply to be written again."""
 
 
 class OutputFailed(ResumeHooksError, code="output-failed"):
-    """The answer could not be printed; what it reports was done all the same."""
+    """The answer could not be printed, although the command completed."""
 
 
 class CheckFailed(ResumeHooksError, code="check-failed"):
-    """A written session broke an invariant as read back; the file is already removed."""
+    """A new session failed verification after writing; the file was removed."""
 
 
 class WriteFailed(ResumeHooksError, code="write-failed"):
-    """The file system refused a write; nothing was left behind."""
+    """The file system refused a write; no partial file remains."""
 
 
 class HeadlessFailed(ResumeHooksError, code="headless-failed"):
-    """The headless model gave no usable answer; the message says how it failed.
+    """The headless model gave no usable answer; the message describes the failure.
 
-    ``cost_usd`` is the cost of the attempt, None if the client does not report it.
+    ``cost_usd`` is the cost of the attempt, or None if the client does not report it.
     """
 
     def __init__(self, message: str, remedy: str = "", cost_usd: float | None = None) -> None:
@@ -148,18 +146,18 @@ class HeadlessFailed(ResumeHooksError, code="headless-failed"):
 
 
 class VaultOff(ResumeHooksError, code="vault-off"):
-    """Sessions may not be archived: a setting forbids it, or a retention period that an employer manages."""
+    """Archiving is off, by a setting or by an employer's retention policy."""
 
 
 class OnlyKept(ResumeHooksError, code="only-kept"):
-    """Only the archived copy of the session is left. No verb changes it.
+    """Only an archived copy of the session exists, and no verb may change it.
 
-    Once restored, it can be resumed.
+    After a restore it can be resumed.
     """
 
 
 class PlanOutdated(ResumeHooksError, code="plan-outdated"):
-    """A plan names contents that the session no longer holds, or that have changed since."""
+    """A plan refers to contents that the session no longer has, or that have changed."""
 
 
 class IndexDamaged(ResumeHooksError, code="index-damaged"):
@@ -167,4 +165,4 @@ class IndexDamaged(ResumeHooksError, code="index-damaged"):
 
 
 class IndexUnusable(ResumeHooksError, code="index-unusable"):
-    """The index can't be written in its place (the disk is read-only or full), or a newer version wrote it."""
+    """The index can't be written (a read-only or full disk), or a newer version wrote it."""

@@ -1,6 +1,6 @@
-"""What a part says that it brings: the values of ``PART``. Standard library, Python 3.9.
+"""The types of a part's contributions: the fields of ``PART``. Standard library, Python 3.9.
 
-Parts alone load it, and what makes ``part_table`` of them; the core reads the table.
+Only the parts and the generator of ``part_table`` import this module; the core reads the table.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from resume_hooks.seam import Question, Trigger
 
 
 class Verb(NamedTuple):
-    """A verb of a part: its name, its line in the help, and the verb of the core that it stands before there.
+    """A verb of a part: its name, its line in the help, and the verb of the core that follows it there.
 
-    ``verbs`` declares its options, by a class of its name, ``forms`` has its form of ``--json``.
+    The part's module ``verbs`` declares its options in a class of the same name; ``forms`` defines
+    its ``--json`` output.
     """
 
     name: str
@@ -22,14 +23,14 @@ class Verb(NamedTuple):
 
 
 class Former(NamedTuple):
-    """A verb that there was, and what does the same now."""
+    """A former verb and its replacement."""
 
     name: str
     now: str
 
 
 class Way(NamedTuple):
-    """A way to continue a session, as its verb is typed: what it leaves, and the way before which it is offered."""
+    """A way to continue a session: its command, a description of its result, and the way that follows it in lists."""
 
     name: str
     about: str
@@ -37,10 +38,10 @@ class Way(NamedTuple):
 
 
 class Option(NamedTuple):
-    """An option on a verb of the core: its names, as click takes them, and its line in the help.
+    """An option that a part adds to a verb of the core: its names, as click takes them, and its line in the help.
 
-    Where it is given the verb calls ``function``, ``module:function`` below the part, as
-    ``questions`` says for options of that verb.
+    If the option is given, the verb calls ``function``, ``module:function`` below the part, with
+    the signature that ``questions`` defines for the verb.
     """
 
     verb: str
@@ -51,10 +52,10 @@ class Option(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A setting: its default, its line in the list, how a value is read, and the setting before which it stands.
+    """A setting: its default, its line in the list, the parser of its values, and the setting that follows it there.
 
-    ``form`` is one of ``settings.FORMS``, which is called with ``given``: so no part is loaded to
-    read settings.
+    ``form`` names a parser factory in ``settings.FORMS``, called with the arguments ``given``, so
+    that reading settings loads no part.
     """
 
     name: str
@@ -66,7 +67,7 @@ class Setting(NamedTuple):
 
 
 class Check(NamedTuple):
-    """A check of doctor: its name, the function that makes its finding, and the check before which it stands."""
+    """A check of doctor: its name, the function that returns its finding, and the check that follows it."""
 
     name: str
     function: str
@@ -74,14 +75,14 @@ class Check(NamedTuple):
 
 
 class Agent(NamedTuple):
-    """An agent beside this client, by one word, and the functions of the part that know its form of a session.
+    """An agent other than Claude Code: its name, its files, and the part's functions that understand them.
 
-    ``home`` is a folder of the user's unless ``home_variable`` names another; without a variable it
-    is a file in this client's config folder. Below it ``folders`` hold sessions, in files whose
-    whole name ``named`` matches. ``session_variable`` has the id of the session whose shell we run
-    in, "" where nobody can go on in a session. ``left`` is what to say of its sessions where they
-    are not whole. ``strategy``, ``writer``, ``defects``, ``is_loss`` and ``model`` are functions as
-    ``questions`` describes them.
+    ``home`` is a folder below the user's home unless the variable ``home_variable`` names another;
+    without a variable it is a file in the client's config folder. Its subfolders ``folders``
+    contain the sessions, in files whose name matches the pattern ``named``. ``session_variable``
+    names the variable with the id of the session that started our shell, ``""`` if the agent's
+    sessions can't be resumed. ``left`` describes sessions that survive incompletely. ``strategy``,
+    ``writer``, ``defects``, ``is_loss`` and ``model`` are functions that ``questions`` describes.
     """
 
     name: str
@@ -99,7 +100,7 @@ class Agent(NamedTuple):
 
 
 class Host(NamedTuple):
-    """A client whose hooks ask us, told by the fields that its events have; ``host`` is its ``hooks.reply.Host``."""
+    """A client whose hooks call us, recognised by the fields of its events; ``host`` is its ``hooks.reply.Host``."""
 
     name: str
     fields: Tuple[str, ...]
@@ -114,7 +115,7 @@ class Answer(NamedTuple):
 
 
 class Part(NamedTuple):
-    """All that a part brings."""
+    """All contributions of a part."""
 
     verbs: Tuple[Verb, ...] = ()
     former: Tuple[Former, ...] = ()

@@ -1,4 +1,4 @@
-"""What each part brings. Made by ``make docs`` from ``parts/<name>/__init__.py``; a test compares."""
+"""The contributions of all parts. ``make docs`` makes this table from ``parts/<name>/__init__.py``."""
 
 from typing import Dict, List, Tuple, Union
 
@@ -50,14 +50,14 @@ VERBS: Dict[str, Tuple[str, str, str]] = {
         "doctor",
     ),
 }
-"""Verbs of parts: the part, the line in the help, the verb of the core before which it stands there."""
+"""Verbs of parts: the part, the line in the help, the verb of the core that follows it there."""
 
 FORMER: Dict[str, Tuple[str, str]] = {
     "checkpoint": ("marks", "mark"),
     "rewind": ("marks", "back"),
     "audit": ("secrets", "scrub --list"),
 }
-"""Former verbs of parts: the part, what does the same now."""
+"""Former verbs of parts: the part and the replacement."""
 
 WAYS: Dict[str, Tuple[str, str, str]] = {
     "trim --smart": (
@@ -66,7 +66,7 @@ WAYS: Dict[str, Tuple[str, str, str]] = {
         "handoff",
     )
 }
-"""Ways to continue a session: the part, what it leaves, the way before which it is offered."""
+"""Ways to continue a session: the part, a description of the result, the way that follows it."""
 
 SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], str]] = {
     "handoff_dir": (
@@ -78,7 +78,7 @@ SETTINGS: Dict[str, Tuple[str, Union[int, str], str, str, Tuple[object, ...], st
         "vault",
     )
 }
-"""Settings: the part, then what ``part.Setting`` says behind the name."""
+"""Settings: the part, then the fields of ``part.Setting`` after the name."""
 
 TRIGGERS: Dict[
     str, Tuple[str, str, str, str, str, str, Tuple[str, ...], str, bool, bool, bool, bool]
@@ -112,14 +112,14 @@ TRIGGERS: Dict[
         False,
     ),
 }
-"""Triggers: the part, then what ``seam.Trigger`` says behind the name."""
+"""Triggers: the part, then the fields of ``seam.Trigger`` after the name."""
 
 CHECKS: Dict[str, Tuple[str, str, str]] = {
     "copies": ("moved", "copies:check_copies", "giants"),
     "team": ("team", "answers:check", "clipboard"),
     "prompts": ("lost", "strategy:check_lost_prompts", "giants"),
 }
-"""Checks of doctor: the part, the function, the check before which it stands."""
+"""Checks of doctor: the part, the function, the check that follows it."""
 
 AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str, str, str, str]] = {
     "codex": (
@@ -151,7 +151,7 @@ AGENTS: Dict[str, Tuple[str, str, str, Tuple[str, ...], str, str, str, str, str,
         "",
     ),
 }
-"""Agents of parts: the part, then the fields of ``part.Agent`` behind the name."""
+"""Agents of parts: the part, then the fields of ``part.Agent`` after the name."""
 
 HOSTS: Dict[str, Tuple[str, Tuple[str, ...], str]] = {
     "codex": ("codex", ("turn_id", "model"), "host:CODEX")
@@ -256,7 +256,7 @@ OPTIONS: Dict[str, List[Tuple[str, Tuple[str, ...], str, str, bool]]] = {
         )
     ],
 }
-"""For a verb of the core the options of parts: the part, names, the line in the help, the function, whether a flag."""
+"""Options of parts, by verb of the core: the part, names, the line in the help, the function, whether it is a flag."""
 
 ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "answer_smart_trim": [("smart_trim", "lane:answer_smart_trim")],
@@ -285,4 +285,4 @@ ANSWERS: Dict[str, List[Tuple[str, str]]] = {
     "subagent_as_session": [("subagents", "as_session:subagent_as_session")],
     "answer_line_search": [("attribution", "answer:answer_line_search")],
 }
-"""For a question of the core each part that answers it, and its function."""
+"""Functions that answer a question, by the question: the part and the function."""

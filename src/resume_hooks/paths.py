@@ -1,4 +1,4 @@
-"""Where things lie: the client's config home, its project folders, our state folder, and small JSON files in them.
+"""Paths: the client's config folder, its project folders, our state folder, and small JSON files in them.
 
 Standard library only and readable by Python 3.9: the hooks' fallback imports it before the engine
 is installed.
@@ -16,14 +16,17 @@ from typing import Any, BinaryIO, Callable, Dict, List, Mapping, Optional
 
 from resume_hooks.untrusted_folders import may_be_a_projects, users_home
 
-MAX_KEY = 200  # characters of a project key before the client cuts it and adds a hash
-MAX_OBJECT = 1024 * 1024  # bytes of a small JSON file; a larger one is something else
+MAX_KEY = 200  # longer project keys are cut to this many characters and get a hash
+MAX_OBJECT = 1024 * 1024  # the maximum size in bytes of a small JSON file
 
-ENDING = ".jsonl"  # what the name of every transcript ends with
-TOOL_RESULTS = "tool-results"  # beside a session: the folder of outputs too long for its transcript
-FILE_HISTORY = "file-history"  # in the config folder: a folder a session, of earlier states of the user's files
-TASKS = "tasks"  # there, too: a folder a session, with the client's task list, a JSON file a task
-DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"  # the variable that names the project folder of every working directory
+ENDING = ".jsonl"  # the extension of every transcript
+TOOL_RESULTS = "tool-results"  # the folder beside a session for outputs too long for its transcript
+# in the config folder: one folder per session with earlier states of the user's files
+FILE_HISTORY = "file-history"
+# in the config folder: one folder per session with the client's tasks, a JSON file each
+TASKS = "tasks"
+# the variable that sets one project folder for every working directory
+DIR_NAME = "CLAUDE_CODE_PROJECT_DIR_NAME"
 
 _BASE36 = "0123456789abcdefghijklmnopqrstuvwxyz"
 LONGEST_DIR_NAME = 64
@@ -31,16 +34,16 @@ _DIR_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 _DEVICES = frozenset(
     ["con", "prn", "aux", "nul", *(f"{port}{n}" for port in ("com", "lpt") for n in range(10))]
 )
-"""What no folder can be called on Windows, and the client therefore nowhere."""
+"""Reserved device names on Windows, which the client refuses on every system."""
 
 _HEX = frozenset("0123456789abcdef")
 
 
 class Where:
-    """Where a run finds things: the client's config folder, its project folders and our state folder.
+    """The folders of a run: the client's config folder, its project folders and our state folder.
 
-    Made once at the edge and handed down. ``environ`` is what it was made from, by default this
-    process's own.
+    Entry points create it once and pass it on. ``environ`` is the environment that it was made
+    from, by default this process's.
     """
 
     __slots__ = ("config", "environ", "file_history", "projects", "state")
@@ -52,15 +55,16 @@ class Where:
         )
         self.environ: Mapping[str, str] = env
         self.config: str = unicodedata.normalize("NFC", os.path.abspath(home))
-        """``$CLAUDE_CONFIG_DIR``, else ``~/.claude`` (NFC, as the client has it)."""
+        """``$CLAUDE_CONFIG_DIR`` or ``~/.claude``, in NFC like the client's path."""
         self.projects: str = os.path.join(self.config, "projects")
-        """The folder that holds one folder a project."""
+        """The folder of the project folders."""
         self.file_history: str = os.path.join(self.config, FILE_HISTORY)
-        """The folder that holds one folder a session, of earlier states of the user's files."""
+        """The folder with earlier states of the user's files, one subfolder per session."""
         own = env.get("RESUME_HOOKS_HOME") or ""
         usual = os.path.join(self.config, "resume-hooks")
         self.state: str = os.path.abspath(own) if not why_not_state(own, env) else usual
-        """Our own folder, which outlives the plugin: ``$RESUME_HOOKS_HOME`` or beside the client's projects."""
+        """Our state folder, kept when the plugin is removed: ``$RESUME_HOOKS_HOME`` or a subfolder
+        of the config folder."""
 
 
 _TELLING = frozenset(["pending", "index.db.lock", "making", "one-maker", "vault-told"])
@@ -78,28 +82,32 @@ STATE_NAMES = _TELLING | {
     *("index.db-wal", "lock", "log", "mirrors", "plugin", "scrub", "stats.json", "team", "trash"),
     *("unpacked", "vault", "links.jsonl", "settings.json"),
 }
-"""What lies in our state folder: with anything else in it a folder is not taken for that where a variable names it, nor
-one that has neither ``MARK`` nor what only we would call so."""
+"""The names of files in our state folder.
+
+A variable may name a folder as our state folder only if it has no other files. If it is not empty,
+it must also contain ``MARK`` or one of the names that only we use.
+"""
 
 MARK = ".resume-hooks-state"
-"""A file that we leave in a state folder that a variable names."""
+"""A file that we create in a state folder named by a variable."""
 
 
 def why_not_state(folder: str, env: Mapping[str, str]) -> str:
-    """Why a folder that a variable names can't be our state folder, as the end of a sentence; ``""`` if it can.
+    """Return why a folder named by a variable can't be our state folder, as the end of a sentence; ``""`` if it can.
 
-    A repository's settings can set a variable. What lies in our folder says which team is sent
-    sessions and where documents go, and is ours to replace and to remove: so it may lie neither in
-    the project nor in a repository.
+    A repository's settings can set the variable. The state folder's files decide to which team we
+    send sessions and where documents go, and we replace and delete files in it. So it must not be
+    in the project or in any repository.
     """
     if not os.path.isabs(folder):
-        return "it is not an absolute path"  # it would put what sessions hold into whatever folder a hook runs in
+        # it would depend on the folder in which a hook runs, and put session data there
+        return "it is not an absolute path"
     if may_be_a_projects(folder, env):
-        return "it lies in the project, or in a repository"
+        return "it is in the project or in a repository"
     try:
         every = set(os.listdir(folder))
     except OSError:
-        return ""  # not there yet, or nothing that we could change
+        return ""  # it does not exist yet, or we can't change it
     names = set()
     for name in every:
         if not name.startswith(".") and name != "lost+found":
@@ -114,25 +122,25 @@ def why_not_state(folder: str, env: Mapping[str, str]) -> str:
 
 
 def is_projects_state(where: Where) -> bool:
-    """Whether the state folder lies in the project: who is sent sessions, and where documents go, may be its word.
+    """Check whether the state folder is in the project, which could then decide where sessions and documents go.
 
-    ``~/.claude`` of the user's own home never does, whatever that leads to.
+    ``~/.claude`` in the user's home never counts, even as a link into the project.
     """
     usual = os.path.join(users_home(), ".claude", "resume-hooks")
     return where.state != usual and may_be_a_projects(where.state, where.environ)
 
 
 def private_folder(path: str, where: Where) -> str:
-    """Make the folder ``path`` (mode 0700) if it is missing, and return it. OSError if that fails.
+    """Create the folder ``path`` (mode 0700) if it is missing, and return it. Raise OSError on failure.
 
-    Also, in the state folder, if a step of the way from there on is a link or another user's: what
-    we write would lie somewhere else, or with somebody else.
+    Also raise OSError if a folder on the way down from the state folder is a link or belongs to
+    another user: our files would end up elsewhere or in someone else's hands.
     """
     steps = _steps_from(where.state, path)
     for step in [] if steps else _steps_from(where.config, path) or [path]:
         os.makedirs(step, mode=0o700, exist_ok=True)
     for step in steps:
-        with contextlib.suppress(FileExistsError):  # checked next
+        with contextlib.suppress(FileExistsError):  # checked by the next statement
             os.makedirs(step, mode=0o700, exist_ok=True)
         _require_own_folder(step)
     if steps and where.state == os.path.abspath(where.environ.get("RESUME_HOOKS_HOME") or "."):
@@ -146,7 +154,7 @@ def private_folder(path: str, where: Where) -> str:
 
 
 def is_private(folder: str, where: Where) -> bool:
-    """Whether a folder of our state exists and can be trusted: no step of the way is a link or another user's."""
+    """Check whether a folder of our state exists and neither it nor a folder above it is a link or another user's."""
     try:
         for step in _steps_from(where.state, folder) or [folder]:
             _require_own_folder(step)
@@ -156,15 +164,15 @@ def is_private(folder: str, where: Where) -> bool:
 
 
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file is this user's.
+    """Check whether a file belongs to this user.
 
-    To root every file is, since homes are often lent to a container's root.
+    For root every file does, because containers often run as root with another user's home.
     """
     return not hasattr(os, "geteuid") or os.geteuid() in (0, status.st_uid)
 
 
 def _steps_from(top: str, path: str) -> List[str]:
-    """The folders from ``top`` down to ``path``, both included; none if it lies elsewhere."""
+    """Return the folders from ``top`` down to ``path``, both included; ``[]`` if ``path`` is elsewhere."""
     steps = [path]
     while steps[0] != top and len(steps[0]) > len(top):
         steps.insert(0, os.path.dirname(steps[0]))
@@ -184,9 +192,9 @@ def _require_own_folder(path: str) -> None:
 
 
 def canonical(folder: str) -> str:
-    """A folder as the client names it: real path, NFC.
+    """Return a folder's path as the client writes it: the real path in NFC.
 
-    A string that can't be a path is only normalised.
+    Only normalise a string that can't be a path.
     """
     try:
         return unicodedata.normalize("NFC", os.path.realpath(folder))
@@ -195,11 +203,11 @@ def canonical(folder: str) -> str:
 
 
 def project_key(folder: str) -> str:
-    """The name of the project folder for a working directory.
+    """Return the name of a working directory's project folder.
 
-    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``; past 200 characters the rest is a hash
-    of the whole path, which differs between clients, so look long keys up by their first 200
-    characters.
+    Every UTF-16 unit outside ``[A-Za-z0-9]`` becomes ``-``. After 200 characters the rest is
+    replaced by a hash of the whole path, which differs between clients, so look up long keys by
+    their first 200 characters.
     """
     raw = canonical(folder).encode("utf-16-le", "surrogatepass")
     units = [raw[i] | raw[i + 1] << 8 for i in range(0, len(raw), 2)]
@@ -212,10 +220,10 @@ def project_key(folder: str) -> str:
 
 
 def named_folder(where: Where) -> List[str]:
-    """The one folder that ``CLAUDE_CODE_PROJECT_DIR_NAME`` names for every working directory, if it does.
+    """Return the project folder's name set by ``CLAUDE_CODE_PROJECT_DIR_NAME``, as a list of at most one.
 
-    As 2.1.329 has it: only beside a ``CLAUDE_CONFIG_DIR``, and only a plain name. 2.1.112 does not
-    know it.
+    As in 2.1.329, it must be a plain name and requires ``CLAUDE_CONFIG_DIR``. 2.1.112 ignores the
+    variable.
     """
     name = where.environ.get(DIR_NAME, "")
     small = name.lower()
@@ -230,11 +238,11 @@ def named_folder(where: Where) -> List[str]:
 def project_names(
     cwd: str, where: Where, known: Optional[Callable[[], List[str]]] = None
 ) -> List[str]:
-    """The names of the project folders that may hold sessions of ``cwd``, the likeliest first.
+    """Return the names of the project folders that may contain sessions of ``cwd``, the likeliest first.
 
-    2.1.329 looks into the key's folder, too, if the variable names another. Of a long key every
-    name with the same beginning counts, since clients hash the rest differently; ``known`` lists
-    the folders that there are.
+    2.1.329 also searches the key's folder if the variable names another. For a long key, every name
+    with the same beginning counts, because clients hash the rest differently; ``known`` returns the
+    existing folders' names.
     """
     key = project_key(cwd)
     keyed = []
@@ -245,7 +253,7 @@ def project_names(
 
 
 def project_folders(cwd: str, where: Where) -> List[str]:
-    """The project folders that may hold sessions of ``cwd``: several if a long key was hashed differently."""
+    """Return the project folders that may contain sessions of ``cwd``; a long key may have several."""
     folders = []
     for name in project_names(cwd, where):
         folders.append(os.path.join(where.projects, name))
@@ -253,7 +261,7 @@ def project_folders(cwd: str, where: Where) -> List[str]:
 
 
 def is_session_id(text: object) -> bool:
-    """Whether ``text`` is a lower-case UUID, the only shape of a session id that ever reaches a path."""
+    """Check whether ``text`` is a lower-case UUID. Only these session ids are used in paths."""
     if (
         not isinstance(text, str)
         or len(text) != 36
@@ -264,7 +272,7 @@ def is_session_id(text: object) -> bool:
 
 
 def session_id_of(path: str) -> Optional[str]:
-    """The session id in a file name ``<uuid>.jsonl``; None for any other name."""
+    """Return the session id from a file name ``<uuid>.jsonl``, or None for any other name."""
     if path.endswith(ENDING):
         stem = os.path.basename(path)[: -len(ENDING)]
     else:
@@ -275,7 +283,7 @@ def session_id_of(path: str) -> Optional[str]:
 
 
 def find_session(session_id: str, where: Where) -> Optional[str]:
-    """The file of a session id in any project, or None.
+    """Return the file of a session id in any project, or None.
 
     Only regular, non-empty files count: clients leave empty stubs, and a symbolic link could lead
     anywhere.
@@ -292,9 +300,10 @@ def find_session(session_id: str, where: Where) -> Optional[str]:
 
 
 def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
-    """``path`` if it is the file of ``session_id`` in a project folder, else None.
+    """Return ``path`` if it is the file of ``session_id`` in a project folder, else None.
 
-    A copy of a session may lie in several projects; the client says which one it writes.
+    Several projects may have copies of a session; the client's path identifies the one that it
+    writes.
     """
     folder = os.path.dirname(path)
     inside = os.path.dirname(folder) == where.projects and not os.path.islink(folder)
@@ -304,12 +313,12 @@ def named_session(path: str, session_id: str, where: Where) -> Optional[str]:
 
 
 def all_folders(where: Where) -> List[str]:
-    """Every project folder, sorted; links are left out, since they could lead anywhere."""
+    """Return every project folder, sorted, without symbolic links, which could lead anywhere."""
     return folders_in(where.projects)
 
 
 def folders_in(folder: str) -> List[str]:
-    """The folders in a folder, sorted, links left out; none where it can't be listed."""
+    """Return the subfolders of a folder, sorted, without links; ``[]`` if it can't be listed."""
     try:
         with os.scandir(folder) as entries:
             return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -320,10 +329,10 @@ def folders_in(folder: str) -> List[str]:
 def open_regular(
     path: str, *, follow: bool = True, within: Optional[int] = None, buffering: int = -1
 ) -> BinaryIO:
-    """Open a regular file for reading, through links if ``follow``. OSError for anything else.
+    """Open a regular file for reading, through links if ``follow``. Raise OSError for anything else.
 
-    A pipe that nobody writes to, or an endless device behind a link, would block a prompt for ever.
-    A relative ``path`` is relative to the open folder ``within``.
+    A pipe without a writer, or an endless device, would block a prompt for ever. A relative
+    ``path`` is relative to ``within``, the descriptor of an open folder.
     """
     flags = getattr(os, "O_NONBLOCK", 0) | (0 if follow else getattr(os, "O_NOFOLLOW", 0))
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0) | flags, dir_fd=within)
@@ -334,9 +343,9 @@ def open_regular(
 
 
 def read_at(descriptor: int, length: int, offset: int) -> bytes:
-    """Up to ``length`` bytes of an open file from ``offset`` on.
+    """Return up to ``length`` bytes of an open file from ``offset``.
 
-    Its position stays, except on Windows.
+    The file's position does not change, except on Windows.
     """
     if hasattr(os, "pread"):
         return os.pread(descriptor, length, offset)
@@ -345,9 +354,9 @@ def read_at(descriptor: int, length: int, offset: int) -> bytes:
 
 
 def read_regular(path: str, limit: int) -> bytes:
-    """The bytes of a regular file.
+    """Return the bytes of a regular file.
 
-    OSError if it is missing, anything else, or larger than ``limit`` bytes.
+    Raise OSError if it is missing, not a regular file, or larger than ``limit`` bytes.
     """
     with open_regular(path) as stream:
         raw = stream.read(limit + 1)
@@ -357,7 +366,7 @@ def read_regular(path: str, limit: int) -> bytes:
 
 
 def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
-    """The object in a JSON file; ``{}`` if it is missing, damaged, over ``limit`` bytes, nested too deep or another."""
+    """Return the object in a JSON file, or ``{}`` if it is missing, unreadable, too large or not an object."""
     try:
         value = json.loads(read_regular(path, limit))
     except (OSError, ValueError, RecursionError):
@@ -368,12 +377,12 @@ def read_object(path: str, limit: int = MAX_OBJECT) -> Dict[str, Any]:
 
 
 def is_session_file(path: str) -> bool:
-    """Whether ``path`` is a regular file with the name of a session, not empty and not a link."""
+    """Check whether ``path`` is a regular, non-empty file with a session's name, and not a link."""
     if session_id_of(path) is None:
         return False
     try:
         status = os.lstat(path)
-    except (OSError, ValueError):  # the latter for a NUL in a name
+    except (OSError, ValueError):  # ValueError for a NUL in a name
         return False
     return stat.S_ISREG(status.st_mode) and status.st_size > 0
 
@@ -389,11 +398,11 @@ def _mtime(path: str) -> float:
     try:
         return os.path.getmtime(path)
     except OSError:
-        return 0.0  # deleted since it was found
+        return 0.0  # deleted since the listing
 
 
 def _hash36(units: list[int]) -> str:
-    """The client's 32-bit string hash in base 36."""
+    """Return the client's 32-bit string hash, in base 36."""
     value = 0
     for unit in units:
         value = ((value << 5) - value + unit) & 0xFFFFFFFF

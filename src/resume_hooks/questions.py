@@ -1,11 +1,12 @@
 # mypy: disable-error-code="empty-body"
-"""Every question that parts answer, on one page: its name, what is given, and what comes back.
+"""All questions that parts can answer: their names, arguments and results.
 
-A part names a question and its function in ``PART``. Where the core asks, it calls
-``seam.answers(questions.<name>)``, which gives functions of the type below, so mypy checks the
-caller. ``tests/part_functions.py``, made by ``make docs``, has mypy check the function of each part.
+A part names a question and its function in ``PART``. The core calls
+``seam.answers(questions.<name>)``, which returns functions of the declared type, so that mypy
+checks the caller. ``tests/part_functions.py``, made by ``make docs``, lets mypy check each part's
+function.
 
-Only signatures stand here. The types that they name are imported for mypy alone, never at run time.
+This module contains only signatures. Their types are imported for mypy alone, never at run time.
 Standard library, Python 3.9.
 """
 
@@ -41,42 +42,46 @@ if TYPE_CHECKING:
     from resume_hooks.sessions.session_files import SessionFile
 
 
-# A session starts. Functions of these run where the engine may be missing, unless they say otherwise.
+# The start of a session. These functions run even if the engine is not installed, unless they say
+# otherwise.
 
 
 @question_of
 def line_at_start(where: Where, /) -> str:
-    """A line for the user at a start; ``""`` for nothing. Runs on Python 3.9, before the engine is there."""
+    """Return a line for the user at a session's start, or ``""``.
+
+    Runs on Python 3.9, before the engine is installed.
+    """
 
 
 @question_of
 def line_at_start_in_new_folder(event: dict[str, Any], /) -> str:
-    """A line at the event of a start in a folder that is new to us; ``""`` for nothing. Needs the engine."""
+    """Return a line for the user at a session's start in a folder that is new to us, or ``""``. Needs the engine."""
 
 
 @question_of
 def line_of_new_folder(event: dict[str, Any], /) -> str:
-    """The same where nobody waits: for the event with which the module in the client asks."""
+    """Return the same line for the background event of the module in the client."""
 
 
 @question_of
 def work_after_start(where: Where, is_over: Callable[[], bool], /) -> None:
-    """Do work that can wait until a start is over, until ``is_over``; not asked in a headless run."""
+    """Do work that can wait until a start is over, and stop once ``is_over``. Not called in a headless run."""
 
 
 @question_of
 def push_after_turn() -> None:
-    """Push the session whose event is on stdin, at the end of a turn; prints nothing, never raises."""
+    """Push the session of the event on stdin, at the end of a turn. Print nothing and never raise."""
 
 
 @question_of
 def needs_driver(where: Where, /) -> object:
-    """Whether the database driver is to be installed, as truth. Runs on Python 3.9."""
+    """Return a true value if the database driver must be installed. Runs on Python 3.9."""
 
 
 @question_of
 def note_on_lost_sessions(where: Where, /) -> str:
-    """A note on sessions that were lost before the vault existed, once; ``""`` where none was."""
+    """Return a note, shown once, on sessions that were lost before the vault existed, or ``""``."""
 
 
 # Children
@@ -84,36 +89,36 @@ def note_on_lost_sessions(where: Where, /) -> str:
 
 @question_of
 def answer_smart_trim(request: Request, /) -> Outcome | None:
-    """The answer to a trigger that has a model decide a trim; None for a trim by rules.
+    """Answer a trigger that asks a model to decide a trim; return None for a trim by rules.
 
-    It keeps the question that it asks, if any.
+    Store the question that the answer contains, if any.
     """
 
 
 @question_of
 def answer_trigger(request: Request, /) -> Outcome:
-    """The answer to a trigger of the part, by the function ``answer`` of its lane. ResumeHooksError."""
+    """Answer a trigger of the part; implemented by ``answer`` in its lane. Raise ResumeHooksError."""
 
 
 @question_of
 def line_of_trim_help() -> str:
-    """A line behind the options of a trim by rules, in the help of ``/trim``."""
+    """Return a line for the help of ``/trim``, after the options of a trim by rules."""
 
 
 @question_of
 def plan_decided_trim(options: str, request: Request, /) -> TrimPlan | None:
-    """The plan of a model that was shown for these options of a trigger; None for a trim by rules."""
+    """Return the model's plan that was shown for these options of a trigger, or None for a trim by rules."""
 
 
 @question_of
 def files_beside_handoff(
     decided: FreshPlan, where: Where, options: Any, /
 ) -> Callable[[Receipt | None], FilesBeside]:
-    """A function that writes files beside a handoff into the user's project, before anything is made.
+    """Return a function that writes files beside a handoff into the user's project. Called before any file is made.
 
-    ``options`` are those of the verb, None for a trigger. Given the receipt of the child the
-    function writes the files; given None it says which those would be. UsageError for options that
-    make no sense; a later failure costs no child: it is a warning.
+    ``options`` are the verb's, or None for a trigger. Called with the child's receipt, the returned
+    function writes the files; called with None, it reports which files it would write. Raise
+    UsageError for invalid options. A later failure does not undo the child; it is a warning.
     """
 
 
@@ -121,29 +126,29 @@ def files_beside_handoff(
 def subagent_as_session(
     locator: str, cwd: str, where: Where, /
 ) -> AbstractContextManager[SessionFile | None]:
-    """The sub-agent that a locator names, as a session while the context lasts; None for other locators."""
+    """Return a context in which a sub-agent is readable as a session; its value is None for other locators."""
 
 
 @question_of
 def import_file(source: str, home: str, /) -> tuple[Receipt, str]:
-    """Import a file as a session with the folder ``home``: the receipt, and a remark for the user.
+    """Import a file as a session with the folder ``home``; return the receipt and a remark for the user.
 
-    A receipt without a session id names, as its parent, the session that was made of the same bytes
-    before. ImportFailed, NotATranscript, UsageError.
+    If a session was already made from the same bytes, the receipt has no session id and names that
+    session as its parent. Raise ImportFailed, NotATranscript or UsageError.
     """
 
 
-# Sessions, and the folders and files around them
+# Sessions, their folders and files
 
 
 @question_of
 def note_on_session(session_id: str, where: Where, /) -> str:
-    """A note on a session that a list or a verb shows; ``""`` for nothing."""
+    """Return a note on a session in a list or in a verb's output, or ``""``."""
 
 
 @question_of
 def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list[MovedFolder]:
-    """The likely new places of ``folder``, which is gone, the likeliest first.
+    """Return the likely new locations of the missing ``folder``, likeliest first.
 
     ``path`` is the session's file, ``here`` the current folder.
     """
@@ -151,30 +156,31 @@ def homes_of_session(path: str, folder: str, here: str, where: Where, /) -> list
 
 @question_of
 def note_on_other_sessions(old: str, new: str, where: Where, /) -> str:
-    """A note on other sessions of the folder ``old``, once one of them has a copy in ``new``; ``""`` for none."""
+    """Return a note on the other sessions of the folder ``old`` after one was copied to ``new``, or ``""``."""
 
 
 @question_of
 def notes_after_delete(session_id: str, where: Where, /) -> list[str]:
-    """Act on the deletion of a session; notes for the user."""
+    """React to a session's deletion; return notes for the user."""
 
 
 @question_of
 def notes_after_scrub(session_ids: Iterable[str], where: Where, /) -> list[str]:
-    """Act on the removal of secrets; notes for the user.
+    """React to the removal of secrets; return notes for the user.
 
-    The ids are those of rewritten files: one may come several times, ``""`` for a file of no session.
+    The ids belong to the rewritten files. An id may repeat; it is ``""`` for a file without a
+    session.
     """
 
 
 @question_of
 def folder_of_documents(session: SessionFile, where: Where, /) -> Iterator[tuple[str, str]]:
-    """Folders with documents about a session, each with the ending of their names."""
+    """Yield folders with documents about a session, each with the ending of their names."""
 
 
 @question_of
 def note_on_written_files(where: Where, /) -> str:
-    """A sentence on files written into projects, for a user who uninstalls; ``""`` for none."""
+    """Return a sentence about files written into projects, for a user who uninstalls, or ``""``."""
 
 
 @question_of
@@ -187,85 +193,86 @@ def answer_line_search(
     limit: float,
     progress: Progress | None,
 ) -> SearchResult | None:
-    """The sessions that wrote the line that ``--file`` names; None where it names no line.
+    """Return the sessions that wrote the line in ``--file``, or None if ``--file`` has no line number.
 
-    ``limit`` is in seconds, ``progress`` hears of indexing. UsageError for options of words.
+    ``limit`` is in seconds; ``progress`` is called while the index is updated. Raise UsageError for
+    options that need search words.
     """
 
 
 @question_of
 def session_store(service: str, /) -> object:
-    """The store of a team's sessions for programs of the Agent SDK, by its libpq service."""
+    """Return a team's session store for programs of the Agent SDK, by its libpq service."""
 
 
-# Options of parts on verbs of the core: what the verb calls where such an option was given
+# Options that parts add to verbs of the core: the function that the verb calls for such an option
 
 
 @question_of
 def check_handoff_option(options: Any, /) -> None:
-    """UsageError where the option makes no sense with the others."""
+    """Raise UsageError if the option conflicts with the others."""
 
 
 @question_of
 def trim_by_option(options: Any, /) -> Receipt:
-    """Trim in place of the verb, and print the answer."""
+    """Trim instead of the verb, and print the answer."""
 
 
 @question_of
 def search_by_option(options: SearchOptions, /) -> None:
-    """Search in place of the verb, and print the answer."""
+    """Search instead of the verb, and print the answer."""
 
 
 @question_of
 def list_by_option(options: SessionsOptions, /) -> None:
-    """List in place of the verb, and print the answer."""
+    """List sessions instead of the verb, and print the answer."""
 
 
 @question_of
 def delete_by_option(options: DeleteOptions, /) -> None:
-    """Delete in place of the verb, and print the answer."""
+    """Delete instead of the verb, and print the answer."""
 
 
 @question_of
 def lineage_by_option(
     options: LineageOptions, here: Callable[[LineageOptions], list[Ancestor]], /
 ) -> tuple[list[Ancestor], list[str]]:
-    """The ancestors to print in place of those of this machine, which ``here`` gives; and notes."""
+    """Return the ancestors to print, and notes, instead of this machine's ancestors, which ``here`` returns."""
 
 
-# Agents of parts, and checks of doctor
+# Parts' agents, and doctor's checks
 
 
 @question_of
 def agent_strategy(home: str, copies: str, where: Where, /) -> Agent:
-    """The agent with its sessions in ``home``; ``copies`` is our folder for copies in our form of record."""
+    """Return the agent with its sessions in ``home``; ``copies`` is our folder for copies in Claude Code's format."""
 
 
 @question_of
 def agent_writer(home: str, where: Where, /) -> Writer:
-    """What writes sessions of an agent."""
+    """Return the writer of an agent's sessions."""
 
 
 @question_of
 def foreign_agent_writer(home: str, where: Where, /) -> ForeignWriter:
-    """What writes sessions of an agent of a part."""
+    """Return the writer of sessions for a part's agent."""
 
 
 @question_of
 def agent_model(where: Where, name: str, /) -> HeadlessModel:
-    """The agent's model of a name; ``""`` for the one of its own settings."""
+    """Return the agent's model with a name; ``""`` means the agent's own default."""
 
 
 @question_of
 def agent_defects(path: str, find: Callable[[str], str | None], /) -> Iterable[Defect]:
-    """The defects of a session; ``find`` is ``Agent.file_of``. ResumeHooksError where it can't be read."""
+    """Yield a session's defects; ``find`` is ``Agent.file_of``. Raise ResumeHooksError if it can't be read."""
 
 
 @question_of
 def is_loss(kind: Kind, /) -> bool:
-    """Whether a repaired child lacks something because of a defect of that kind."""
+    """Check whether a defect of this kind loses content in a repaired child."""
 
 
 @question_of
 def check_of_doctor(cwd: str, /) -> Finding:
-    """A finding of doctor's."""
+    """Return a finding of doctor."""

@@ -1,8 +1,7 @@
-"""The seam between the core and its parts: how the core knows what there is, and asks, without knowing a name.
+"""The seam between the core and its parts: the core finds and calls parts without importing them by name.
 
-Invariant: the core imports no part. It reads ``part_table``, which is made from what each part says
-of itself in ``parts/<name>/__init__.py``, and loads a module of a part once something of it was
-asked for. Standard library, Python 3.9.
+Invariant: the core imports no part. It reads ``part_table``, generated from the declarations in
+``parts/<name>/__init__.py``, and loads a part's module on first use. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -32,14 +31,15 @@ FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "parts")
 
 
 class Trigger(NamedTuple):
-    """A trigger of a prompt: what is typed behind ``>``, what may follow it, and what it does.
+    """A trigger of a prompt: the word after ``>``, its arguments, and its description.
 
-    ``lane`` is the module below the part whose ``answer`` takes a ``hooks.request.Request`` and
-    gives a ``derive.outcome.Outcome``; ``row`` its row in the card of ``>help``, ``""`` where another's
-    names it; ``bare`` its name behind ``/`` where hooks/register.mjs runs; one that is ``inside``
-    is a trigger only there. One that fires only ``alone`` is not a trigger before other words; one
-    that ``asks`` may be typed over itself again, with a yes; one that ``reads`` may be typed there
-    while the model works. ``before`` names the core's trigger that it precedes.
+    ``lane`` is the module below the part whose function ``answer`` takes a
+    ``hooks.request.Request`` and returns a ``derive.outcome.Outcome``. ``row`` is its row in the
+    card of ``>help``, ``""`` if another trigger's row names it. ``bare`` is its name after ``/`` if
+    hooks/register.mjs runs; an ``inside`` trigger exists only there. An ``alone`` trigger does not
+    fire if other words follow. An ``asks`` trigger may be repeated with a yes. A ``reads`` trigger
+    is allowed there while the model works. ``before`` names the core's trigger that follows it in
+    lists.
     """
 
     name: str
@@ -60,36 +60,37 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Question(Generic[Function]):
-    """A question to the parts: its name, and as a type the functions that answer it.
+    """A question to the parts: its name, and the type of the functions that answer it.
 
-    All of them are in ``questions``.
+    The module ``questions`` defines all of them.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def load(self, part: str, function: str) -> Function:
-        """Load a function, ``module:function`` below a part or, for the part ``""``, below the core.
+        """Load ``module:function`` below a part, or below the core if the part is ``""``.
 
-        ImportError, AttributeError.
+        Raise ImportError or AttributeError.
         """
         return cast("Function", load_value(part, function))
 
 
 def question_of(signature: Function) -> Question[Function]:
-    """The question with the name and the type of a function, which is never called."""
+    """Return a question with the name and type of a function, which is never called."""
     return Question(signature.__name__)
 
 
 def is_there(part: str) -> bool:
-    """Whether a part's folder exists."""
+    """Check whether a part's folder exists."""
     return os.path.isfile(os.path.join(FOLDER, part, "__init__.py"))
 
 
 def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> List[str]:
-    """The names of the core and those that parts which are here bring, in their order.
+    """Return the names of the core with those of the installed parts inserted at their places.
 
-    ``brought`` is a table whose rows begin with the part and end with what the name stands before.
+    In the table ``brought`` each row starts with the part and ends with the name that follows in
+    the order.
     """
     names = list(core)
     for name, row in brought.items():
@@ -99,17 +100,17 @@ def with_parts(core: Iterable[str], brought: Mapping[str, Sequence[Any]]) -> Lis
 
 
 def verb_module(verb: str) -> Optional[str]:
-    """The module that declares a part's verb; None for a verb of the core.
+    """Return the module that declares a part's verb, or None for a verb of the core.
 
-    UsageError if its part is not installed.
+    Raise UsageError if its part is not installed.
     """
     return _module_of_verb(verb, "verbs")
 
 
 def form_module(verb: str) -> Optional[str]:
-    """The module with the ``--json`` form of a part's verb; None for a verb of the core.
+    """Return the module with the ``--json`` form of a part's verb, or None for a verb of the core.
 
-    UsageError as above.
+    Raise UsageError if its part is not installed.
     """
     return _module_of_verb(verb, "forms")
 
@@ -120,14 +121,14 @@ def _module_of_verb(verb: str, inner: str) -> Optional[str]:
     part = part_table.VERBS[verb][0]
     if not is_there(part):
         raise UsageError(
-            f"{verb} is in the part {part}, which is not installed here",
-            "Install resume-hooks anew.",
+            f"{verb} belongs to the part {part}, which is not installed",
+            "Reinstall resume-hooks.",
         )
     return f"{__package__}.parts.{part}.{inner}"
 
 
 def triggers() -> List[Trigger]:
-    """The triggers of the installed parts, each with the full name of its lane."""
+    """Return the triggers of the installed parts, each with the full module name of its lane."""
     found = []
     for name, row in part_table.TRIGGERS.items():
         if is_there(row[0]):
@@ -136,9 +137,9 @@ def triggers() -> List[Trigger]:
 
 
 def answers(question: Question[Function]) -> Iterator[Function]:
-    """The functions with which the installed parts answer a question.
+    """Yield the functions with which the installed parts answer a question.
 
-    One that fails to load raises.
+    A function that fails to load raises.
     """
     for part, function in part_table.ANSWERS.get(question.name, ()):
         if is_there(part):
@@ -146,7 +147,10 @@ def answers(question: Question[Function]) -> Iterator[Function]:
 
 
 def load_value(part: str, value: str) -> Any:
-    """Load a value, ``module:name`` below a part or the core. ImportError, AttributeError."""
+    """Load ``module:name`` below a part, or below the core if the part is ``""``.
+
+    Raise ImportError or AttributeError.
+    """
     module, _, name = value.partition(":")
     package = f"{__package__}.parts.{part}" if part else __package__
     return getattr(importlib.import_module(f"{package}.{module}"), name)

@@ -1,8 +1,9 @@
-"""Settings: one table of keys, read from our file, then the environment, then the plugin's options.
+"""Settings: a table of keys whose values come from our file, the environment and the plugin's options.
 
-Later wins.
+Later sources override earlier ones.
 
-Every trigger reads them: standard library only. ``storage.stored_settings`` writes the file.
+Every trigger reads them, so this module uses only the standard library. ``storage.stored_settings``
+writes the file.
 """
 
 from __future__ import annotations
@@ -28,25 +29,27 @@ from resume_hooks.shared_values import MODEL_SECONDS
 Value = int | str | tuple[str, ...]
 FILE_NAME = "settings.json"
 VAULT = "20G"
-USUAL_SIZE = "12k"  # of a handoff
-VERSION = 1  # the form of the file; a newer one is read but not written
+USUAL_SIZE = "12k"  # the default size of a handoff
+VERSION = 1  # the file format's version; newer ones are read but not written
 
-_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"  # a Bedrock profile or a deployment, too; no option of the client
+# also matches a Bedrock profile or a deployment, but never an option of the client
+_MODEL = r"[A-Za-z0-9][A-Za-z0-9._:/@\[\]-]{0,199}"
 _HANDOFF_SIZE = r"(?:[1-9]|[1-3][0-9]|4[0-8])k"
 _COMPACTION = rf"client|(?:trim|{_HANDOFF_SIZE})(?:@(?:[6-9][0-9]|[1-9][0-9]{{2,3}})k)?"
-_FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")  # of 0.2.0, which had one size
+# the value in 0.2.0, when handoffs had one size
+_FORMER_COMPACTION = re.compile(r"\Ahandoff(?=@|\Z)")
 _BYTES = re.compile(r"([0-9]{1,15})([KMGT]?)I?B?")
 _UNITS = {"": 1, "K": 1024, "M": 1024**2, "G": 1024**3, "T": 1024**4}
 _PATH = r"[^\x00-\x1f\x7f]{0,1000}"
 
 
 class Key(NamedTuple):
-    """One setting: its default, what it does, and how a typed or stored value becomes one of ours.
+    """A setting: its default, its description, and the parser of a typed or stored value.
 
-    ``names_files``: its values name files or folders of the user's. ``title`` names it among the
-    plugin's options, which the client stores; ``""``: it is not an option. ``stored_only``: no
-    variable sets it, since a repository that you trust can set variables, and it decides where
-    something is written or sent.
+    ``names_files``: the values name files or folders of the user. ``title`` is its label among the
+    plugin's options, which the client stores; ``""`` if it is not a plugin option. ``stored_only``:
+    no environment variable sets it, because a trusted repository can set variables and this setting
+    decides where data goes.
     """
 
     default: Value
@@ -58,7 +61,7 @@ class Key(NamedTuple):
 
 
 class Setting(NamedTuple):
-    """A value in force and where it came from: default, file, environment or plugin."""
+    """An effective value and its source: default, file, environment or plugin."""
 
     value: Value
     source: str
@@ -66,7 +69,8 @@ class Setting(NamedTuple):
 
 def _number_form(low: int, high: int) -> Callable[[object], Value]:
     def read(raw: object) -> Value:
-        raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw  # JSON of others
+        # other programs' JSON may have 80.0
+        raw = int(raw) if isinstance(raw, float) and raw.is_integer() else raw
         if isinstance(raw, (int, str)) and not isinstance(raw, bool):
             text = str(raw)
         else:
@@ -88,13 +92,13 @@ def _choice_form(*choices: str) -> Callable[[object], Value]:
 
 
 def parse_switch(raw: object) -> Value:
-    """Read ``on`` or ``off``; the client stores true and false."""
+    """Parse ``on`` or ``off``; the client stores them as true and false."""
     said = "on" if raw in (True, "true") else "off" if raw in (False, "false") else raw
     return _choice_form("on", "off")(said)
 
 
 def _parse_clipboard(raw: object) -> Value:
-    """Read the name of a way to the clipboard; ``off`` means ``none``."""
+    """Parse the name of a clipboard method; ``off`` means ``none``."""
     if raw == "off":
         return "none"
     return _choice_form("auto", "pyperclip", "native", "tmux", "osc52", "none")(raw)
@@ -110,22 +114,23 @@ def _pattern_form(pattern: str, what: str) -> Callable[[object], Value]:
 
 
 def _parse_compaction(raw: object) -> Value:
-    """Read a way to compact, or the size of a handoff; ``handoff``, as in version 0.2.0, means the usual size."""
+    """Parse a compaction method or a handoff's size; ``handoff``, from version 0.2.0, means the default size."""
     now = _FORMER_COMPACTION.sub(USUAL_SIZE, raw) if isinstance(raw, str) else raw
     sizes = "a size such as 24k, up to 48k"
     return _pattern_form(
-        _COMPACTION, f"client, trim, or {sizes}; the latter two from 60k tokens on also as 24k@150k"
+        _COMPACTION,
+        f"client, trim, or {sizes}; trim and sizes also with a start from 60k, as 24k@150k",
     )(now)
 
 
 def _path_form(ending: str, what: str) -> Callable[[object], Value]:
-    """The form of a path with this ending; ``""`` means no path."""
+    """Return a parser for a path with this ending; ``""`` means no path."""
     return _pattern_form(rf"(?:{_PATH}{re.escape(ending)})?", what)
 
 
 def _parse_vault(raw: object) -> Value:
-    """Read a size such as ``20G``, which stays as it was written, or ``off``; ``on`` means the usual size."""
-    if raw in ("on", "off"):  # no set: a list in the file has no hash
+    """Parse a size such as ``20G``, returned in upper case, or ``off``; ``on`` means the default size."""
+    if raw in ("on", "off"):  # a tuple, because a list from the file is not hashable
         if raw == "on":
             return VAULT
         return "off"
@@ -150,45 +155,45 @@ FORMS: dict[str, Callable[..., Callable[[object], Value]]] = {
     "one of": _choice_form,
     "path": _path_form,
 }
-"""The forms that a part's own setting may have."""
+"""The parser factories for a part's settings."""
 
 _CORE: dict[str, Key] = {
     "context_window": Key(
         0,
-        "Tokens of the model's context window; 0 = told by the session.",
+        "Tokens in the model's context window; 0 = detect it from the session.",
         _number_form(0, 10_000_000),
     ),
     "clipboard": Key(
         "auto",
-        "The way to the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
+        "How to copy to the clipboard: auto, pyperclip, native, tmux, osc52 or none.",
         _parse_clipboard,
     ),
     "summary_model": Key(
         "haiku",
         (
-            "Model that writes summaries and picks for trim --smart; once set, /rollover "
-            "asks it on a warm cache, too."
+            "Model for summaries and for trim --smart; once set, /rollover uses it "
+            "even if the cache is warm."
         ),
         _pattern_form(_MODEL, "the name of a model, such as haiku"),
     ),
     "notice_percent": Key(
         80,
-        "Show a line, once a session, when this much of the context is used, in per cent; 0 = off.",
+        "Show a notice, once per session, when this percentage of the context is used; 0 = off.",
         _number_form(0, 100),
-        title="When to tell that a session fills up",
+        title="When to show that a session fills up",
     ),
     "compaction": Key(
         "client",
-        "What Claude Code does when a session is full: client = its own summary; in place, without a model: trim, "
-        "or a size such as 24k = what a handoff of that size carries. trim@150k, 24k@150k: between turns, from so many "
-        "tokens on.",
+        "What Claude Code does when a session is full: client = its own summary; without a model, in place: "
+        "trim, or a size such as 24k = the content of such a handoff. trim@150k, 24k@150k: between turns, from that "
+        "number of tokens on.",
         _parse_compaction,
         title="What happens to a full session",
     ),
     "handoff_size": Key(
         USUAL_SIZE,
         (
-            "Tokens that a handoff carries at most, 1k to 48k: what was said, and lists of "
+            "Maximum tokens in a handoff, 1k to 48k: the conversation, and lists of "
             "files, commands and failures."
         ),
         _pattern_form(_HANDOFF_SIZE, "a size such as 4k or 24k, up to 48k"),
@@ -197,7 +202,7 @@ _CORE: dict[str, Key] = {
     "handoff_sends": Key(
         "off",
         (
-            "Whether /handoff sends its next step, where it opens the session; off = it "
+            "Whether /handoff sends its next step when it opens the session; off = it "
             "waits in the box."
         ),
         parse_switch,
@@ -206,20 +211,20 @@ _CORE: dict[str, Key] = {
     ),
     "handoff_tool": Key(
         "off",
-        "Whether the model may ask for a handoff; you are asked each time, natively.",
+        "Whether the model may request a handoff; the client asks you each time.",
         parse_switch,
         title="Let the model ask for a handoff",
     ),
     "vault": Key(
         VAULT,
-        "Bytes that ancestors, and sessions that the client is about to delete, may take in the vault, such as "
-        "500M or 40G, before the oldest go; 0 = no limit, off = none is archived.",
+        "Maximum size of the vault, for ancestors and for sessions that the client is about to delete, such as "
+        "500M or 40G; the oldest go first; 0 = no limit, off = archive nothing.",
         _parse_vault,
         title="Room for archived copies",
     ),
     "team_model_search": Key(
         "off",
-        "Whether a model may search the team, which sends its words to the server.",
+        "Whether a model may search the team's sessions, which sends its query to the server.",
         parse_switch,
         title="Let a model search the team",
         stored_only=True,
@@ -227,7 +232,7 @@ _CORE: dict[str, Key] = {
     "triggers_off": Key(
         (),
         (
-            "Triggers that are switched off, such as 'full, recall'; typed as a prompt they "
+            "Triggers to switch off, such as 'full, recall'; as prompts they "
             "go to the model unchanged."
         ),
         _parse_words,
@@ -236,18 +241,18 @@ _CORE: dict[str, Key] = {
 
 
 FORMER = {
-    "index_at_start": "every start updates the search index in the background",
-    "vault_max": "vault takes the size, too: config vault 40G",
+    "index_at_start": "every start now updates the search index in the background",
+    "vault_max": "the setting vault takes the size: config vault 40G",
     "vault_days": "archived copies stay until the vault is full",
     "threshold": "give --threshold to each trim",
     "keep_recent": "give --keep-recent to each trim",
     "ledger_file": (
-        "handoff_dir leaves a document of each handoff in the project, and lineage names the "
+        "handoff_dir writes a document of each handoff into the project, and lineage shows the "
         "latest session"
     ),
-    "summary_timeout": f"a model has {MODEL_SECONDS} seconds; rollover and trim --smart take --timeout",
+    "summary_timeout": f"the limit is {MODEL_SECONDS} seconds; rollover and trim --smart accept --timeout",
 }
-"""Settings of former versions, each with what replaces it."""
+"""Former settings and their replacements."""
 
 
 _OF_PARTS = {
@@ -260,9 +265,9 @@ KEYS = {name: _CORE.get(name) or _OF_PARTS[name] for name in with_parts(_CORE, p
 
 
 def load(where: Where | None = None) -> dict[str, Setting]:
-    """Every setting with its source.
+    """Return every setting with its source.
 
-    Where a value is unreadable, that of the next weaker source is in force.
+    If a value is invalid, the next weaker source applies.
     """
     settings = {}
     for name, key in KEYS.items():
@@ -271,17 +276,17 @@ def load(where: Where | None = None) -> dict[str, Setting]:
         try:
             settings[name] = Setting(KEYS[name].read(raw), source)
         except ValueError:
-            continue  # doctor reports it; a trigger goes on with the weaker source
+            continue  # doctor reports it; triggers use the weaker source
     return settings
 
 
 def value_text(value: Value) -> str:
-    """A setting's value for people."""
+    """Format a setting's value for people."""
     return (", ".join(value) if isinstance(value, tuple) else str(value)) or "(empty)"
 
 
 def number(name: str, where: Where | None = None) -> int:
-    """The value in force of a setting that is a number."""
+    """Return the effective value of a numeric setting."""
     value = load(where)[name].value
     if not isinstance(value, int):
         raise TypeError(f"{name} is not a number")
@@ -289,12 +294,12 @@ def number(name: str, where: Where | None = None) -> int:
 
 
 def is_on(name: str, where: Where | None = None) -> bool:
-    """Whether a setting that is on or off is on."""
+    """Check whether an on/off setting is on."""
     return load(where)[name].value == "on"
 
 
 def vault_room(where: Where | None = None) -> int | None:
-    """Bytes that archived sessions may take, 0 for no limit; None if the vault is off."""
+    """Return the bytes that archived sessions may use, 0 for no limit, or None if the vault is off."""
     text = _BYTES.fullmatch(str(load(where)["vault"].value))
     if text:
         return int(text[1]) * _UNITS[text[2]]
@@ -302,7 +307,7 @@ def vault_room(where: Where | None = None) -> int | None:
 
 
 def without_variables(where: Where) -> Where:
-    """The same places without the settings in the environment, which a repository that you trust can set."""
+    """Return the same folders without the settings in the environment, which a trusted repository can set."""
     kept = {}
     for name, value in where.environ.items():
         if (
@@ -314,7 +319,7 @@ def without_variables(where: Where) -> Where:
 
 
 def unusable_settings(where: Where | None = None) -> list[str]:
-    """One sentence on each setting that can't be used."""
+    """Return a sentence on each invalid setting."""
     where = where or Where()
     path = settings_file(where)
     if not read_object(path) and is_damaged(path):
@@ -338,14 +343,14 @@ def unusable_settings(where: Where | None = None) -> list[str]:
     for name, key in KEYS.items():
         if key.stored_only and environ.get(_variable_name(name)):
             sentences.append(
-                f"{name} is set by no variable ({_variable_name(name)}): resume-hooks "
-                f"config {name} sets it"
+                f"The variable {_variable_name(name)} can't set {name}: use resume-hooks "
+                f"config {name}"
             )
     return sentences
 
 
 def former_settings_in_use(where: Where | None = None) -> list[str]:
-    """One sentence on each former setting that still has a value."""
+    """Return a sentence on each former setting that still has a value."""
     return [
         f"{name} ({source}) is ignored: {FORMER[name]}."
         for name, source, _ in _setting_values(FORMER, where or Where())
@@ -353,7 +358,7 @@ def former_settings_in_use(where: Where | None = None) -> list[str]:
 
 
 def read_one(name: str, text: str) -> Value:
-    """The value of one setting as typed. UsageError for an unknown key or a bad value."""
+    """Parse a typed value of a setting. Raise UsageError for an unknown setting or an invalid value."""
     key = KEYS.get(name)
     if key is None:
         raise UsageError(f"There is no setting '{name}'", f"Settings: {', '.join(KEYS)}.")
@@ -364,14 +369,14 @@ def read_one(name: str, text: str) -> Value:
 
 
 def settings_file(where: Where | None = None) -> str:
-    """The path of our settings file."""
+    """Return the path of our settings file."""
     return os.path.join((where or Where()).state, FILE_NAME)
 
 
 def _plugin_options(where: Where) -> dict[str, object]:
-    """The plugin's options as the client stores them, none if it is switched off.
+    """Return the plugin's options that the client stores, without those of disabled plugins.
 
-    Only hooks get them as variables.
+    Only hooks get them as environment variables.
     """
     document = read_object(os.path.join(where.config, "settings.json"))
     plugins, switched = document.get("pluginConfigs"), document.get("enabledPlugins")
@@ -394,9 +399,9 @@ def _plugin_options(where: Where) -> dict[str, object]:
 
 
 def _setting_values(names: Iterable[str], where: Where) -> Iterator[tuple[str, str, object]]:
-    """The values given for settings as (name, source, raw), the weakest first.
+    """Yield the values of settings as (name, source, raw value), weakest source first.
 
-    Empty ones count as not given.
+    Empty values are left out.
     """
     stored, options = read_object(settings_file(where)), _plugin_options(where)
     decisive = set()
@@ -420,9 +425,9 @@ def _values_by_source(
     options: Mapping[str, object],
     environ: Mapping[str, str],
 ) -> Iterator[tuple[str, object]]:
-    """The value of a setting in each source, the weakest first.
+    """Yield a setting's value in each source, weakest first.
 
-    No variable sets one that is ``stored_only``.
+    No environment variable sets a ``stored_only`` setting.
     """
     yield "file", stored.get(name)
     if name not in FORMER and KEYS[name].stored_only:
@@ -433,12 +438,12 @@ def _values_by_source(
 
 
 def _variable_name(name: str) -> str:
-    """The environment variable of a setting."""
+    """Return the name of a setting's environment variable."""
     return f"RESUME_HOOKS_{name.upper()}"
 
 
 def is_damaged(path: str) -> bool:
-    """Whether a settings file without values is damaged and not just empty: not a JSON object, too large, a folder."""
+    """Check whether a settings file is damaged: not an object, too large or a folder. An empty file is not."""
     try:
         raw = read_regular(path, MAX_OBJECT)
     except (FileNotFoundError, NotADirectoryError):

@@ -1,38 +1,38 @@
-"""Numbers and words that several programs share: the engine, the shell and the module in the client.
+"""Numbers and words that the engine, the shell scripts and the module in the client share.
 
-Each is defined here alone. ``make docs`` writes the copies: ``hooks/shared_values.mjs``, and the lines of
-shell scripts that ``tools/make_docs.py`` lists. Standard library, Python 3.9.
+Only this module defines them. ``make docs`` writes the copies: ``hooks/shared_values.mjs``, and the
+lines of shell scripts that ``tools/make_docs.py`` lists. Standard library, Python 3.9.
 """
 
 MODEL_MINUTES = 2
 MODEL_SECONDS = 60 * MODEL_MINUTES
-"""The time that a model has for all of an answer: somebody waits for it."""
+"""The time limit for a model's complete answer, while the user waits."""
 
 MODEL_TIME = "two minutes"
-"""The same in words; a test compares."""
+"""The same limit in words; a test compares them."""
 
 ANSWER_SECONDS = MODEL_SECONDS + 30
-"""The time that a rollover has from the prompt to its card."""
+"""The time limit for a rollover, from the prompt to its card."""
 
 CLIENT_SECONDS = ANSWER_SECONDS + 30
-"""The time after which a client ends our hook at a prompt: ``timeout`` in its declarations."""
+"""The client's time limit for our hook at a prompt: ``timeout`` in its declaration."""
 
 LOOK_TOKENS = 60_000
-"""Tokens of a context from which on the engine is asked how full it is: 30 % of the smallest window."""
+"""The context size in tokens from which the client asks the engine for its use: 30 % of the smallest window."""
 
 COLD_TOKENS = 100_000
-"""Tokens from which on it is said what going on in a session costs that no cache holds.
+"""The context size in tokens from which a notice shows the cost of continuing without a cache.
 
-``hooks/session-start`` looks at the count of digits.
+``hooks/session-start`` checks only the number of digits.
 """
 
 PLUGIN = "resume-hooks"
 COLD_SENTENCE = "The prompt cache expired; your next prompt resends all"
-"""How the notice begins that a session is told which no cache holds. It is about that session alone."""
+"""The beginning of the notice in a session whose prompt cache expired. It concerns that session alone."""
 
 HELD = "another session opens, and has these words in its box"
 LISTED = "the list that opens has these words"
-"""What the module says of a prompt that is sent while a session or a list opens: nothing is to answer it here."""
+"""The module's answers to a prompt sent while a session or a list opens; nothing in this session may answer it."""
 
 SLASH = f"/{PLUGIN}:"
-"""What stands before a command of ours in any client."""
+"""The prefix of our commands in any client."""

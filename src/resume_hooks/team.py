@@ -1,6 +1,7 @@
-"""The public name of a team's store for programs of the Agent SDK, ``PostgresSessionStore``.
+"""``PostgresSessionStore``: the public name of a team's session store for programs of the Agent SDK.
 
-The class is what a part answers to ``questions.session_store``; where none does, its import fails.
+A part supplies the class as its answer to ``questions.session_store``. Without such a part the
+import fails.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from resume_hooks import questions, seam
 
 
 def __getattr__(name: str) -> Any:
-    """The store, loaded when it is asked for. AttributeError for any other name."""
+    """Load the store on first access. Raise AttributeError for any other name."""
     if name == "PostgresSessionStore":
         for store in seam.answers(questions.session_store):
             return store

@@ -1,8 +1,8 @@
-"""The folders of the project, which must not decide which program is started or where our notes lie.
+"""The project's folders, whose files must not decide which program runs or where our notes are stored.
 
 The project is the client's folder and the working folder, each with the outermost repository around
-it. The user's home folder and the folders above it never count: some users keep their home in a
-repository, with their own programs in it. Standard library, Python 3.9.
+it. The user's home folder and the folders above it never count, because some users keep their home,
+with their own programs, in a repository. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import os
 from collections.abc import Mapping, Sequence
 
 ROOT = os.path.abspath(os.sep)
-"""Where programs run: nothing in it is a project's, and nothing is above it."""
+"""The working folder of our programs: no project contains it, and no folder is above it."""
 
 
 def projects_of(env: Mapping[str, str]) -> list[str]:
-    """The real folders of the project, each with a slash behind it."""
+    """Return the real paths of the project's folders, each with a trailing slash."""
     folders = [env.get("CLAUDE_PROJECT_DIR", "")]
     try:
         folders.append(os.getcwd())
-    except OSError:  # it is gone, and all that was in it
+    except OSError:  # the folder was deleted
         folders.append(env.get("PWD", ""))
     home = os.path.join(os.path.realpath(users_home()), "")
     found = []
@@ -32,9 +32,9 @@ def projects_of(env: Mapping[str, str]) -> list[str]:
 
 
 def users_home() -> str:
-    """The user's home folder, from the system's list of users: the project may have set HOME."""
+    """Return the user's home folder from the system's user database, because the project may have set HOME."""
     try:
-        import pwd  # exists where there are users in our sense
+        import pwd  # does not exist on Windows
 
         return pwd.getpwuid(os.getuid()).pw_dir
     except (ImportError, KeyError):
@@ -44,7 +44,10 @@ def users_home() -> str:
 
 
 def _outermost(folder: str, home: str) -> str:
-    """The outermost repository around a folder below the home, else the folder; ``""`` for the home, or one above."""
+    """Return the outermost repository around a folder below the home, or the folder itself.
+
+    Return ``""`` for the home and the folders above it.
+    """
     if home.startswith(os.path.join(folder, "")):
         return ""
     found, above = folder, os.path.dirname(folder)
@@ -58,7 +61,7 @@ def _outermost(folder: str, home: str) -> str:
 
 
 def is_outside(path: str, projects: Sequence[str]) -> bool:
-    """Whether a path is absolute and, with its links resolved, lies in no project."""
+    """Check whether a path is absolute and, with its links resolved, outside every project."""
     if not os.path.isabs(path):
         return False
     real = os.path.join(os.path.realpath(path), "")
@@ -66,7 +69,7 @@ def is_outside(path: str, projects: Sequence[str]) -> bool:
 
 
 def may_be_a_projects(folder: str, env: Mapping[str, str]) -> bool:
-    """Whether a folder, with its links resolved, lies in the project or in any repository but the home folder's own."""
+    """Check whether a folder, with its links resolved, is in the project or in any repository except the home's."""
     real = os.path.realpath(folder)
     home = os.path.join(os.path.realpath(users_home()), "")
     lies_in_repository = _outermost(real, home) not in {"", real} or os.path.lexists(

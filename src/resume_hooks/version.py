@@ -1,4 +1,4 @@
-"""The version of the package; importable without the face that offers the API."""
+"""The package's version, importable without the API."""
 
 from __future__ import annotations
 

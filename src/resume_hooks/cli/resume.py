@@ -124,9 +124,7 @@ def _import_page(options: ResumeOptions) -> SessionFile | None:
         return None
     import_file = next(answers(questions.import_file), None)
     if import_file is None:
-        raise UsageError(
-            f"What imports {locator} is not installed here", "Install resume-hooks anew."
-        )
+        raise UsageError(f"What imports {locator} is not installed here", "Reinstall resume-hooks.")
     click.confirm(f"Import {locator} into {current_folder()}?", default=True, abort=True)
     made, remark = import_file(locator, current_folder())
     print_text(
