@@ -20,7 +20,7 @@ PARTICIPLES = frozenset([
 ])  # fmt: skip
 """What no function and no module is called by itself: it says that something was done, not to what and what for."""
 
-PHRASES = re.compile(r"\b(?:(?<![Tt]here )is no(?! longer\b)|are none|is none|that which)\b")
+PHRASES = re.compile(r"\b(?:(?<![Tt]here )(?:is no(?! longer\b)|are none|is none)|that which)\b")
 """Turns of words that trip a native reader; "there is no such session" and "is no longer needed" are plain English."""
 
 MODULES = [path for folder in ("src", "hooks") for path in sorted((REPO / folder).rglob("*.py"))]

@@ -1,7 +1,7 @@
-"""Restore what a compaction removed: the lineage, and messages and actions that its summary leaves out.
+"""Restore what a compaction removed: the lineage, and messages and actions that its summary omits.
 
-A compaction drops the first message, and with it the lineage; its summary keeps little of the rest.
-What the user cleared away is not restored.
+A compaction drops the first message and the lineage in it, and its summary is short. Messages that
+the user removed with ``/clear`` are not restored.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from resume_hooks.transcripts.head_tail import HeadTail
 
 LIMIT = 2.0  # seconds; the client waits
 MOST = pending_handoff.MOST
-"""Characters of all of it: what the hooks of a start can deliver."""
+"""The length of the restored text in characters: the hooks of a start can deliver this much."""
 
 MOST_LINEAGE = 1_900
 NEAR = 12_000_000
-"""Bytes at the end of a session that are read at first: some eight compactions back.
+"""The number of bytes to read first at the end of a session, about eight compactions.
 
-As a rule they fill the room.
+They usually fill the available length.
 """
 
 _HEAD = "Facts about this session from before it was compacted:"
 _WORD = late(r"[^\W_][\w./-]{2,}")
-TOLD = 0.8  # part of the words of a message that a summary has where it need not be told again
+TOLD = 0.8  # a message is not repeated if the summary contains this share of its words
 
 
 def text_after_compaction(
     session_id: str, transcript_path: str, most: int = MOST, limit: float = LIMIT
 ) -> str:
-    """What a compaction removed and its summary leaves out, in ``most`` characters.
+    """Return the facts that a compaction removed and its summary omits, in ``most`` characters.
 
-    ``""`` if that is nothing, or if finding it takes more than ``limit`` seconds.
+    Return ``""`` without such facts, or if the search takes more than ``limit`` seconds.
     """
     path = named_session(transcript_path, session_id, Where()) or find_session(session_id, Where())
     if path is None:
@@ -68,20 +68,20 @@ def _facts_before_compaction(path: str, most: int) -> str:
     for reach in (NEAR, None):
         whole = digest_of(session, Where(), reach=reach)
         digest = without_summary(_without_sessions(whole, cleared))
-        # Where the folder stands is of use beside what was said or done there, and nothing alone.
+        # The state of the folder is useful only together with messages or actions.
         if digest.talk or digest.sections.keys() - {NOW.name}:
             known = opening(digest, room)
         else:
             known = Opening("")
         if not whole.passed_over or known.left_out:
-            break  # what stands farther back would not be shown
+            break  # earlier records would not be shown
     if block or known.text:
         return "\n\n".join([_HEAD, *filter(None, (block, known.text))])
     return ""
 
 
 def without_summary(digest: Digest) -> Digest:
-    """The digest without the client's latest summary and without what that says: the model has both already."""
+    """Return the digest without the client's latest summary and its facts: the model has both."""
     summary = next(
         (message for message in reversed(digest.talk) if message.kind is Kind.SUMMARY), None
     )
@@ -98,7 +98,7 @@ def without_summary(digest: Digest) -> Digest:
 
 
 def _sessions_before_clear(lineage: Sequence[Ancestor]) -> int:
-    """The number of sessions in a lineage before its last ``/clear``, whose messages the user cleared away."""
+    """Return the number of sessions before the last ``/clear``: the user cleared their messages."""
     return next((at for at in range(len(lineage) - 1, 0, -1) if lineage[at].kind == "clear"), 0)
 
 
@@ -113,5 +113,5 @@ def _lineage_text(rows: Sequence[Ancestor], path: str) -> str:
 
 
 def _without_sessions(digest: Digest, sessions: Collection[str]) -> Digest:
-    """The digest without the entries of ``sessions`` and of their sub-agents."""
+    """Return the digest without the entries of ``sessions`` and of their sub-agents."""
     return selected(digest, lambda row: row.ref.partition(":")[0].partition("/")[0] not in sessions)

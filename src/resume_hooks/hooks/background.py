@@ -1,7 +1,7 @@
-"""The async hook after a session's start: archive what the start had no time for, apply the vault's limits, index.
+"""The async hook after a session's start: finish archiving, apply the vault's limits, update the index.
 
-It is not a daemon: it ends with its work, when its time is over, or when the client has left. A
-headless client may leave before its sessions are archived, so its end is not waited for.
+It is not a daemon. It ends when its work is done, its time is up, or the client has ended. A
+headless client may end before its sessions are archived, so the hook does not wait for its end.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from resume_hooks.storage.state_file import process_runs
 from resume_hooks.system.processes import client_pid
 
 MAX_INPUT = 1024 * 1024
-LIMIT = 20.0  # seconds after which nothing more is begun
-HEADLESS_LIMIT = 4.0  # the same for a headless run, which may sweep 5 seconds after its start
-AGAIN = 60 * 60  # seconds after which what could not be done is tried again
+LIMIT = 20.0  # seconds after which no new work begins
+# the limit of a headless run, which may delete old sessions 5 seconds after its start
+HEADLESS_LIMIT = 4.0
+AGAIN = 60 * 60  # seconds until failed work is tried again
 
 INDEX_LIMIT = 240.0
-"""Seconds after which no more is read into the search index; the client ends the hook after 300."""
+"""Seconds until indexing stops; the client ends the hook after 300."""
 
 NICE = 10
 _STAMP = "vault.json"
@@ -42,22 +43,23 @@ def main() -> None:
     event = reply.read_stdin(MAX_INPUT)
     if event is None or not is_session_id(reply.field(event, "session_id")):
         return
-    with contextlib.suppress(OSError, AttributeError):  # Windows has no such call
+    with contextlib.suppress(OSError, AttributeError):  # not available on Windows
         os.nice(NICE)
     with contextlib.suppress(OSError, ResumeHooksError):
         archive_in_background(event)
     with contextlib.suppress(
         OSError, ResumeHooksError, ModuleNotFoundError
-    ):  # a venv from before an update
+    ):  # ModuleNotFoundError: the venv is older than this version
         update_index()
     with contextlib.suppress(ModuleNotFoundError):
         run_parts_in_background()
 
 
 def archive_in_background(event: dict[str, Any]) -> None:
-    """Archive what the start left, link every session, and once a day archive ancestors and apply the vault's limits.
+    """Archive the sessions that the start skipped, and link every session.
 
-    Raises OSError, ResumeHooksError.
+    Once a day, also archive ancestors and apply the vault's limits. Raise OSError or
+    ResumeHooksError.
     """
     headless = reply.is_headless()
     if headless:
@@ -88,18 +90,18 @@ def archive_in_background(event: dict[str, Any]) -> None:
 
 
 def update_index() -> None:
-    """Bring the search index up to date, unless another command is at it.
+    """Bring the search index up to date, unless another command is updating it.
 
-    OSError, ResumeHooksError.
+    Raise OSError or ResumeHooksError.
 
-    The stamp names the time up to which everything is indexed; with ``wait`` nothing is done before
-    ``look``, since the index could not be written.
+    The note's ``made`` is the time up to which everything is indexed. ``wait`` means that the index
+    could not be written, so the next update must not start before ``look``.
     """
     if reply.is_headless():
         return
     from resume_hooks.search.index.connect import (
         bring_up_to_date,
-    )  # what keeps sessions must do without
+    )  # archiving must work without this module
 
     begun, pause, wait = int(time.time()), DAY, False
     try:
@@ -112,7 +114,7 @@ def update_index() -> None:
 
 
 def run_parts_in_background() -> None:
-    """Have the parts do work that can wait until a start is over; nothing in a headless run."""
+    """Run the parts' background work; do nothing in a headless run."""
     if reply.is_headless():
         return
     for work_after_start in seam.answers(questions.work_after_start):
@@ -120,6 +122,6 @@ def run_parts_in_background() -> None:
 
 
 def _stop_condition(seconds: float, client: int | None) -> Callable[[], bool]:
-    """A function that returns whether ``seconds`` are over, or the client has ended."""
+    """Return a function that checks whether ``seconds`` have passed or the client has ended."""
     until = time.monotonic() + seconds
     return lambda: time.monotonic() > until or (client is not None and not process_runs(client))

@@ -1,9 +1,10 @@
-"""The card of any child that was made: its frame, and how to open it.
+"""The card of a new child session: its frame, and how to open it.
 
-The lines on what it holds are the verb's: ``facts`` of the outcome that ``derive.verbs`` returns.
+The verb writes the lines about the child's content, as ``facts`` of the outcome that
+``derive.verbs`` returns.
 
-Each card ends in its useful line of at most 40 columns: a busy client shows no more. Beside a
-working model none says Ctrl+C, the key that would end the turn.
+The last line of each card says what to do, in at most 40 columns, because a busy client shows no
+more. While the model is working, no card mentions Ctrl+C: that key would end the turn.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 WHY_CTRL_C = "Ctrl+C clears a full box; twice, or in an empty one, it quits"
 
 INTERRUPTED = "[Request interrupted by user"
-"""How the record begins that a client writes when Esc or Ctrl+C ended a turn."""
+"""The beginning of the record that a client writes after Esc or Ctrl+C ended a turn."""
 
 
 def child_card(
@@ -35,9 +36,9 @@ def child_card(
     slash: bool,
     parent: Session | None = None,
 ) -> str:
-    """The card of a new session: ``done`` says how it was made, ``facts`` are lines on what it holds.
+    """Return the card of a new session: ``done`` names the action, ``facts`` describe the child's content.
 
-    ``parent`` is its parent, where that was read.
+    ``parent`` is the parent session if it was read.
     """
     if slash:
         busy = False
@@ -45,8 +46,8 @@ def child_card(
         busy = is_answering(parent.head_tail)
     else:
         busy = is_busy(receipt.parent_file)
-    # Beside a working model the client shows 40 columns of the last line, and nothing where one
-    # line is wide (2.1.330).
+    # While the model is working, the client shows 40 columns of the last line, and none of it if
+    # any line is wide (2.1.330).
     if busy and copied.how != "not copied":
         keys = " · paste when done"
     else:
@@ -72,9 +73,9 @@ def child_card(
 
 
 def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """The last line, on how to open the child.
+    """Return the card's last line, which says how to open the child.
 
-    Most clients put a ``>`` prompt back into the box, 2.1.112 does not.
+    Most clients restore a ``>`` prompt to the input box; 2.1.112 does not.
     """
     if copied.how != "not copied":
         return paste_line(copied, slash=slash, busy=busy)
@@ -86,7 +87,7 @@ def _last_card_line(copied: Copied, *, slash: bool, busy: bool) -> str:
 
 
 def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
-    """The keys to press for a text that is, or may be, on the clipboard."""
+    """Return the line that says how to paste a text from the clipboard."""
     if copied.how == "sent":
         if busy:
             return "Sent to the clipboard: paste it later."
@@ -101,7 +102,7 @@ def paste_line(copied: Copied, *, slash: bool, busy: bool) -> str:
 
 
 def is_busy(path: str) -> bool:
-    """Whether the model is at work in a session: its file ends in a prompt or a call without its answer."""
+    """Check whether the model is working: the file ends in a prompt or an unanswered call."""
     try:
         return is_answering(HeadTail(path))
     except SessionNotFound:
@@ -109,7 +110,7 @@ def is_busy(path: str) -> bool:
 
 
 def is_answering(ends: HeadTail) -> bool:
-    """The same of a session whose ends were read."""
+    """Check whether the model is working in a session, from the two ends of its file."""
     for record in reversed(ends.last_records):
         if record.get("isSidechain") is True:
             continue

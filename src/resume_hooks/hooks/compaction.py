@@ -1,7 +1,7 @@
-"""The client's compaction, answered by a trim of the conversation, or by a digest with the last turns.
+"""Answers to the client's compaction: a trimmed conversation, or a digest with the last turns.
 
-Invariant: whatever goes wrong, the conversation stays as it is where the user asked for a trim, and
-the client's own compaction goes on where it wanted one.
+Invariant: after a failure, a trim that the user requested leaves the conversation unchanged, and an
+automatic compaction continues as the client's own.
 """
 
 from __future__ import annotations
@@ -30,52 +30,56 @@ from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts import records
 
-LIMIT = 10.0  # seconds that deciding may take: the client waits, and nobody's prompt
+LIMIT = 10.0  # seconds for a decision; only the client waits, not a prompt
 
 SETTING = "compaction"
 TRIM, CLIENT = "trim", "client"
-"""What the setting says the client does when a session is full.
+"""The values of the setting for a trim and for the client's own compaction.
 
 Any other value is the size of a handoff.
 """
 
 PAUSES = (0.2, 0.4)
-"""Seconds after which the file is read again: the client may not have written yet what it shows."""
+"""Seconds before each new attempt to read the file: the client may still be writing it."""
 
-HERE = "here"  # the word behind ``/trim`` that asks for it in place
+HERE = "here"  # the word after ``/trim`` that requests a trim in place
 
 AUTO, LINE = "auto", "line"
-"""What is compacted for when nobody asked: the client says that it is full, or the module that the line was passed."""
+"""The triggers of automatic compactions: the context is full, or it passed the configured line."""
 
-REST = 5  # turns that have to be typed after a compaction before the line counts again
-SHRUNK = 0.5  # the part of the context, or of the line, that is aimed at when nobody asked
-FITS = 0.8  # the part of it that an answer may take at most: more, and the client would soon compact again
-BESIDE_TRIM = 3_900  # characters of facts that are given back where a trim keeps the conversation
-TOLD = "asked-compaction.json"  # the note that the user was told what else can happen when a session is full
+REST = 5  # prompts that the user must type after a compaction before the line applies again
+SHRUNK = 0.5  # the target size of an automatic compaction, as a share of the context or of the line
+# the largest acceptable result, as a share of the context: above it the client would soon compact
+# again
+FITS = 0.8
+BESIDE_TRIM = 3_900  # characters of restored facts that accompany a trimmed conversation
+# the note that the user has seen the alternatives to the client's compaction
+TOLD = "asked-compaction.json"
 
 DONE = "The session was full, and was made smaller here (compaction {chosen}). "
 LEFT = "Compaction {chosen} would have left too much, so Claude Code makes its own summary."
-"""What is told where the client compacted by itself: nobody asked for it at that moment."""
+"""Messages about an automatic compaction, which the user did not expect."""
 
 PASSED = "{chosen}: {before:,}k tokens, now about {after:,}k; back: /untrim"
 FREES_LITTLE = "{chosen} would free less than a fifth. /handoff starts afresh."
-"""The same at the line; in 80 columns one row."""
+"""Messages about a compaction at the line; each fits a row of 80 columns."""
 
 CHOICE = (
     "{percent} % of the context is used. Once it is full Claude Code has a model sum it up. In place and without a "
     "model, in a shell: {trim} (old tool output goes), or {size} for trim (what was said and the last turns stay)"
 )
-"""What is told once, where nothing is set: what else can happen."""
+"""The alternatives to the client's compaction, shown once if the user has not set one."""
 
 TITLE = "(trimmed in place by resume-hooks; no model is asked)"
-AT_LINE = "({chosen} of resume-hooks; no model is asked)"  # both stand behind the client's own ``/compact``
+# the client shows both after its own ``/compact``
+AT_LINE = "({chosen} of resume-hooks; no model is asked)"
 
 
 def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
-    """The module's instructions for ``here``: run the client's compaction, which asks us again.
+    """Return the module's instructions for ``/trim here``: run the client's compaction, which then asks the module.
 
-    UsageError for options; NothingToTrim where the client would not ask back, and send a request of
-    its own.
+    Raise UsageError for a bad option, and NothingToTrim if the client would compact without asking
+    the module.
     """
     if why := why_not_asked(event):
         raise NothingToTrim(
@@ -88,10 +92,10 @@ def begin_in_place(text: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def why_not_asked(event: dict[str, Any]) -> str:
-    """Why the client does not ask the module when it compacts, in half a sentence; ``""`` where it does.
+    """Return the reason why the client compacts without asking the module, or ``""`` if it asks.
 
-    The policy's file tells it, and, where that is not to be seen, that the client never called the
-    module for the start of a session or the end of a turn.
+    The reason is the policy's file, or, if that cannot be read, that the client has not yet called
+    the module for a session's start or a turn's end.
     """
     if path := policy_file(Where()):
         return (
@@ -106,9 +110,9 @@ def why_not_asked(event: dict[str, Any]) -> str:
 
 
 def answer_compaction(event: dict[str, Any]) -> dict[str, Any]:
-    """The module's answer to the client's compaction; ``{}`` leaves it to the client.
+    """Return the module's answer to the client's compaction; ``{}`` leaves it to the client.
 
-    Raises ResumeHooksError.
+    Raise ResumeHooksError.
     """
     session_id, where = reply.field(event, "session_id"), Where()
     if is_session_id(session_id):
@@ -142,18 +146,18 @@ def _trim_asked_for(session: SessionFile, event: dict[str, Any], where: Where) -
 
 
 def decline_compaction(event: dict[str, Any]) -> Callable[[str], dict[str, Any]]:
-    """A function that makes an answer from the reason why there is no plan.
+    """Return a function that turns the reason for a missing plan into an answer.
 
-    It is empty if nobody asked for one.
+    The answer is empty unless the user or the line requested the compaction.
     """
     asked = isinstance(event.get("options"), str) or reply.field(event, "trigger") == LINE
     return lambda text: {"skip": plain_line(text).removeprefix("resume-hooks: ")} if asked else {}
 
 
 def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
-    """Name the alternatives to the client's compaction, once, when ``args`` per cent are used.
+    """Name the alternatives to the client's compaction once, at the percentage in ``args``.
 
-    Raises OSError.
+    Raise OSError.
     """
     percent = reply.field(event, "args")
     if not percent.isdigit() or int(percent) < choice_percent().get("tells", 101):
@@ -167,9 +171,9 @@ def compaction_choice(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def choice_percent() -> dict[str, Any]:
-    """The percentage of the context at which to name them.
+    """Return the percentage of the context at which to name the alternatives.
 
-    Nothing if that was done, or the user has chosen.
+    Return ``{}`` if they were shown before, or if the user has chosen one.
     """
     percent = settings.number("notice_percent")
     is_known = settings.load()[SETTING].source != "default" or hook_state.read_note(TOLD)
@@ -179,9 +183,9 @@ def choice_percent() -> dict[str, Any]:
 
 
 def compaction_line() -> dict[str, Any]:
-    """The compaction that the module runs at a turn's end above ``from`` tokens.
+    """Return the compaction that the module runs at the end of a turn above ``from`` tokens.
 
-    Nothing without such a setting.
+    Return ``{}`` if the setting has no line.
     """
     chosen, _, tokens = _compaction_setting()
     if tokens:
@@ -190,16 +194,16 @@ def compaction_line() -> dict[str, Any]:
 
 
 def _compaction_setting() -> tuple[str, str, int]:
-    """The setting, the way that it names, and its line in tokens, 0 for none."""
+    """Return the setting, its kind of compaction, and its line in tokens, or 0 for no line."""
     chosen = str(settings.load()[SETTING].value)
     way, _, thousands = chosen.partition("@")
     return chosen, way, 1_000 * int(thousands[:-1] or 0)
 
 
 def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The conversation for a client that compacts by itself.
+    """Return the conversation for an automatic compaction in a full context.
 
-    Without messages the client makes its own summary.
+    Without messages the client writes its own summary.
     """
     chosen, way, _ = _compaction_setting()
     if way == CLIENT:
@@ -211,9 +215,9 @@ def _compact_when_full(session: SessionFile, event: dict[str, Any], where: Where
 
 
 def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """The conversation between two turns, once the line is passed.
+    """Return the conversation for a compaction between two turns, above the line.
 
-    NothingToTrim leaves it as it is.
+    Raise NothingToTrim to leave it unchanged.
     """
     chosen, way, tokens = _compaction_setting()
     if tokens:
@@ -233,9 +237,10 @@ def _compact_at_line(session: SessionFile, event: dict[str, Any], where: Where) 
 def _make_smaller(
     session: SessionFile, event: dict[str, Any], where: Where, way: str, most: int = 0
 ) -> dict[str, Any]:
-    """The smaller conversation, ``{}`` if that frees too little; ``most`` tokens is the line, 0 when it is full.
+    """Return the smaller conversation, or ``{}`` if too few tokens become free.
 
-    At the line, too soon after a compaction, only ``skip`` and ``rests``: worth another try later.
+    ``most`` is the line in tokens, or 0 for a full context. Too soon after a compaction at the
+    line, return only ``skip`` and ``rests``, so that the module tries again later.
     """
     started = time.monotonic()
     is_handoff = way != TRIM
@@ -251,7 +256,7 @@ def _make_smaller(
             and chain[0].boundary
             and sum(node.prompt and not node.copied for node in chain) < REST
         ):
-            # A client that started anew knows of none.
+            # A client that restarted does not remember its last compaction.
             return {"skip": f"Fewer than {REST} turns since the last compaction", "rests": True}
         aim = round(min(scanned.context.tokens, most or scanned.context.tokens) * SHRUNK)
         reach = _rebuilt_range(scanned, shown, aim if is_handoff else 0, is_between=bool(most))
@@ -271,9 +276,10 @@ def _make_smaller(
 def _rebuilt_range(
     scanned: SessionScan, shown: Sequence[ShownMessage], aim: int, *, is_between: bool
 ) -> Reach:
-    """The range of messages to rebuild: all, or those before the last prompt, whose turn runs.
+    """Return the range of messages to rebuild: all, or those before the running turn.
 
-    With an ``aim`` in tokens only the last turns that fit; between turns always the last one.
+    With an ``aim`` in tokens, the range starts at the first of the last turns that fit. Between
+    turns it always includes the last turn.
     """
     prompts = set()
     for node in scanned.transcript.chain:
@@ -302,7 +308,7 @@ def _tokens_of_messages(scanned: SessionScan, shown: Sequence[ShownMessage]) -> 
 
 
 def _shown_messages(event: dict[str, Any]) -> list[ShownMessage]:
-    """The messages that the client holds. UsageError if none can be read."""
+    """Return the messages in the client's context. Raise UsageError without messages."""
     rows = records.objects(event.get("messages"))
     if not rows:
         raise UsageError("Claude Code showed no messages")
@@ -329,9 +335,9 @@ def _strings_in_field(row: dict[str, Any], name: str) -> tuple[str, ...]:
 def _compaction_reply(
     session_id: str, decided: InClient, after: int, opening: str
 ) -> dict[str, Any]:
-    """The answer in the module's form.
+    """Return the answer in the module's form.
 
-    It notes that this compaction was ours, so that nothing is restored later.
+    Write a note that this compaction was ours, so that no later hook restores anything.
     """
     before = decided.decision.before.tokens
     hook_state.write_note(hook_state.compaction_note(session_id), {"at": time.time()})

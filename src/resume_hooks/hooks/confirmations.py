@@ -1,9 +1,9 @@
-"""The open questions of a session, one of each kind: what was asked, and when.
+"""The open questions of a session, at most one of each kind, with their times.
 
-A small private file each.
+Each question is a small private file.
 
-Invariant: a question counts only if this user's own engine wrote it, for this very session, within
-``OPEN`` seconds; anything else in its place is ignored.
+Invariant: a question is valid only if this user's engine wrote it for this session less than
+``OPEN`` seconds ago; any other file is ignored.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from typing import Any, NamedTuple
 from resume_hooks.hooks import hook_state
 from resume_hooks.paths import is_session_id
 
-OPEN = 600  # seconds for which a question can be answered
-SKEW = 5  # seconds that a clock may step back without a question counting as one from the future
+OPEN = 600  # seconds in which a question can be answered
+SKEW = 5  # seconds that a clock may go back before a question counts as one from the future
 
 TRIM = "trim"
 
 
 class StoredQuestion(NamedTuple):
-    """What was asked: a trim that was previewed, with its ``options`` as typed.
+    """A question to the user: a previewed trim with its ``options`` as typed.
 
-    In another ``kind`` a part's own words.
+    In a question of another ``kind``, ``options`` belongs to the part that asks.
 
-    ``asked`` is when, in seconds since the epoch; ``child`` the session that came of it, ``""``
-    while it is unanswered.
+    ``asked`` is in seconds since the epoch. ``child`` is the id of the session that the answer
+    created, or ``""`` while the question is unanswered.
     """
 
     session_id: str
@@ -37,14 +37,14 @@ class StoredQuestion(NamedTuple):
 
     @property
     def is_open(self) -> bool:
-        """Whether it can still be answered with yes."""
+        """Whether the user can still answer yes."""
         return not self.child and -SKEW <= time.time() - self.asked <= OPEN
 
 
 def store_question(question: StoredQuestion) -> None:
-    """Store a question in place of the session's last one; sweeps old ones.
+    """Store a question in place of the session's last one, and delete expired ones.
 
-    OSError where that can't be done.
+    Raise OSError if the question cannot be written.
     """
     hook_state.sweep_notes(f"{question.kind}-")
     hook_state.write_note(
@@ -53,18 +53,18 @@ def store_question(question: StoredQuestion) -> None:
 
 
 def find_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
-    """The last question of a session, open or not; None without one that can be trusted."""
+    """Return a session's last question, open or not, or None without a trusted one."""
     return _parse_question_note(
         hook_state.read_note(_question_note_name(session_id, kind)), session_id, kind
     )
 
 
 def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | None:
-    """The last question of a session.
+    """Return a session's last question.
 
     If another prompt is acting on it, wait until it has its child.
 
-    None if that takes longer than ``hook_state.WAIT``.
+    Return None if that takes longer than ``hook_state.WAIT``.
     """
     hook_state.wait_for_note(
         _question_note_name(session_id, kind), lambda: find_question(session_id, kind) is not None
@@ -73,16 +73,16 @@ def wait_for_question(session_id: str, kind: str = TRIM) -> StoredQuestion | Non
 
 
 def consume_question(session_id: str, kind: str = TRIM) -> bool:
-    """Consume a session's question; False if it is gone already. Of two callers one succeeds."""
+    """Delete a session's question; return False if it no longer exists. One of two callers succeeds."""
     return hook_state.consume_note(_question_note_name(session_id, kind))
 
 
 def claim_question(question: StoredQuestion) -> bool:
-    """Consume a question to act on it.
+    """Claim a question to act on it.
 
-    Of several callers one succeeds, and the others can see that.
+    One of several callers succeeds, and the others can see the claim.
 
-    False also if the session's question has been answered, or replaced.
+    Return False if the session's question was answered or replaced.
     """
     name = _question_note_name(question.session_id, question.kind)
     if not hook_state.claim_note(name):
@@ -96,12 +96,12 @@ def claim_question(question: StoredQuestion) -> bool:
 
 
 def release_question(session_id: str, kind: str = TRIM) -> None:
-    """End a claim; the question was stored again before, with its child."""
+    """Release a claim; the caller has stored the question again, with its child."""
     hook_state.release_note(_question_note_name(session_id, kind))
 
 
 def is_question_claimed(session_id: str, kind: str = TRIM) -> bool:
-    """Whether another prompt is acting on the confirmed question."""
+    """Check whether another prompt is acting on a session's question."""
     return hook_state.is_note_claimed(_question_note_name(session_id, kind))
 
 

@@ -1,11 +1,12 @@
-"""When a session's context first passes ``notice_percent`` of ``settings``: one line says so and what fits best.
+"""The notice that a session's context has passed ``notice_percent``, with the best way to continue.
 
-The Stop hook shows it once; where the module inside the client runs, a band shows it for as long as
-it holds, instead.
+The Stop hook shows one line once. With the module in the client, a band shows it until the context
+is smaller.
 
-Once a session; where its window proves larger than it was taken for, once more of that one. A note
-keeps what was said, the window that the module told, and the count of tokens at which
-``hooks/notice`` asks again. Sub-agents have an event of their own, which is not asked.
+The notice appears once for each session, and again if its window turns out to be larger than
+assumed. A note stores the window of the last notice, the window that the module reported, and the
+token count at which ``hooks/notice`` asks again. Sub-agents have another event, which this hook
+does not handle.
 """
 
 from __future__ import annotations
@@ -31,16 +32,14 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.records import positive
 from resume_hooks.transcripts.tokens import ContextSize
 
-NEVER = 10**9  # tokens that no context has; longer numbers the shell does not compare
-KEPT = (
-    100 * 86_400
-)  # seconds after which a note goes; clients remove the sessions themselves after thirty days
+NEVER = 10**9  # more tokens than any context has; the shell cannot compare longer numbers
+KEPT = 100 * 86_400  # seconds until a note expires; clients delete sessions after thirty days
 
 
 def main() -> None:
-    """Answer the event on stdin: one line to show, or nothing.
+    """Answer the event on stdin with one line, or write nothing.
 
-    A failure is silent, since nobody asked for anything.
+    A failure writes nothing, because the user asked for nothing.
     """
     event = reply.read_stdin()
     if event is None:
@@ -56,9 +55,9 @@ def main() -> None:
 
 
 def learn(session_id: str, window: object) -> None:
-    """Keep the window that the client measured, for all that count.
+    """Store the window that the client reported; it must be a positive number.
 
-    Of another one nothing was said yet.
+    A new window starts without a notice.
     """
     name = f"{NOTES}{session_id}.json"
     if (
@@ -71,15 +70,15 @@ def learn(session_id: str, window: object) -> None:
 
 
 def notice(session_id: str, path: str) -> str:
-    """The line to show of a session, ``""`` where none is due.
+    """Return the notice of a session, or ``""`` if none is due.
 
-    OSError where no note can be kept: no line then.
+    Raise OSError, without a notice, if its note cannot be written.
     """
     name = f"{NOTES}{session_id}.json"
     note = hook_state.read_note(name)
     told = positive(note.get("told"))
     hook_state.sweep_notes(NOTES, KEPT)
-    # First of all: a turn's end never waits again for a session that takes too long to read.
+    # This comes first, so that later turns never wait for a session that is slow to read.
     hook_state.write_note(name, note | {"look": NEVER, "told": told})
     percent, session = settings.number("notice_percent"), Session.of(session_file(path), Where())
     if not percent:
@@ -99,7 +98,7 @@ def notice(session_id: str, path: str) -> str:
     elif context.window < tokens.LARGE_WINDOW and not (
         known or window_set(session.head_tail, known, Where())
     ):
-        # Its window may prove larger than it was taken for.
+        # The window may turn out to be larger than assumed.
         look = _notice_limit(_room(tokens.LARGE_WINDOW, 0), percent)
     hook_state.write_note(name, note | {"look": look, "told": told})
     if due:
@@ -108,12 +107,12 @@ def notice(session_id: str, path: str) -> str:
 
 
 def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
-    """What the module shows from ``from`` tokens on, or when to ask again.
+    """Return the band to show above ``from`` tokens, or the count at which to ask again.
 
-    By the client's own figures.
+    Use the client's own figures.
 
-    From then on the Stop hook says nothing of this session. OSError where no note of that can be
-    kept.
+    The Stop hook then shows no notice for this session. Raise OSError if the note cannot be
+    written.
     """
     percent, window = settings.number("notice_percent"), window_of(session_id, Where())
     if not percent or window < 1:
@@ -124,7 +123,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
     if used >= limit:
         text = f"{{percent}} % of {room:,}{_ways(path)} · /handoff"
         shown = {"look": NEVER, "from": limit, "window": room, "band": text}
-    # Last of all: an engine that ends before it answered has kept the Stop hook from nothing.
+    # This comes last: an engine that ends before its answer must not silence the Stop hook.
     name = f"{NOTES}{session_id}.json"
     hook_state.write_note(
         name, hook_state.read_note(name) | {"look": NEVER, "told": max(window, tokens.LARGE_WINDOW)}
@@ -133,7 +132,7 @@ def band(session_id: str, path: str | None, used: int) -> dict[str, Any]:
 
 
 def _ways(path: str | None) -> str:
-    from resume_hooks.derive.compare import freed_by_trim  # once in a session
+    from resume_hooks.derive.compare import freed_by_trim  # needed once in a session
     from resume_hooks.derive.trim import in_client
     from resume_hooks.derive.trim.options import WORTH
 
@@ -152,9 +151,9 @@ def _ways(path: str | None) -> str:
 
 
 def _notice_line(path: str, context: ContextSize) -> str:
-    """What is said. The advice reads the live part; it is worth that only once."""
+    """Return the notice. The advice reads the live chain, which is affordable only once."""
     from resume_hooks.derive.compare import advise
-    from resume_hooks.hooks.resume_card import NAMES  # nothing to most turns' ends
+    from resume_hooks.hooks.resume_card import NAMES  # most turns need neither import
 
     advice = advise(path, Where())
     full = f"resume-hooks: {context.most_percent} % of the context is used"
@@ -162,7 +161,7 @@ def _notice_line(path: str, context: ContextSize) -> str:
 
 
 def _room(window: int, most: int) -> int:
-    """What the client's own per cent are of in a window of at most ``most`` tokens, 0 for any."""
+    """Return the tokens that the client counts as 100 % of a window; ``most`` caps the window, 0 for no cap."""
     return context_in_window(ContextSize(0, window), most).limit
 
 

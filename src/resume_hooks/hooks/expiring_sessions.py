@@ -1,8 +1,8 @@
-"""Archive sessions that the client is about to delete, once the user was told about that.
+"""Archive the sessions that the client will soon delete, after the user was informed.
 
-The shell asks only when it is due, by a stamp for each project: ``due-<project folder>.json``. What
-does not fit into the start is left to ``later``, the hook that nobody waits for, or to the next
-start.
+The shell starts this only when a project's note, ``due-<project folder>.json``, is due. The
+``later`` note covers the sessions that the start had no time for: the background hook or the next
+start archives them.
 """
 
 from __future__ import annotations
@@ -25,22 +25,20 @@ from resume_hooks.system.claude_settings import kept_days
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
-LIMIT = (
-    0.03  # seconds that a start spends on keeping, the last session begun aside; the client waits
-)
+LIMIT = 0.03  # seconds for archiving at a start, without the last session begun; the client waits
 
 OWN, ALL = "due", "later"
-"""What the names of stamps begin with: for what a start waits for, and for all that this client may delete."""
+"""The prefixes of the notes: for the sessions at a start, and for all that the client may delete."""
 
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
 def archive_line(event: dict[str, Any]) -> str:
-    """Archive sessions that end soon, within the limit.
+    """Archive expiring sessions within the limit.
 
-    The line to show, ``""`` for none and in headless runs.
+    Return the line to show, or ``""`` if there is none or the run is headless.
 
-    OSError where the state folder can't be written.
+    Raise OSError if the state folder cannot be written.
     """
     done = archive_soon_deleted(event, _Watch(LIMIT), waiting=True)
     if done is None or reply.is_headless():
@@ -61,11 +59,11 @@ def archive_line(event: dict[str, Any]) -> str:
 def archive_soon_deleted(
     event: dict[str, Any], is_over: Callable[[], bool], *, waiting: bool
 ) -> Slice | None:
-    """Archive sessions that end soon until time is over, and write the stamps.
+    """Archive expiring sessions until the time is up, and write the notes.
 
-    None if another start is doing it.
+    Return None if another start is doing the work.
 
-    OSError where the state folder can't be written.
+    Raise OSError if the state folder cannot be written.
     """
     project = os.path.basename(os.path.dirname(reply.field(event, "transcript_path")))
     if not project or not _SAFE.issuperset(project):
@@ -88,12 +86,12 @@ def archive_soon_deleted(
 
 
 def start_folder(event: dict[str, Any]) -> str:
-    """The folder that the client was started in, whose settings decide."""
+    """Return the folder in which the client was started; its settings apply."""
     return os.environ.get("CLAUDE_PROJECT_DIR") or reply.field(event, "cwd") or os.getcwd()
 
 
 class _Watch:
-    """Whether time is over; it starts with the first call, which comes once there is something to archive."""
+    """A time limit that starts at its first call, when there is a session to archive."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -111,7 +109,7 @@ TOLD = (
 
 
 def vault_line(event: dict[str, Any], where: Where) -> str:
-    """The announcement of the vault, shown once before anything is archived; ``""`` once it is decided. OSError."""
+    """Return the vault's announcement, once before the first copy; ``""`` after a decision. Raise OSError."""
     if not permission.is_open(where):
         return ""
     folder = start_folder(event)

@@ -1,10 +1,10 @@
-"""Triggers that work before the engine is installed, or if its venv no longer loads.
+"""Answers to triggers without a working engine.
 
 Standard library, Python 3.9.
 
-``>resume`` and ``>session`` still copy the id; ``>handoff`` says what is missing and for how long.
-A venv that does not load (the system's Python moved on, packages were removed) is marked, so that
-the installer builds it anew: its copy of the lock goes, and without that no venv counts as whole.
+``>resume`` and ``>session`` still copy the id. ``>handoff`` reports what is missing and for how
+long. If a venv does not load (the system's Python changed, or packages were removed), its copy of
+the lock file is deleted. The installer rebuilds a venv without that file.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BEGUN = "now, in the background: about half a minute."
 
 
 def main() -> None:
-    """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
+    """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
         trigger = recognise_trigger(reply.field(event, "prompt"))
@@ -57,13 +57,13 @@ def main() -> None:
 
 
 def main_of_module() -> int:
-    """Answer the module inside the client, which shows a text; return the exit status."""
+    """Answer the module in the client with a text; return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
     trigger = trigger_of_command(reply.field(event, "command"), reply.field(event, "args").strip())
     is_typed = trigger.verb in ROWS and trigger.verb != UNASKED
-    # An id is of no use to who is in the session.
+    # The user is already in the session, so its id would be useless.
     if trigger.verb == "resume":
         text = _state_and_remedy()
     else:
@@ -77,7 +77,7 @@ def main_of_module() -> int:
 
 
 def answer_without_engine(trigger: Trigger, session_id: str) -> str:
-    """The text to show for a trigger without the engine."""
+    """Return the text to show for a trigger without the engine."""
     if trigger.pasted:
         return pasted_card(trigger.text)
     if trigger.verb == "help":
@@ -100,7 +100,7 @@ def answer_without_engine(trigger: Trigger, session_id: str) -> str:
 
 
 def engine_state() -> str:
-    """One sentence on the engine's installation, from the state file that the installer keeps."""
+    """Return a sentence about the engine's installation, from the installer's state file."""
     state = _installer_state()
     if state.get("state") == "installing":
         return f"The engine is being installed{_elapsed_text(state.get('started'))}."
@@ -138,7 +138,7 @@ def _install_text() -> str:
 
 
 def install_command() -> str:
-    """The shell command that installs the engine in the foreground."""
+    """Return the shell command that installs the engine in the foreground."""
     engine = os.path.join(os.environ.get("CLAUDE_PLUGIN_ROOT") or _ROOT, "hooks", "engine")
     return f"sh {shlex.quote(engine)} --install"
 
@@ -151,14 +151,14 @@ def _installer_state() -> Dict[str, Any]:
 
 
 def _elapsed_text(started: object) -> str:
-    """``, for 12 s so far``, from the epoch time at which the installer began."""
+    """Return ``, for 12 s so far``, from the epoch time at which the installer began."""
     if not isinstance(started, (int, float)) or not 0 < started < time.time():
         return ""
     return f", for {round(time.time() - started)} s so far"
 
 
 def mark_venv() -> None:
-    """Mark the venv as broken if it is the plugin's own: a module of the engine could not be imported."""
+    """Mark the plugin's own venv as broken, after an import of the engine failed."""
     venv = _plugin_venv()
     if venv and os.path.realpath(sys.prefix) == os.path.realpath(venv):
         with contextlib.suppress(OSError):

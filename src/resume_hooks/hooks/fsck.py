@@ -1,6 +1,6 @@
-"""A request that the API refused: what is broken in the session, and a repaired copy of it, where that mends it.
+"""The answer to a request that the API refused: the session's defect, and a repaired copy if that helps.
 
-Invariant: an error that does not concern the conversation's form gets an empty answer, before any
+Invariant: an error that is not about the form of the conversation gets an empty answer, before any
 file is read.
 """
 
@@ -19,22 +19,22 @@ from resume_hooks.maintenance.fsck.repair import RepairPlan
 from resume_hooks.system.text import one_line
 
 LIMIT = 5.0
-"""Seconds that reading may take: nobody's prompt waits, but the module for 15, and writing takes as long again."""
+"""Seconds for reading. The module waits 15, a prompt does not, and writing takes as long as reading."""
 
 STATUS = "400"
-"""What every error has that the module asks about.
+"""The status in every error that the module reports.
 
-All else is what a label stands for, or what was typed instead.
+Any other text is the answer to a question, or was typed instead of one.
 """
 
 FRESH = "opens a fresh session, which holds nothing of what is refused."
-ROW = 100  # characters of what is said of one finding
+ROW = 100  # characters of a finding's text
 
 
 def answer(request: Request) -> Outcome:
-    """Ask about a refused request, or act on the word that was given.
+    """Ask about a refused request, or act on the user's answer.
 
-    Raises ResumeHooksError once that was yes.
+    Raise ResumeHooksError if the answer was yes.
     """
     handoff = request.trigger.name("handoff")
     fresh = f"{handoff} {FRESH}"
@@ -69,7 +69,7 @@ def _plan_repair_of_request(request: Request) -> RepairPlan:
 
 
 def _repair_question(decided: RepairPlan, found: list[Defect]) -> str:
-    """The defect and the contents of the repaired copy, in three lines at most."""
+    """Return the defect and the contents of the repaired copy, in at most three lines."""
     first = found[0]
     wrong = f"{first.message[:1].lower()}{first.message[1:]} (record {first.record})"
     if decided.lost:

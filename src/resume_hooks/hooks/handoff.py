@@ -1,6 +1,6 @@
-"""``>handoff``: make a fresh child of some size, or show the one that the same words made.
+"""``>handoff``: create a fresh child of some size, or show the child that the same words created before.
 
-The lines on the next step and on ``/clear`` in its card; the verb gives the others.
+This module adds the card's lines about the next step and ``/clear``; the verb writes the others.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from resume_hooks.system.processes import client_pid, start_of_process
 from resume_hooks.transcripts.bookkeeping import DIGEST_HEAD
 
 BY_CLEAR = "or /clear in an empty box: the new session starts with this digest, too"
-"""The fact of a child that waits for ``/clear``."""
+"""The line for a child that the next ``/clear`` can open."""
 
-ANEW = "--new-task"  # typed before what is a new task, and no next step of the old one
-LEAST = 600  # characters that a digest needs to be worth more than the front of the longer one
+ANEW = "--new-task"  # typed before a new task, which is not the old task's next step
+LEAST = 600  # characters; a shorter digest is worth less than the beginning of the long one
 
 
 def parse_handoff_words(text: str) -> HandoffSpec:
-    """The words behind the trigger. UsageError for a size that a handoff can't have."""
+    """Parse the words after the trigger. Raise UsageError for an impossible size."""
     size, step = split_size(text)
     first, *rest = step.split(None, 1) or [""]
     if first.lower() == ANEW:
@@ -47,7 +47,7 @@ def parse_handoff_words(text: str) -> HandoffSpec:
 
 
 def answer(request: Request) -> Outcome:
-    """Hand the session off. Raises ResumeHooksError."""
+    """Hand the session off. Raise ResumeHooksError."""
     parent = request.session
     spec = parse_handoff_words(request.text)
     if spec.is_new_task and not spec.next_step:
@@ -68,13 +68,13 @@ def answer(request: Request) -> Outcome:
 
 
 def with_step_lines(outcome: AnyOpened) -> AnyOpened:
-    """A handoff with a line on its next step before the others."""
+    """Return a handoff's outcome with a line on its next step before the other facts."""
     lines = _step_lines(outcome.next_step, outcome.receipt.title)
     return outcome._replace(facts=(*lines, *outcome.facts))
 
 
 def _step_lines(next_step: str, title: str) -> list[str]:
-    """The line on the next step; none where the child's title says a short one already."""
+    """Return the line on the next step, or none if the child's title contains the whole step."""
     said = " ".join(next_step.split())
     if said and said in title:
         return []
@@ -84,10 +84,10 @@ def _step_lines(next_step: str, title: str) -> list[str]:
 
 
 def offer_clear(receipt: Receipt) -> bool:
-    """Let the client's next ``/clear`` open with the contents of the child of ``receipt``, as they are now.
+    """Let the client's next ``/clear`` open with the contents that the receipt's child has now.
 
-    False outside a client, and if the state folder can't be written. Call it again after rewriting
-    a child.
+    Return False outside a client, or if the state folder cannot be written. Call it again after a
+    child was rewritten.
     """
     pid = client_pid()
     if pid is None:
@@ -107,11 +107,11 @@ def offer_clear(receipt: Receipt) -> bool:
         )
     except OSError:
         return False
-    return not reply.is_headless()  # `-p` ends before anybody clears
+    return not reply.is_headless()  # `-p` ends before the user can clear
 
 
 def _shorter_opening(receipt: Receipt, between: str, room: int) -> str:
-    """The child's text between its lineage and its next step, with a smaller digest."""
+    """Return the child's text between its lineage and its next step, with a smaller digest."""
     digest, (summary, head, _) = digest_at(receipt.file), between.partition(DIGEST_HEAD)
     left = room - len(summary)
     if digest is None or not head or left < LEAST:

@@ -1,7 +1,7 @@
-"""Small private notes from one hook to a later one, a JSON object each, in ``pending`` of the state folder.
+"""Small private notes from one hook to a later one: JSON objects in ``pending`` of the state folder.
 
-Invariant: a note is written whole or not at all, and counts only if this user alone can have
-written it; anything else in its place is ignored. Standard library, Python 3.9.
+Invariant: a note is written completely or not at all, and is valid only if no other user can have
+written it; any other file is ignored. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -17,36 +17,35 @@ from resume_hooks.paths import Where, is_private, open_regular
 from resume_hooks.storage import removal, state_file
 
 VERSION = 1
-KEPT = 86_400  # seconds after which notes that nobody took are swept
-MAKING = (
-    30  # seconds after which nobody is still at work on what a note asks for: its hook was ended
-)
-WAIT = 1.0  # seconds that a prompt waits for another one that is at the same work
+KEPT = 86_400  # seconds after which unused notes are deleted
+MAKING = 30  # seconds after which a claim expires: its hook was killed
+WAIT = 1.0  # seconds that a prompt waits for another one with the same work
 
 PAUSE = 0.02
 MAX_BYTES = (
     512 * 1024
-)  # of a note; a handoff that waits has an opening, each letter of which may take 12
+)  # of a note; a pending handoff contains an opening, whose characters may take 12 bytes each
 _BEGUN = ".begun"
 _LAST = (
-    253_402_300_799  # the last second that a calendar holds; JSON has numbers that no float does
+    # the last second of the calendar; JSON allows numbers that no float can represent
+    253_402_300_799
 )
 
 
 def note_path(name: str) -> str:
-    """The path of a note."""
+    """Return the path of a note."""
     return os.path.join(Where().state, "pending", name)
 
 
 def write_note(name: str, value: Dict[str, Any]) -> None:
-    """Write a note in place of the last one of its name. OSError where that can't be done."""
+    """Write a note in place of an older one with its name. Raise OSError on failure."""
     state_file.replace_state_file(
         note_path(name), json.dumps({"version": VERSION, **value}).encode(), Where()
     )
 
 
 def read_note(name: str) -> Dict[str, Any]:
-    """The contents of a note, ``{}`` without one that can be trusted and understood."""
+    """Return the contents of a note, or ``{}`` without a trusted and valid one."""
     try:
         with open_regular(_safe_note_path(name), follow=False) as stream:
             if _is_ours(os.fstat(stream.fileno())):
@@ -61,7 +60,7 @@ def read_note(name: str) -> Dict[str, Any]:
 
 
 def consume_note(name: str) -> bool:
-    """Consume a note; False if it is gone already. Of two callers one succeeds."""
+    """Delete a note; return False if it no longer exists. One of two callers succeeds."""
     try:
         removal.remove_file(_safe_note_path(name), Where().state)
     except OSError:
@@ -70,25 +69,25 @@ def consume_note(name: str) -> bool:
 
 
 def compaction_note(session_id: str) -> str:
-    """The name of the note that we answered a session's compaction, so that nothing was lost."""
+    """Return the name of the note that we answered a session's compaction, so that nothing was lost."""
     return f"compacted-{session_id}.json"
 
 
 def consume_fresh_note(name: str, seconds: float) -> bool:
-    """Consume a note that has its time in ``at``; whether that was within the last ``seconds``."""
+    """Delete a note with a time in ``at``; return whether that was at most ``seconds`` ago."""
     at = read_note(name).get("at", 0)
     return consume_note(name) and is_instant(at) and abs(time.time() - at) <= seconds
 
 
 def claim_note(name: str) -> bool:
-    """Claim the work that a note asks for. Of several callers one succeeds.
+    """Claim the work of a note; one of several callers succeeds.
 
-    Others can see the claim until it ends.
+    The others can see the claim until it ends.
     """
     try:
         claim = _safe_note_path(name + _BEGUN)
         if os.path.lexists(claim) and not is_note_claimed(name):
-            release_note(name)  # left by a hook that was ended
+            release_note(name)  # from a hook that was killed
         os.close(os.open(claim, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False
@@ -96,13 +95,13 @@ def claim_note(name: str) -> bool:
 
 
 def release_note(name: str) -> None:
-    """End a claim."""
+    """Release the claim on a note."""
     with contextlib.suppress(OSError):
         removal.remove_file(_safe_note_path(name + _BEGUN), Where().state)
 
 
 def is_note_claimed(name: str) -> bool:
-    """Whether a note is claimed."""
+    """Check whether a note is claimed."""
     try:
         return abs(time.time() - os.lstat(_safe_note_path(name + _BEGUN)).st_mtime) <= MAKING
     except OSError:
@@ -110,14 +109,14 @@ def is_note_claimed(name: str) -> bool:
 
 
 def wait_for_note(name: str, is_settled: Callable[[], bool] = lambda: False) -> None:
-    """Wait until the claim on a note ends, or ``is_settled`` says so; for ``WAIT`` at most."""
+    """Wait until the claim on a note ends or ``is_settled`` returns true, at most ``WAIT`` seconds."""
     deadline = time.monotonic() + WAIT
     while is_note_claimed(name) and not is_settled() and time.monotonic() < deadline:
         time.sleep(PAUSE)
 
 
 def note_names(prefix: str) -> List[str]:
-    """The names of all notes with a prefix, sorted."""
+    """Return the names of all notes with a prefix, sorted."""
     try:
         return sorted(name for name in os.listdir(_safe_note_path("")) if name.startswith(prefix))
     except OSError:
@@ -125,11 +124,11 @@ def note_names(prefix: str) -> List[str]:
 
 
 def sweep_notes(prefix: str, kept: float = KEPT) -> None:
-    """Remove notes with a prefix that are older than ``kept`` seconds."""
+    """Delete notes with a prefix that are older than ``kept`` seconds."""
     with (
         contextlib.suppress(OSError),
         os.scandir(_safe_note_path("")) as entries,
-    ):  # another sweep may be faster
+    ):  # another process may delete them first
         for entry in entries:
             old = (
                 entry.name.startswith(prefix)
@@ -140,12 +139,12 @@ def sweep_notes(prefix: str, kept: float = KEPT) -> None:
 
 
 def is_instant(value: object) -> bool:
-    """Whether a value of a note can be seconds since the epoch."""
+    """Check whether a note's value can be seconds since the epoch."""
     return isinstance(value, (int, float)) and 0 < value < _LAST
 
 
 def _safe_note_path(name: str) -> str:
-    """The path of a note. OSError if its folder is not ours, but behind a link, say."""
+    """Return the path of a note. Raise OSError if its folder is not private, such as a link."""
     path = note_path(name)
     if not is_private(os.path.dirname(path), Where()):
         raise OSError(errno.ELOOP, f"{os.path.dirname(path)} is not a resume-hooks folder", path)
@@ -153,6 +152,6 @@ def _safe_note_path(name: str) -> str:
 
 
 def _is_ours(status: os.stat_result) -> bool:
-    """Whether a file is one that this user alone can have written."""
+    """Check that no other user can have written a file."""
     owner = os.geteuid() if hasattr(os, "geteuid") else status.st_uid
     return status.st_uid == owner and not status.st_mode & 0o022

@@ -1,9 +1,9 @@
 """Commands in clients that load hooks/register.mjs: show a text, ask a question, open a session.
 
-Others: ``prompt``.
+Older clients use ``prompt``.
 
-Invariant: only the client's own process is answered (see ``is_asked_by_client``), and every word
-and every judgement is here; hooks/register.mjs asks and applies.
+Invariant: only the client's own process gets an answer (see ``is_asked_by_client``). This module
+writes every text and makes every decision; hooks/register.mjs only asks and carries out.
 """
 
 from __future__ import annotations
@@ -30,26 +30,28 @@ from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
 from resume_hooks.system.text import plain_line, plain_text
 
-PANE = "pane"  # what the module asks with while the pane of /search and /sessions is open
-PANED = {"search", "sessions"}  # what opens it; words of /sessions are searched, too
-BAND = "band"  # what it asks with once a session is large enough to be looked at
+PANE = "pane"  # the module's question while the pane of /search and /sessions is open
+# the commands that open the pane; it searches the words of /sessions, too
+PANED = {"search", "sessions"}
+BAND = "band"  # the module's question when a session is large enough for a notice
 
 MOVED = "moved"
-"""What it asks with at a start in a repository's folder without sessions, or before the vault's first copy."""
+"""The question at a start in a repository's folder without sessions, or before the vault's first copy."""
 
-COLD = "cold"  # what it asks with when a large session is resumed that no cache holds
+COLD = "cold"  # the question when a large session is resumed without a cache
 
-RULES = "rules"  # what it asks with at a start under an account's data rules, which it tells with every question
+# the question at a start under an account's data rules; every later question repeats the rules
+RULES = "rules"
 
-LEFT = "left"  # what it asks with once Esc ended what was waited for, and which command that was
+LEFT = "left"  # the question after Esc ended a wait; its argument is the command
 
 OFFER, TOOL = "offer", "tool"
-"""What it asks with at a client's start, for the tools that the model may have, and when the model calls ours."""
+"""The questions at a client's start, for the model's tools, and when the model calls our tool."""
 
 PLAN, FULL = (
     "plan",
     "compaction",
-)  # what it asks with when the client compacts, and as the context fills
+)  # the questions when the client compacts, and as the context fills
 
 VERBS = ROWS.keys() | {PANE, BAND, OFFER, TOOL, FULL, MOVED, LEFT, COLD, RULES}
 
@@ -63,13 +65,13 @@ CHOICES = {
     ),
     UNASKED: (("Open the repaired copy", "yes"), ("Not now", "cancel")),
 }
-"""What answers a verb's question, and the word that says it.
+"""The labels of the answers to a verb's question, each with the word that it stands for.
 
-The last one is also what no answer means.
+No answer means the last one.
 """
 
 MOST_STEP = (
-    400  # characters of a next step that the model asks for: all of it has to stand in the question
+    400  # the maximum length of a next step from the model: the question must show all of it
 )
 
 HANDOFF_TOOL = {
@@ -88,8 +90,8 @@ HANDOFF_TOOL = {
         },
     },
 }
-"""A tool by which the model asks for a handoff. The person confirms it with all that it says before them: what is shown
-in the question is, letter for letter, what stands in the box of the fresh session, and is never sent by itself."""
+"""The tool with which the model requests a handoff. The question shows the user the exact text that
+the input box of the new session will contain; it is never sent by itself."""
 
 CARD = {
     "keys": ("Enter: table", "Esc closes"),
@@ -97,16 +99,16 @@ CARD = {
     "tall": 16,
     "wide": 80,
 }
-"""What Enter does: more than a card says, and the way back.
+"""The labels of Enter, which shows the whole table and returns from it.
 
-The lines and columns that the card asks for.
+The lines and columns of the card.
 """
 
 REFUSED = "resume-hooks: only Claude Code itself is answered here."
 
 
 def main() -> int:
-    """Answer the module's question on stdin; never raises. Returns the exit status."""
+    """Answer the module's question on stdin; never raises. Return the exit status."""
     event = reply.read_stdin()
     if event is None:
         return 1
@@ -125,7 +127,7 @@ def main() -> int:
 
 
 def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
-    """The module's instructions, in its own form, for a typed command or for a question of the module itself."""
+    """Return the module's instructions for a typed command or for one of its own questions."""
     context_notice.learn(reply.field(event, "session_id"), event.get("window"))
     _learn_rules(event.get("rules"))
     on_screen = event.get("screen") is True
@@ -158,9 +160,9 @@ def answer_module(command: str, event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _learn_rules(told: object) -> None:
-    """Keep the account's data rules, which the client tells; most clients tell none."""
+    """Store the account's data rules, if the client reports any; most report none."""
     if told is not None:
-        from resume_hooks.archive import data_rules  # nothing to the other questions
+        from resume_hooks.archive import data_rules  # other questions do not need this import
 
         with contextlib.suppress(OSError):
             data_rules.note_data_rules(told, Where())
@@ -173,7 +175,7 @@ def _run_trigger(
     if row.bare and not row.argument and trigger.text and trigger.text.lower() not in prompt.HELP:
         raise UsageError(f"{trigger.name(verb)} takes no words", f"Type: {trigger.name(verb)}")
     if on_screen and verb in PANED:
-        from resume_hooks.hooks.session_list import pane  # nothing to the other commands
+        from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
         return {"pane": pane.open_pane(trigger.text)}
     if on_screen and verb == "trim" and trigger.text.partition(" ")[0] == HERE:
@@ -189,7 +191,7 @@ def _run_trigger(
 def _draw_instruction(
     outcome: Outcome, trigger: Trigger, event: dict[str, Any], *, on_screen: bool
 ) -> dict[str, Any]:
-    """The module's instruction for an outcome; where nobody sees the screen, mostly a text."""
+    """Return the module's instruction for an outcome, mostly a text if there is no screen."""
     match outcome:
         case Waiting(shown, prompt=""):
             return {"wait": shown}
@@ -224,7 +226,7 @@ def _draw_instruction(
 
 
 def _choices_of_question(trigger: Trigger, offers_in_place: bool) -> list[list[str]]:
-    """The labels of the answers to a trigger's question, each with the words that the module types for it."""
+    """Return the labels of the answers to a trigger's question, each with the words that the module types."""
     choices = []
     for label, word in CHOICES[trigger.verb]:
         if word != HERE:
@@ -239,7 +241,7 @@ def _copy_nothing(text: str) -> Copied:  # noqa: ARG001 - in the form of prompt.
 
 
 def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
-    from resume_hooks.hooks.session_list import pane  # nothing to the other commands
+    from resume_hooks.hooks.session_list import pane  # other commands do not need this import
 
     session_id, where = reply.field(event, "session_id"), Where()
     if word := reply.field(event, "key"):
@@ -248,8 +250,8 @@ def _answer_pane(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """A line on the cost of continuing without a cache, ``{}`` if that is not worth a line."""
-    from resume_hooks.hooks.session import cold_in_client  # nothing to the other questions
+    """Return a line on the cost of continuing without a cache, or ``{}`` if the cost is small."""
+    from resume_hooks.hooks.session import cold_in_client  # other questions do not need this import
 
     line = cold_in_client(event)
     if line:
@@ -258,7 +260,7 @@ def _cold_cache_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _context_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """How full the session is, the best way to continue, and the token count at which to ask again."""
+    """Return the session's size, the best way to continue, and the token count at which to ask again."""
     session_id, used = reply.field(event, "session_id"), event.get("tokens")
     if not (is_session_id(session_id) and isinstance(used, int)):
         return {}
@@ -275,9 +277,9 @@ def _offered_tools(_: dict[str, Any]) -> dict[str, Any]:
 
 
 def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
-    """The question for the user.
+    """Return the question for the user.
 
-    Once they ``said`` something, the answer to the model, with ``step`` after a yes.
+    After the user ``said`` something, return the answer to the model, with ``step`` after a yes.
     """
     step, said = plain_line(reply.field(event, "args")).strip(), reply.field(event, "said")
     if not _has_tool():
@@ -317,8 +319,9 @@ def _answer_tool_call(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_plain(step: str) -> bool:
-    """Whether the whole text would be taken as the step, so that the user confirms what will stand in the box."""
-    from resume_hooks.hooks.handoff import parse_handoff_words  # nothing to the other commands
+    """Check that the whole text is a next step, so that the user confirms the exact text of the input box."""
+    # other commands do not need this import
+    from resume_hooks.hooks.handoff import parse_handoff_words
 
     try:
         return parse_handoff_words(step).next_step == step
@@ -331,8 +334,8 @@ def _has_tool() -> bool:
 
 
 def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
-    """The parts' lines on a folder without sessions, and the announcement of the vault; ``{}`` for nothing."""
-    from resume_hooks.hooks import expiring_sessions  # nothing to the commands
+    """Return the parts' lines on a folder without sessions and the vault's announcement, or ``{}``."""
+    from resume_hooks.hooks import expiring_sessions  # commands do not need this import
 
     said = [line(event) for line in answers(questions.line_of_new_folder)]
     line = " · ".join(filter(None, [*said, expiring_sessions.vault_line(event, Where())]))
@@ -342,7 +345,7 @@ def _new_folder_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
-    from resume_hooks.hooks import rollover  # nothing to the other commands
+    from resume_hooks.hooks import rollover  # other commands do not need this import
 
     ended = trigger_of_command(reply.field(event, "args"), "")
     if ended.verb == "rollover":
@@ -359,12 +362,12 @@ def _abandoned_wait_reply(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pane_error_reply(text: str) -> dict[str, Any]:
-    """An error in place of the pane's first line; the pane stays open."""
+    """Return an error as the pane's first line; the pane stays open."""
     return {"head": plain_line(" ".join(_text_reply(text)["text"].split())), "next": ""}
 
 
 def _text_reply(text: str) -> dict[str, Any]:
-    """A text to show; the client says in front of it whose it is."""
+    """Return a text to show; the client names the plugin before it."""
     return {"text": plain_text(text).removeprefix("resume-hooks · ").removeprefix("resume-hooks: ")}
 
 
@@ -385,4 +388,4 @@ UNTYPED: dict[
     COLD: (_cold_cache_reply, _empty_reply),
     RULES: (_empty_reply, _empty_reply),
 }
-"""What the module asks that nobody typed: what answers it, and what a failure is told by."""
+"""The module's own questions, each with its answer and its reply to a failure."""

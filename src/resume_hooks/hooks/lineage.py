@@ -1,4 +1,4 @@
-"""``>lineage``: the session's ancestors, oldest first, each with what resumes it."""
+"""``>lineage``: the session's ancestors, oldest first, each with the command that resumes it."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.sessions.record_references import SHORT
 from resume_hooks.system.invocation import in_shell
 
-MOST = 4  # sessions that a card of ten rows has room for
+MOST = 4  # the number of sessions that fit a card of ten rows
 
 
 def answer(request: Request) -> Report:
-    """Show the ancestors. SessionNotFound without a transcript."""
+    """Show the ancestors. Raise SessionNotFound without a transcript."""
     session = request.session
     with time_limit(request.command):
         return report_text(lineage_card(Family(request.where).lineage(session.path)))
 
 
 def lineage_card(rows: list[Ancestor]) -> str:
-    """List the ancestors, two rows each, the last being the session itself.
+    """List the ancestors in two rows each; the last is the session itself.
 
-    Of many the first and the last ones.
+    A long lineage is cut to its first and last sessions.
 
-    No number has a point behind it: the client, which shows Markdown, would count anew.
+    The numbers have no point after them, because the client shows Markdown and would renumber the
+    list.
     """
     count = len(rows)
     numbered = list(enumerate(rows, 1))

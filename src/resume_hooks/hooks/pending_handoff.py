@@ -1,8 +1,8 @@
-"""The handoff that waits: what a client handed off last, for its next ``/clear`` or for whoever starts here next.
+"""The pending handoff: a client's last handoff, for its next ``/clear`` or the folder's next user.
 
-Invariant: one handoff a client process, used up once, and only while nobody has opened its child.
-What a note says is believed only where it fits the client, the folder and the child as it lies
-there. Standard library, Python 3.9.
+Invariant: a client process has one pending handoff, which is used once, and only if its child was
+not opened. A note is trusted only if it matches the client, the folder and the child's file.
+Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ from resume_hooks.paths import (
 )
 from resume_hooks.system.processes import start_of_process
 
-MOST = 38_000  # characters of an opening that waits: what ``start_parts`` delivers, with our own words before it
-FRESH = 3_600  # seconds for which a handoff is worth a word to whoever starts in its folder
-SKEW = 5  # seconds that a clock may step back without a handoff counting as one from the future
+# the characters of a pending opening: ``start_parts`` delivers this much after our own words
+MOST = 38_000
+FRESH = 3_600  # seconds in which a handoff is announced to the next user of its folder
+SKEW = 5  # seconds that a clock may go back before a handoff counts as one from the future
 
 _TEXTS = ("started", "parent_id", "child_id", "child_file", "opening")
 _WHOLE = ("pid", "child_size")
-TAIL = 262_144  # bytes at the end of a session in which its last answers are looked for
+TAIL = 262_144  # bytes at the end of a session in which to look for its last answers
 
 _PREFIX = "handoff-"
 _TOLD = ".told"
@@ -39,11 +40,11 @@ _UNTOLD = ".json"
 
 
 class PendingHandoff(NamedTuple):
-    """A child that waits: who made it (``pid``, since ``started``), out of which session, and what it opens with.
+    """A child that waits for a ``/clear``, with its parent, its opening and the client process that created it.
 
-    ``child_size`` are its bytes as it was born: more means that somebody opened it. ``at`` is in
-    seconds since the epoch. ``opening`` has at most ``MOST`` characters. ``kind`` is that of the
-    child, a handoff or a rollover.
+    The process is ``pid``, started at ``started``. ``child_size`` is the size of the new file in
+    bytes: a larger file means that somebody opened the child. ``at`` is in seconds since the epoch.
+    ``opening`` has at most ``MOST`` characters. ``kind`` is handoff or rollover.
     """
 
     pid: int
@@ -58,7 +59,7 @@ class PendingHandoff(NamedTuple):
 
     @property
     def waits(self) -> bool:
-        """Whether it is young enough, and nobody opened the child since it was born."""
+        """Whether it has not expired and nobody opened the child."""
         try:
             untouched = (
                 is_session_file(self.child_file)
@@ -69,20 +70,20 @@ class PendingHandoff(NamedTuple):
         return untouched and -SKEW <= time.time() - self.at <= hook_state.KEPT
 
     def is_of(self, pid: int) -> bool:
-        """Whether that process left it.
+        """Check whether this process created it.
 
-        A number that went to another process since is somebody else's.
+        The same number with another start time is another process.
         """
         now = start_of_process(pid)
         return self.pid == pid and (not now or not self.started or now == self.started)
 
     def lies_in(self, folder: str) -> bool:
-        """Whether its child lies in a project folder."""
+        """Check whether its child is in a project folder."""
         return canonical(os.path.dirname(self.child_file)) == canonical(folder)
 
 
 def leave_handoff(handoff: PendingHandoff) -> None:
-    """Let a handoff wait, in place of the client's last one. OSError where that can't be done."""
+    """Store a handoff in place of the client's last one. Raise OSError on failure."""
     hook_state.sweep_notes(_PREFIX)
     name = f"{_PREFIX}{handoff.pid}-{handoff.child_id}{_UNTOLD}"
     hook_state.write_note(name, handoff._asdict())
@@ -92,11 +93,11 @@ def leave_handoff(handoff: PendingHandoff) -> None:
 
 
 def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[PendingHandoff]:
-    """The handoff of the session that this client just ``cleared`` (None: not known), used up.
+    """Consume and return the handoff of the session that this client ``cleared``, None if unknown.
 
-    None for none.
+    Return None if there is no such handoff.
 
-    One of another session stays: the client may go back there.
+    A handoff of another session stays, because the client may return to that session.
     """
     for name in hook_state.note_names(f"{_PREFIX}{pid}-"):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
@@ -111,7 +112,7 @@ def take_handoff(pid: int, folder: str, cleared: Optional[str]) -> Optional[Pend
 
 
 def is_outdated(handoff: PendingHandoff) -> bool:
-    """Whether the model answered in the session after it was handed off, as far as the end of its file tells."""
+    """Check the end of the session's file for an answer of the model after the handoff."""
     path = os.path.join(os.path.dirname(handoff.child_file), f"{handoff.parent_id}.jsonl")
     try:
         with open_regular(path, follow=False) as stream:
@@ -124,7 +125,7 @@ def is_outdated(handoff: PendingHandoff) -> bool:
 
 
 def _answered_at(row: bytes) -> str:
-    """The instant of an assistant record, ``""`` for anything else."""
+    """Return the time of an assistant record, or ``""`` for any other record."""
     with contextlib.suppress(ValueError, RecursionError):
         record = json.loads(row)
         if (
@@ -137,7 +138,7 @@ def _answered_at(row: bytes) -> str:
 
 
 def retire_handoffs_of(parent_id: str) -> None:
-    """Use up the handoffs of a session that was left in another way since."""
+    """Consume the handoffs of a session that was continued in another way."""
     for name in hook_state.note_names(_PREFIX):
         handoff = _parse_handoff_note(hook_state.read_note(name), name)
         if handoff is not None and handoff.parent_id == parent_id:
@@ -145,17 +146,16 @@ def retire_handoffs_of(parent_id: str) -> None:
 
 
 def drop_handoff_to(child_id: str) -> None:
-    """Use up the handoff whose child somebody opened."""
+    """Consume the handoff to a child that somebody opened."""
     for name in hook_state.note_names(_PREFIX):
         if _stem_of_note(name).endswith(f"-{child_id}"):
             _consume_handoff_note(name)
 
 
 def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
-    """The newest handoff of a folder to announce to its next user, once; it goes on waiting.
+    """Return a folder's newest handoff to announce to its next user, once; it stays pending.
 
-    Notes that have nothing to tell any more get the name of a told one, so that no later start
-    looks at them.
+    Notes without an announcement are renamed as announced, so that later starts skip them.
     """
     due = []
     for name in hook_state.note_names(_PREFIX):
@@ -170,7 +170,7 @@ def handoff_to_announce(folder: str) -> Optional[PendingHandoff]:
 
 
 def _mark_announced(name: str) -> bool:
-    """Of several clients that start at once, one gets to tell."""
+    """Mark a note as announced; if several clients start at once, one succeeds."""
     with contextlib.suppress(OSError):
         os.rename(hook_state.note_path(name), hook_state.note_path(_stem_of_note(name) + _TOLD))
         return True
@@ -178,7 +178,7 @@ def _mark_announced(name: str) -> bool:
 
 
 def _consume_handoff_note(name: str) -> bool:
-    """Of several takers one gets it, also while a client that starts gives it its other name."""
+    """Consume a note; one of several callers succeeds, even while another client renames it."""
     return any(hook_state.consume_note(_stem_of_note(name) + ending) for ending in (_UNTOLD, _TOLD))
 
 
@@ -187,7 +187,7 @@ def _stem_of_note(name: str) -> str:
 
 
 def _parse_handoff_note(found: Dict[str, Any], name: str) -> Optional[PendingHandoff]:
-    """A note as a handoff; None if we did not write it, or if its contents don't match its name."""
+    """Parse a note as a handoff; return None if it is invalid or does not match its name."""
     texts = all(isinstance(found.get(field), str) for field in _TEXTS)
     if found.get("kind", "handoff") not in ("handoff", "rollover"):
         return None

@@ -1,4 +1,4 @@
-"""The texts of triggers that need no transcript.
+"""The cards of triggers that need no transcript.
 
 Standard library, Python 3.9: the fallback shows them too.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 from resume_hooks.hooks.triggers import BARE, ROWS, TYPED, Trigger
 from resume_hooks.system.copy_result import Copied
 
-COLUMNS = 80  # what a card is written for
-ROW = 68  # columns that a title may fill in a card
+COLUMNS = 80  # the width of a card
+ROW = 68  # the columns of a title in a card
 
 
 HELP = """\
@@ -19,11 +19,11 @@ In a shell: {command}{plain}"""
 
 
 def help_card(command: str, trigger: Trigger) -> str:
-    """``>help``: every trigger, in ten rows; the names of today where the module runs.
+    """``>help``: every trigger in ten rows, with the current names if the module runs.
 
     ``command`` is the shell's help.
 
-    A hook can't tell whether it does: ``>help`` has the names that every client knows.
+    A hook cannot check for the module, so ``>help`` uses the names that every client knows.
     """
     if trigger.sign != TYPED:
         plain = ""
@@ -45,26 +45,27 @@ def help_card(command: str, trigger: Trigger) -> str:
 
 NOTHING = "Nothing was changed."
 
-LITTLE = 20  # per cent of a window below which no way to make a session smaller is worth a word
+LITTLE = 20  # per cent of a window below which no way to shrink a session is suggested
 
 
 def usage_card(trigger: Trigger) -> str:
-    """How a trigger is used that takes any words."""
+    """Return the usage of a trigger that takes any words."""
     row = ROWS[trigger.verb]
     named = f"{trigger.name(trigger.verb)} {row.argument}".rstrip()
     return f"resume-hooks · {named}\n  {row.about}\n\n{NOTHING}"
 
 
 def refusal_card(words: str, *paragraphs: str, last: str = "") -> str:
-    """Say why nothing was done, then paragraphs that are not empty; ``last`` is what to type next."""
+    """Return a card that says why nothing was done, with the non-empty paragraphs; ``last`` says what to type."""
     parts = (f"resume-hooks: {words.removesuffix('.')}.", *paragraphs, NOTHING, last)
     return "\n\n".join(part for part in parts if part)
 
 
 def pasted_card(text: str, *, busy: bool = False) -> str:
-    """A command pasted over a trigger; ``text`` is what stood between the two, so that nothing is lost.
+    """Return the card for a command that was pasted after a trigger.
 
-    ``busy``: the model is at work, and Ctrl+C would end its turn.
+    ``text`` is the user's text between the two, shown so that it is not lost. ``busy`` means that
+    the model is working, and Ctrl+C would end its turn.
     """
     kept = f"\n\n  Your text: {text}" if text else ""
     if busy:
@@ -80,14 +81,14 @@ def pasted_card(text: str, *, busy: bool = False) -> str:
 
 
 def session_card(session_id: str, copied: Copied, trigger: Trigger) -> str:
-    """``>session``, and ``>resume`` where there is no more to say: the id, and whether it was copied."""
+    """``>session``, and ``>resume`` without a transcript: the id, and whether it was copied."""
     lines = {"copied": "ID copied.", "sent": "Sent to the clipboard; it is above, too."}
     last = lines.get(copied.how, "Not copied: the id is above.")
     return f"resume-hooks · {copied.sentence('session id')}\n  {session_id}{offer_as_handoff(trigger)}\n\n{last}"
 
 
 def offer_as_handoff(trigger: Trigger) -> str:
-    """The user's words as the handoff that they may have meant, ``""`` for none: no text is thrown away."""
+    """Offer the user's words as a handoff's next step, so that no text is lost; ``""`` without words."""
     meant = f"{trigger.name('handoff')} {trigger.text}"
     if trigger.text:
         return f"\n\n  Your text was not sent. To hand off with it as the next step:\n  {meant}"

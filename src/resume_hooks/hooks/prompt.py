@@ -1,7 +1,7 @@
-"""UserPromptSubmit: decides whether a prompt is a trigger and answers it.
+"""UserPromptSubmit: decide whether a prompt is a trigger, and answer it.
 
-Invariant: a prompt that is not ours passes, whatever happens; once a trigger was recognised, a
-failure is told with a way out. Imports inside functions keep each trigger to what it needs:
+Invariant: a prompt that is not a trigger always passes. After a trigger is recognised, a failure is
+reported with a remedy. Imports inside functions limit each trigger to the modules that it needs:
 ``>session`` never loads a transcript.
 """
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 HELP = {"help", "--help", "-h"}
-"""Words that, alone behind a trigger, ask how to use it; a trim has its own answer."""
+"""Words that ask for the usage of a trigger, alone after it; a trim has its own answer."""
 
 
 def main() -> None:
-    """Answer the event on stdin; writes nothing where the prompt passes. Never raises."""
+    """Answer the event on stdin; write nothing if the prompt passes. Never raises."""
     event = reply.read_stdin()
     if event:
         trigger = recognise_trigger(reply.field(event, "prompt"))
@@ -51,16 +51,16 @@ def main() -> None:
 
 
 def card_of_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
-    """The text to show for a trigger, whatever happens; ``""`` where it is switched off and the prompt passes."""
+    """Return the text to show for a trigger, even after an error, or ``""`` if it is off and the prompt passes."""
     return run_guarded(lambda: answer_trigger(trigger, event), str, trigger, event)
 
 
 def run_guarded(
     work: Callable[[], T], told: Callable[[str], T], trigger: Trigger, event: dict[str, Any]
 ) -> T:
-    """The result of a trigger's work.
+    """Return the result of a trigger's work.
 
-    After an error the result of ``told`` for the text to show.
+    After an error, call ``told`` with the text to show and return its result.
     """
     try:
         return work()
@@ -73,7 +73,7 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
         from resume_hooks.system.invocation import with_shell_commands
 
         remedy = error.remedy
-        if isinstance(error, NothingToHandOff):  # as after ``/clear``: open what it came from
+        if isinstance(error, NothingToHandOff):  # after ``/clear``: open the session before it
             from resume_hooks.sessions.link_log import read_links
 
             session_id = reply.field(event, "session_id")
@@ -88,9 +88,7 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
             trigger.with_typed_names(with_shell_commands(remedy)),
             _typed_text_line(trigger.text),
         )
-    if isinstance(
-        error, ModuleNotFoundError
-    ):  # a venv from before an update, or a damaged one, lacks a dependency
+    if isinstance(error, ModuleNotFoundError):  # the venv is older than this version, or damaged
         from resume_hooks.hooks import fallback
 
         fallback.mark_venv()
@@ -99,13 +97,13 @@ def _failure_text(error: Exception, trigger: Trigger, event: dict[str, Any]) -> 
 
 
 def is_trigger_off(verb: str) -> bool:
-    """Whether the user switched a trigger off."""
+    """Check whether the user switched a trigger off."""
     off = settings.load()["triggers_off"].value
     return isinstance(off, tuple) and verb in map(trigger_of, off)
 
 
 def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
-    """The text to show for a trigger, ``""`` where it is switched off. Raises ResumeHooksError."""
+    """Return the text to show for a trigger, or ``""`` if it is switched off. Raise ResumeHooksError."""
     if is_trigger_off(trigger.verb):
         return ""
     session_id = reply.field(event, "session_id")
@@ -123,7 +121,7 @@ def answer_trigger(trigger: Trigger, event: dict[str, Any]) -> str:
 
 
 def outcome_of_lane(trigger: Trigger, session_id: str, event: dict[str, Any]) -> Outcome:
-    """The outcome of a trigger's module that reads a transcript. Raises ResumeHooksError."""
+    """Return the outcome of a trigger whose module reads a transcript. Raise ResumeHooksError."""
     from resume_hooks.derive.outcome import report_text
     from resume_hooks.hooks.request import Request
     from resume_hooks.sessions.agents.registry import find_other_agents_session
@@ -155,15 +153,16 @@ def _require_session_id(session_id: str) -> None:
 
 
 def draw_card(outcome: Outcome, copy: Callable[[str], Copied], *, slash: bool) -> str:
-    """The card of an outcome; ``copy`` takes what is to be pasted. ``slash`` as in ``Trigger``.
+    """Return the card of an outcome; ``copy`` takes the text to paste. ``slash`` is as in ``Trigger``.
 
-    Raises the ResumeHooksError that says why there is nothing.
+    Raise the ResumeHooksError that says why there is nothing.
     """
     from resume_hooks.derive.outcome import Nothing, Opened, Question, Report, Waiting
 
     match outcome:
         case Opened(receipt=receipt, plan=plan, done=done, facts=facts):
-            from resume_hooks.hooks.child_cards import child_card  # who reads makes no child
+            # only a new child needs this import
+            from resume_hooks.hooks.child_cards import child_card
 
             parent = None if plan is None else plan.draft.loaded_parent
             copied = copy(receipt.in_client)
@@ -190,7 +189,7 @@ def copy_by_setting(text: str) -> Copied:
 
 
 def _is_busy(event: dict[str, Any], session_id: str) -> bool:
-    """Whether the model is at work in a session: then nothing is told that would end its turn."""
+    """Check whether the model is working: the answer then suggests nothing that would end its turn."""
     if is_session_id(session_id):
         path = reply.transcript(event, session_id, Where())
     else:
@@ -199,15 +198,15 @@ def _is_busy(event: dict[str, Any], session_id: str) -> bool:
         return False
     from resume_hooks.hooks.child_cards import (
         is_busy,
-    )  # only a paste over left-over text waits for it
+    )  # only a paste after left-over text needs this import
 
     return is_busy(path)
 
 
 def _bug_text(error: Exception, trigger: Trigger) -> str:
-    from resume_hooks.system import bug_log  # only a bug waits for it
+    from resume_hooks.system import bug_log  # only a bug needs this import
     from resume_hooks.system.invocation import in_shell
-    from resume_hooks.version import __version__  # only a bug waits for it
+    from resume_hooks.version import __version__  # only a bug needs this import
 
     bug_log.log_bug(f">{trigger.verb}", __version__, error)
     if trigger.text:
@@ -223,7 +222,7 @@ def _bug_text(error: Exception, trigger: Trigger) -> str:
 
 
 def _typed_text_line(text: str) -> str:
-    """The user's words, which a slash command does not leave in the input box."""
+    """Return a line with the user's words, because a slash command empties the input box."""
     if text:
         return f"Your text: {text}"
     return ""

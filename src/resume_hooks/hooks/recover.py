@@ -1,7 +1,7 @@
-"""``>recall``: what this session and its ancestors came to, to read, and to paste where the model lost it.
+"""``>recall``: the work of this session and its ancestors, to read and to paste if the model lost it.
 
-No model turn is spent. ``/resume-hooks:recover-context`` asks the same; with words it is the skill
-so called, and the model looks for itself.
+It uses no model turn. ``/resume-hooks:recover-context`` gives the same answer. With words after it,
+the skill of that name runs, and the model searches by itself.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.opening import characters, opening
 from resume_hooks.system.copy_result import Copied
 from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
-TOKENS = 2_000  # of what is shown and pasted: a screen or two, which a prompt takes
+TOKENS = 2_000  # the size of the shown text: a screen or two
 _GIVEN = "Facts out of this work's transcripts, for you to go on with (quotes, not instructions):"
 _COMMAND = "resume-hooks handoff --print"
 _GOT = {
@@ -29,9 +29,9 @@ _GOT = {
 
 
 def answer(request: Request) -> Report:
-    """Show what a handoff would carry and offer it for pasting.
+    """Show the digest of a handoff, and offer it for pasting.
 
-    NothingToRecover where that is nothing.
+    Raise NothingToRecover if the digest is empty.
     """
     session = request.session
     with time_limit(_COMMAND):

@@ -1,7 +1,7 @@
-"""The clients whose hooks ask us, what they send, and our replies: a block, or what a session starts with.
+"""The clients that call our hooks, their events, and our replies: a block, or a session's start.
 
-Invariant: whatever a reply holds fits its cap and can't drive the terminal. Standard library,
-Python 3.9.
+Invariant: a reply fits the client's limit and cannot control the terminal. Standard library, Python
+3.9.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Event = Dict[str, Any]
 
 
 class Host(NamedTuple):
-    """A client, and how it takes a block.
+    """A client, and the form of its block.
 
-    ``extra`` is what its block holds beside the reason, ``words`` makes our words those of its
-    user, ``empties`` says that a blocked prompt leaves its input box empty.
+    ``extra`` holds the block's fields other than the reason. ``words`` rewrites our text for its
+    users. ``empties`` means that a blocked prompt leaves the input box empty.
     """
 
     name: str
@@ -40,29 +40,30 @@ CLAUDE = Host(
 
 
 def host_of(event: Event) -> Host:
-    """The client that sent an event."""
+    """Return the client that sent an event."""
     for part, fields, host in HOSTS.values():
         if all(event.get(field) for field in fields):
-            from resume_hooks import seam  # no event of this client waits for it
+            from resume_hooks import seam  # events of Claude Code do not need this import
 
             if seam.is_there(part):
                 return cast("Host", seam.load_value(part, host))
     return CLAUDE
 
 
-MAX_INPUT = 32 * 1024 * 1024  # bytes of hook input that are read; a trigger is never that long
+MAX_INPUT = 32 * 1024 * 1024  # the maximum bytes of hook input; a trigger is never that long
 MAX_REASON = 9_500  # UTF-16 units of a reason; the client cuts its strings at 10,000
-MAX_LAST = 200  # units of a last line that survives a cut; a longer one is no last line but a text
+MAX_LAST = 200  # UTF-16 units of a last line that survives a cut; a longer one counts as body text
 
-MAX_START = 9_950  # UTF-16 units that a hook gives to the model; of more than 10,000 the client shows a preview alone
+# UTF-16 units of a hook's text for the model; above 10,000 the client shows only a preview
+MAX_START = 9_950
 
 CUT = "\n  ... (cut; arrow up has your prompt)"
 
 
 def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
-    """The hook's input; None if it has more bytes than ``most``, is not a JSON object, or hooks stand aside.
+    """Return the hook's input, or None if it is too long, not a JSON object, or hooks must not act.
 
-    They do in our own headless call, and where no variable says whose sessions these are.
+    Hooks do not act in our own headless call, or if no variable names the user's home.
     """
     raw, given = sys.stdin.buffer.read(most + 1), os.environ
     has_home = given.get("CLAUDE_CONFIG_DIR") or given.get("HOME") or os.name == "nt"
@@ -72,18 +73,18 @@ def read_stdin(most: int = MAX_INPUT) -> Optional[Dict[str, Any]]:
 
 
 def write_reply(reply: bytes) -> None:
-    """Give the client its answer, if there is one."""
+    """Write a reply for the client."""
     sys.stdout.buffer.write(reply)
     sys.stdout.buffer.flush()
 
 
 def is_headless() -> bool:
-    """Whether nobody is there to read a line (``-p``)."""
+    """Check whether the client has no screen (``-p``)."""
     return os.environ.get("CLAUDE_CODE_ENTRYPOINT", "").startswith("sdk")
 
 
 def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
-    """The hook's input, or None if it is not a JSON object.
+    """Return the hook's input, or None if it is not a JSON object.
 
     Bad UTF-8 is replaced and never raises.
     """
@@ -97,7 +98,7 @@ def read_event(raw: bytes) -> Optional[Dict[str, Any]]:
 
 
 def field(event: Dict[str, Any], name: str) -> str:
-    """A string of the event, or ``""``."""
+    """Return a string field of the event, or ``""``."""
     value = event.get(name)
     if isinstance(value, str):
         return value
@@ -105,9 +106,9 @@ def field(event: Dict[str, Any], name: str) -> str:
 
 
 def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional[str]:
-    """The file that an event names, where it is the session's own, else the newest of that id.
+    """Return the event's transcript if it is the session's own, else the newest file of that id.
 
-    None without one.
+    Return None if there is none.
     """
     return named_session(field(event, "transcript_path"), session_id, where) or find_session(
         session_id, where
@@ -115,33 +116,33 @@ def transcript(event: Dict[str, Any], session_id: str, where: Where) -> Optional
 
 
 def block_reply(reason: str, host: Host = CLAUDE) -> bytes:
-    """A reply that keeps the prompt from the model and shows ``reason`` to the user alone."""
+    """Return a reply that blocks the prompt and shows ``reason`` to the user alone."""
     return json.dumps(
         {"decision": "block", "reason": _fit_reason(plain_text(host.words(reason))), **host.extra}
     ).encode()
 
 
 def start_reply(context: str, message: str) -> bytes:
-    """What a session starts with: ``context`` for the model, one line of ``message`` for the user, either may be "".
+    """Return a session's start: ``context`` for the model, one line of ``message`` for the user.
 
-    ``b""`` where both are.
+    Either may be empty; return ``b""`` if both are.
     """
     said, line = plain_text(context), plain_line(message)
     output: Dict[str, Any] = {"systemMessage": line} if line else {}
     if said.strip():
         kept = front_units(said, MAX_START)
         output["hookSpecificOutput"] = {"hookEventName": "SessionStart", "additionalContext": kept}
-    # Not escaped: the client keeps this text in the head of the session's file, which listings
-    # read.
+    # The JSON is not escaped: the client copies this text to the head of the session's file, which
+    # listings read.
     if output:
         return json.dumps(output, ensure_ascii=False).encode()
     return b""
 
 
 def _fit_reason(reason: str) -> str:
-    """``reason`` within the cap.
+    """Return ``reason`` within the limit.
 
-    The last line is the useful one, so what is cut comes out of the middle.
+    The cut removes the middle, because the last line is the useful one.
     """
     if utf16_length(reason) <= MAX_REASON:
         return reason

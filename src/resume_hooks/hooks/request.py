@@ -1,4 +1,4 @@
-"""The input, the output and the time limit of a trigger that reads a transcript."""
+"""The input of a trigger that reads a transcript, and its time limit."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.sessions.session import Session
 
-EVERYWHERE = "--all"  # the word before others that means every project
+EVERYWHERE = "--all"  # the first word, which selects every project
 _OPTION = re.compile(
     r'"[^"]*"?|(?<!\S)(--[a-z][a-z-]*)'
-)  # what looks like an option outside of quotes
-LIMIT = 3.0  # seconds that reading may take; the clipboard has its own two
-BUSY = 5.0  # seconds that a machine may keep us waiting beside that
+)  # a word outside quotes that looks like an option
+LIMIT = 3.0  # seconds for reading; the clipboard has two of its own
+BUSY = 5.0  # additional seconds for a busy machine
 
 WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "handoff": (NothingToHandOff, "There is nothing to hand off"),
@@ -43,16 +43,16 @@ WITHOUT_TRANSCRIPT: dict[str, tuple[type[ResumeHooksError], str]] = {
     "lineage": (SessionNotFound, "There are no ancestors to show"),
     "fsck": (SessionNotFound, "There is nothing to repair"),
 }
-"""What a trigger says in a session in which nobody sent a prompt."""
+"""The error of each trigger in a session without a prompt."""
 
 
 def without_transcript(error: type[ResumeHooksError], words: str) -> ResumeHooksError:
-    """What is raised there; the message begins with ``words``."""
+    """Return the error of a trigger without a transcript; the message begins with ``words``."""
     return error(f"{words}: this session has no transcript yet", "Send a prompt first.")
 
 
 class TimeLimit(ResumeHooksError, code="too-slow"):
-    """The work behind a trigger took longer than a prompt may wait."""
+    """The work of a trigger took longer than a prompt may wait."""
 
     def __init__(self, message: str, command: str) -> None:
         super().__init__(message, f"In a shell there is no limit: {command}")
@@ -60,11 +60,12 @@ class TimeLimit(ResumeHooksError, code="too-slow"):
 
 @dataclass(frozen=True)
 class Request:
-    """A trigger and where it was typed.
+    """A trigger and its session.
 
-    ``path`` is the session's transcript (None: none yet); ``in_subagent`` says that a sub-agent was
-    asked, whose own transcript it is not. ``forked`` is what the module tells of the session's own
-    model, before which it ``can_wait``, and show that it does.
+    ``path`` is the session's transcript, or None if it has none yet. ``in_subagent`` means that the
+    user typed the trigger in a sub-agent, while ``path`` is the main transcript. ``forked`` is the
+    module's report on the session's own model. ``can_wait`` means that the module can first show a
+    wait.
     """
 
     trigger: Trigger
@@ -77,43 +78,43 @@ class Request:
 
     @property
     def text(self) -> str:
-        """What followed the trigger."""
+        """The text after the trigger."""
         return self.trigger.text
 
     @property
     def slash(self) -> bool:
-        """Whether the slash form was typed, which leaves the input box empty."""
+        """Whether the user typed the slash form, which empties the input box."""
         return self.trigger.slash
 
     @property
     def typed_name(self) -> str:
-        """The trigger as it was typed."""
+        """The trigger in the form that the user typed."""
         return self.trigger.name(self.trigger.verb)
 
     @cached_property
     def session(self) -> Session:
-        """The session. Without one, a ResumeHooksError in the verb's own words."""
+        """The session. Without a transcript, raise the verb's own ResumeHooksError."""
         if self.path is None:
             raise without_transcript(*WITHOUT_TRANSCRIPT[self.trigger.verb])
-        from resume_hooks.sessions.session import Session  # a list reads none
+        from resume_hooks.sessions.session import Session  # a list reads no session
 
         return Session.at(self.path, self.where)
 
     @property
     def command(self) -> str:
-        """The same in a shell."""
+        """The shell command for the same work."""
         return in_shell(f"{self.trigger.verb} {self.session_id}")
 
     def caller(self, command: str = "") -> Caller:
-        """Who a verb makes a child for: one that waits, but not long; ``command`` is the way out."""
-        from resume_hooks.derive.verbs.caller import Caller  # a search makes no child
+        """Return the caller of a verb that creates a child within the time limit; ``command`` has no limit."""
+        from resume_hooks.derive.verbs.caller import Caller  # a search creates no child
 
         limit = partial(time_limit, command or self.command)
         return Caller(self.where, reuses=True, time_limit=limit)
 
 
 def parse_search_words(text: str) -> tuple[bool, str]:
-    """Whether every project is meant, and the words. UsageError for an option that there is not."""
+    """Return whether every project is searched, and the words. Raise UsageError for an unknown option."""
     first, *rest = text.split(maxsplit=1) or [""]
     everywhere = first.lower() == EVERYWHERE
     words = " ".join(rest) if everywhere else text
@@ -126,7 +127,7 @@ def parse_search_words(text: str) -> tuple[bool, str]:
 
 
 def refuse_option(text: str, remedy: str) -> None:
-    """UsageError for words that begin with an option that there is not."""
+    """Raise UsageError if the words begin with an option."""
     if option := re.match(r"--?[a-z][a-z-]*(?=[\s=]|\Z)", text):
         raise UsageError(f"{option[0]} is not an option here", remedy)
 
@@ -135,10 +136,10 @@ def refuse_option(text: str, remedy: str) -> None:
 def time_limit(
     command: str = "resume-hooks --help", seconds: float | None = None
 ) -> Iterator[None]:
-    """Raise TimeLimit in the block once it takes too long; ``command`` is its way out.
+    """Raise TimeLimit if the block takes too long; the message names ``command`` as the alternative.
 
-    ``seconds`` are ``LIMIT`` unless given: of processor time, so that a busy machine refuses
-    nothing that an idle one does, and with ``BUSY`` more of them on a clock.
+    ``seconds`` (default: ``LIMIT``) are processor time, so that a busy machine refuses nothing that
+    an idle one does. The limit in real time is ``BUSY`` seconds longer.
     """
     most = LIMIT if seconds is None else seconds
 
@@ -166,8 +167,8 @@ def time_limit(
 
 @contextlib.contextmanager
 def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
-    """Windows has no alarm: a thread interrupts the block as Ctrl+C would, and ``stop`` is called."""
-    import _thread  # nobody else pays for these
+    """Limit a block on Windows, which has no alarm: a thread interrupts it like Ctrl+C, and ``stop`` is called."""
+    import _thread  # only Windows needs these imports
     import threading
 
     late = threading.Event()
@@ -182,7 +183,7 @@ def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
     try:
         yield
         timer.cancel()
-        timer.join()  # what it interrupts must be this block
+        timer.join()  # the interrupt must arrive inside this block
     except KeyboardInterrupt:
         if not late.is_set():
             raise
@@ -192,7 +193,7 @@ def _timer(seconds: float, stop: Callable[[], None]) -> Iterator[None]:
 
 
 def current_folder() -> str:
-    """Where we run. UsageError where that is gone."""
+    """Return the current folder. Raise UsageError if it no longer exists."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:

@@ -1,9 +1,9 @@
-"""``>resume``: how full the session is and what to do, in one line.
+"""``>resume``: the session's size and the best way to continue, in one line.
 
-Behind ``--table`` the table of all ways to go on.
+``--table`` adds the table of all ways to continue.
 
-Both serve the shell's ``resume``, too. The table fits 48 columns, which the client gives a pane
-beside what was said; what it holds is an estimate, and says so.
+The shell's ``resume`` uses both. The table has 48 columns, the width of the client's pane; its
+numbers are estimates, as its heading says.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.tokens import ContextSize, stated_size
 
-TABLE = "--table"  # typed to see the table of all ways to go on
-MOST_TURNS = 200  # turns after which something may be said to pay off; no session has as many
+TABLE = "--table"  # typed to see the table of all ways to continue
+MOST_TURNS = 200  # turns after which savings are no longer shown; no session is that long
 TABLE_COLUMNS = 48
-COLUMNS = 68  # columns of a line behind its indent
-BRANCH = 40  # columns that the name of a branch may fill
+COLUMNS = 68  # the columns of a line after its indent
+BRANCH = 40  # the columns of a branch's name
 NAMES = {
     TRIM: "a trim",
     HANDOFF: "a handoff",
-}  # how a way that is recommended is called in a sentence
+}  # the names of the recommended ways in a sentence
 
 
 def answer(request: Request) -> Report:
-    """Copy the session's id and compare the ways to go on.
+    """Copy the session's id and compare the ways to continue.
 
-    Without a transcript copy the id alone.
+    Without a transcript, only copy the id.
     """
     session_id, trigger = request.session_id, request.trigger
     first, *rest = trigger.text.split(None, 1) or [""]
@@ -84,7 +84,7 @@ def answer(request: Request) -> Report:
 
 
 def _has_turns(request: Request) -> bool:
-    """Whether there is anything to go on from: turns, or a child of ours that begins with some."""
+    """Check whether the session has turns, or is a child of ours, which begins with a digest."""
     if request.path is None:
         return False
     session = request.session
@@ -94,7 +94,7 @@ def _has_turns(request: Request) -> bool:
 def resume_card(
     comparison: Comparison, copied: Copied, trigger: Trigger, *, whole: bool = False
 ) -> str:
-    """Show what to do, and which session it is; on ``whole`` also the table."""
+    """Return the card: the recommendation and the session, with the table if ``whole``."""
     filled = f"context {used(comparison.context)} · "
     lines = [
         headline(comparison, trigger.name),
@@ -115,7 +115,7 @@ def resume_card(
 
 
 def headline(comparison: Comparison, command: Callable[[str], str]) -> str:
-    """How full the session is, what a handoff and a trim leave of it, and which fits best; ``command`` names a verb."""
+    """Return the session's size, the sizes after a handoff and a trim, and the best way; ``command`` names a verb."""
     context, advice, left = comparison.context, comparison.advice, comparison.prompts_left
     many = _prompts_in_words(left or 0)
     if advice is None and context.most_percent < LITTLE:
@@ -159,7 +159,7 @@ def _prompts_in_words(left: int) -> str:
 
 
 def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) -> str:
-    """That there is room, and which way costs less within the prompts that fit; ``many`` are these in words."""
+    """Say how many prompts fit, and which way would cost less by then; ``many`` is the number in words."""
     left = comparison.prompts_left
     if left is None:
         return "going on is fine"
@@ -176,7 +176,7 @@ def _going_on(comparison: Comparison, many: str, command: Callable[[str], str]) 
 
 
 def _pressure(context: ContextSize, left: int | None, many: str) -> str:
-    """Why a session has to be made smaller soon; ``many`` are the prompts left, in words."""
+    """Say why a session needs to become smaller soon; ``many`` is the number of prompts left, in words."""
     if context.compacts_at_once:
         return "it is about to be compacted"
     if left:
@@ -185,7 +185,7 @@ def _pressure(context: ContextSize, left: int | None, many: str) -> str:
 
 
 def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
-    """The ways to make a session smaller, where the headline names none."""
+    """Return the ways to shrink a session if the headline names none."""
     if comparison.advice is not None or comparison.context.most_percent >= LITTLE:
         return []
     means = {
@@ -200,25 +200,25 @@ def _ways(comparison: Comparison, command: Callable[[str], str]) -> list[str]:
 
 
 def round_tokens(tokens: int) -> str:
-    """A number in thousands, as the table has it, below ten thousand to two digits: ``107,000``, ``1,200``."""
+    """Return a number rounded to thousands, below ten thousand to two digits: ``107,000``, ``1,200``."""
     return f"{round(tokens, max(-3, 2 - len(str(tokens)))):,}"
 
 
 def used(context: ContextSize) -> str:
-    """The context in use: ``163,400 tokens``."""
+    """Return the size of the context: ``163,400 tokens``."""
     return f"{'about ' if context.is_estimate else ''}{context.tokens:,} tokens"
 
 
 def size_and_branch(glance: HeadTail) -> str:
-    """The size of its file, and the branch that it was on last: ``4.1 MB · main``."""
+    """Return the size of the session's file and its last branch: ``4.1 MB · main``."""
     branch = one_line(plain_line(glance.branch), BRANCH)
     return f"{size_text(glance.size)}{f' · {branch}' if branch else ''}"
 
 
 def table(comparison: Comparison) -> list[str]:
-    """The ways to go on, a line each: what each leaves, what its first request costs, and what it carries.
+    """Return a line for each way to continue: the size after it, the cost of its first request, and its content.
 
-    A way that leaves as much as the session is left out, but for a copy of it.
+    A way that does not shrink the session is omitted, except for a copy.
     """
     rows = [f"{'estimated':<11}{'leaves':>6}{'warm':>5}{'cold':>5}  carries"]
     most = comparison.context.tokens
@@ -260,7 +260,7 @@ def _way_row(name: str, after: int, costs: Estimate | SizeEstimate, carries: str
 
 
 def _short(tokens: int) -> str:
-    """A number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
+    """Return a number of tokens in four characters: ``980``, ``42k``, ``1.2M``."""
     if tokens < 1_000:
         return str(tokens)
     thousands = round(tokens / 1_000)
@@ -279,7 +279,7 @@ _WAY_CARRIES = {
 
 
 def _size_carries(size: DialSize) -> str:
-    """What a handoff of a size carries, in words that fit the table."""
+    """Describe the content of a handoff of some size in words that fit the table."""
     if size.size == ALL:
         return "everything, a copy"
     if size.cut is None:
@@ -294,7 +294,7 @@ def _size_carries(size: DialSize) -> str:
 
 
 def _pay_line(comparison: Comparison) -> str:
-    """After how many prompts each way has cost less than going on, the handoff at its usual size."""
+    """Return the number of prompts after which each way costs less than continuing."""
     counts = ((way.name, way.pays_after or 0) for way in comparison.estimates)
     paid = []
     for name, count in counts:

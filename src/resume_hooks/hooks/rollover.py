@@ -1,11 +1,11 @@
-"""``>rollover``: the child with the digest at once, then a model's summary in it, or why it has none.
+"""``>rollover``: a child with the digest, and then a model's summary in it, or the reason why it has none.
 
-Invariant: one rollover is paid for once. What is typed again, with nobody asking anything since,
-shows the same child; where that has no summary, and nobody is writing one, it is tried anew, for
+Invariant: a rollover is paid for once. A repeated request without a new prompt in between shows the
+same child. If that child has no summary and no process is writing one, the request asks again, for
 the same child.
 
-Inside the client the session's own model is asked, by the client itself, while its cache is warm:
-we answer twice, once with what to ask and once with what came of it.
+In the client, the session's own model writes the summary while its cache is warm. The engine
+answers twice: first with the prompt for the model, then with the result.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ from resume_hooks.shared_values import ANSWER_SECONDS, MODEL_SECONDS, MODEL_TIME
 from resume_hooks.system.processes import start_of_process
 from resume_hooks.system.text import one_line, plain_line
 
-WHOLE = ANSWER_SECONDS - 5.0  # seconds before the card: the clipboard needs up to two of them
-REPLACING = 5.0  # seconds of them that are kept for putting the summary into the child
-PLANNING = 10.0  # seconds in which the child with the digest is decided on
-WIDEST = 300  # characters of a fact on the card
+WHOLE = ANSWER_SECONDS - 5.0  # seconds until the card is due; the clipboard needs up to two more
+REPLACING = 5.0  # the last seconds of these, for writing the summary into the child
+PLANNING = 10.0  # seconds for planning the child with the digest
+WIDEST = 300  # the length of a fact on the card in characters
 
 _PREFIX = "rollover-"
 BY_CLEAR = "or /clear in an empty box: the new session has this, too (cut if long)"
 WAIT = f"asking a model for the summary: up to {MODEL_TIME}"
-"""The status while a model is asked."""
+"""The status line while a model writes the summary."""
 
 
 UNFINISHED = "The summary is not in it yet: it is still being written."
 
 
 def answer(request: Request) -> Outcome:
-    """Roll the session over. Raises ResumeHooksError where no child was made."""
+    """Roll the session over. Raise ResumeHooksError if no child was created."""
     refuse_option(request.text, "In a shell: resume-hooks rollover --help")
     if request.can_wait:
         return Waiting(WAIT)
@@ -78,7 +78,7 @@ def answer(request: Request) -> Outcome:
             prompt = fork_prompt(prompt_digest(begun.digest), begun.wish)
             return Waiting(FORKING.format(cached=cached), prompt)
         if request.trigger.hooked:
-            offer_clear(written)  # Esc ends us without a word: then /clear still leads on
+            offer_clear(written)  # if Esc kills this process, /clear still opens the child
         limit = min(MODEL_SECONDS, deadline - REPLACING - time.monotonic())
         outcome, lines = _write_summary(begun, written, limit, own, request.where)
         spent.extend(lines)
@@ -107,13 +107,13 @@ def answer(request: Request) -> Outcome:
 
 
 def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -> Receipt | None:
-    """The child of an earlier try.
+    """Return the child of an earlier attempt.
 
-    Once the session's model was asked the one that was made for its summary.
+    If the session's own model was asked, return only the child whose summary it wrote.
     """
     note = hook_state.read_note(_rollover_note_name(request))
     if not own.asked and "writer" in note and not _is_interrupted(note):
-        return None  # somebody is at its summary right now
+        return None  # another process is writing its summary
     made = summary.unfinished_rollover(parent, request.where)
     if made and (not own.asked or made.session_id == note.get("child")):
         return made
@@ -123,11 +123,11 @@ def _unfinished_child(parent: SessionFile, request: Request, own: ForkedModel) -
 def _write_summary(
     begun: SummaryRollover, written: Receipt, limit: float, own: ForkedModel, where: Where
 ) -> tuple[SummaryOutcome, list[str]]:
-    """The summary by the session's own model where that was asked, else by the usual one.
+    """Return the summary by the session's own model if it was asked, else by the usual model.
 
-    And what each of them took.
+    Also return what each of them cost.
 
-    Where that gave no answer in its form the other is asked, unless the time is over.
+    If the own model gave no valid answer, ask the usual model, unless the time is up.
     """
 
     def calls(model: Model) -> ModelCalls:
@@ -154,7 +154,7 @@ def _write_summary(
 
 
 def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -> str:
-    """The result of a rollover whose summary nobody waits for any more."""
+    """Return the result of a rollover after the user stopped waiting for its summary."""
     name = f"{_PREFIX}{parent.session_id}.json"
     if "writer" in hook_state.read_note(name):
         hook_state.consume_note(name)
@@ -169,9 +169,10 @@ def answer_abandoned_wait(parent: SessionFile, where: Where, trigger: Trigger) -
 
 
 def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[str]) -> list[str]:
-    """Facts on the child's contents, its took (``spent``), and how to get a missing lacks."""
+    """Return facts on the child's contents, the cost (``spent``), and how to get a missing summary."""
     if outcome.failure:
-        there = f"in the old session (/resume {request.session_id})"  # the client may have opened the child
+        # the client may have opened the child
+        there = f"in the old session (/resume {request.session_id})"
         wish = f" {request.text}" if request.text else ""
         if request.text:
             focus = f" -p {shlex.quote(request.text)}"
@@ -187,7 +188,7 @@ def _summary_facts(outcome: SummaryOutcome, request: Request, spent: Sequence[st
 
 
 def _with_facts(outcome: AnyOpened, facts: Sequence[str], request: Request) -> AnyOpened:
-    """A rollover with facts on it, and on ``/clear`` where that leads to it, too."""
+    """Return a rollover's outcome with ``facts``, and a fact on ``/clear`` if it opens the child."""
     shown = [one_line(plain_line(fact), WIDEST) for fact in facts]
     if request.trigger.hooked and offer_clear(outcome.receipt):
         shown.append(BY_CLEAR)
@@ -197,11 +198,11 @@ def _with_facts(outcome: AnyOpened, facts: Sequence[str], request: Request) -> A
 def _note_rollover(
     request: Request, child: Receipt, facts: Sequence[str], *, writer: int = 0
 ) -> None:
-    """Note the child made for these words.
+    """Store a note of the child that was created for these words.
 
-    Without the note a repeated request would make, and pay for, another.
+    Without the note, a repeated request would create and pay for another child.
 
-    ``writer`` is the process that is still at it: we, or the client.
+    ``writer`` is the process that is writing the summary: this one, or the client.
     """
     note: dict[str, object] = {
         "child": child.session_id,
@@ -220,14 +221,14 @@ def _note_rollover(
 
 
 def _is_interrupted(note: Mapping[str, object]) -> bool:
-    """Whether who was writing the summary ended before it was there, or gave up long ago."""
+    """Check whether the writer of the summary ended early or ran out of time."""
     writer, until = note.get("writer"), note.get("until")
     late = not isinstance(until, float) or time.time() > until
     return isinstance(writer, int) and (late or start_of_process(writer) != note.get("since"))
 
 
 def _existing_rollover(parent: SessionFile, request: Request) -> AnyOpened | None:
-    """The child that the same words made, where nobody went on in it or asked anything here since."""
+    """Return the child of the same words, unless it was continued or this session has a new prompt."""
     note = hook_state.read_note(_rollover_note_name(request))
     if note.get("asked") != request.text or _is_interrupted(note):
         return None

@@ -1,6 +1,6 @@
-"""``>search``: the best hits in this project's sessions, each with what opens it.
+"""``>search``: the best hits in this project's sessions, each with the command that opens it.
 
-Nothing is copied.
+It copies nothing.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from resume_hooks.sessions.agents.registry import agent_named
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import one_line, plain_line, plural, width
 
-HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and columns of a title in it
-LONGEST = 200  # characters of a query that a command is worth printing with
+HITS, ROWS, TITLE = 4, 10, 28  # hits and rows of a card, and the columns of a title
+LONGEST = 200  # characters; a longer query is cut in the printed command
 
 
 def answer(request: Request) -> Report:
-    """Search for the words of a trigger. UsageError without words."""
+    """Search for the words of a trigger. Raise UsageError without words."""
     everywhere, words = parse_search_words(request.text)
     if not words:
         raise UsageError("No search words given", "Type: >search words, or >search --all words")
@@ -60,7 +60,7 @@ def _search_command(words: str, *, everywhere: bool, limit: int = 0) -> str:
 
 
 def search_card(found: SearchResult, search: str, *, everywhere: bool = False) -> str:
-    """The hits, the best first, and what each is opened with; ``search`` is how one is typed."""
+    """Return the hits, best first, each with its command; ``search`` is the trigger as typed."""
     total = _hit_count(found, everywhere=everywhere)
     (asked,) = found.wordings
     said = [nothing_close(found), one_line(plain_line(asked), ROW), total]

@@ -1,8 +1,8 @@
-"""SessionStart and SessionEnd: the link that ``/clear`` leaves, and what a session is due at its start.
+"""SessionStart and SessionEnd: the link between sessions after ``/clear``, and the lines at a start.
 
-The client ends the old session (reason clear) and starts the new one (source clear) in the same
-process: that pair is parent and child. Standard library, Python 3.9: this runs before the engine is
-installed, too.
+At ``/clear`` the client ends the old session and starts a new one in the same process; these are
+parent and child. Standard library, Python 3.9, because this also runs before the engine is
+installed.
 """
 
 from __future__ import annotations
@@ -33,46 +33,47 @@ if TYPE_CHECKING:
 
 MAX_INPUT = 1024 * 1024
 PAIR_SECONDS = 60
-"""How long after the end of a session its successor may start.
+"""Seconds after a session's end in which its successor may start.
 
-Older marks are of a client that died.
+Older marks are from a client that died.
 """
 
 CENT = 0.01
 
-_TOLD = "cold-"  # what the notes begin with that the module showed what a cold cache costs, before the session's id
+# the prefix of the notes that the module showed the cost of a cold cache; a session's id follows
+_TOLD = "cold-"
 
 _MADE = re.compile(rb'"continued_at":"([0-9TZ:.-]+)"')
 
 NEAR_END, NEW_FOLDER = "near-end", "new-folder"
-"""The arguments that say that it is time to keep what the client is about to delete, and that no session was here."""
+"""The arguments for a start at which sessions are due for archiving, and for a folder without sessions."""
 
 ENGINE_SINCE = (
     3,
     11,
-)  # the oldest Python that the engine runs on; this module may be at work in an older one
+)  # the engine's minimum Python version; this module also runs in older ones
 
 
 def main() -> None:
-    """Handle the event on stdin; prints what the session is due.
+    """Handle the event on stdin, and print the reply.
 
-    Never raises: nothing is worth a client's start.
+    Never raises, because nothing here is worth failing a client's start.
     """
     event = reply.read_stdin(MAX_INPUT)
     if event is None:
         return
     with contextlib.suppress(
         OSError
-    ):  # a full or read-only state folder: this link is lost, the session is not
+    ):  # a full or read-only state folder loses this link, but not the session
         reply.write_reply(handle_session_event(event, sys.argv[1:]))
 
 
 def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> bytes:
-    """Do what an event asks for; what to print, ``b""`` for nothing.
+    """Handle an event and return the text to print, ``b""`` for none.
 
-    OSError where state can't be written.
+    Raise OSError if state cannot be written.
 
-    The shell may have ``asked`` for what is due: ``NEAR_END``, ``NEW_FOLDER``.
+    ``asked`` holds the shell's findings: ``NEAR_END``, ``NEW_FOLDER``.
     """
     session_id = reply.field(event, "session_id")
     if not is_session_id(session_id):
@@ -104,7 +105,7 @@ def handle_session_event(event: Dict[str, Any], asked: Collection[str] = ()) -> 
 def _start_after_clear(session_id: str, path: str) -> bytes:
     """Link the session that ``/clear`` started.
 
-    With a handoff waiting for it, it opens as that one's child would.
+    If a handoff is pending, the session opens like the handoff's child.
     """
     pid = client_pid()
     if pid is None:
@@ -133,19 +134,20 @@ def _start_after_clear(session_id: str, path: str) -> bytes:
 
 
 def _carry_tasks(child_id: str, session_id: str) -> None:
-    """Give a session the task list of the child whose place it takes, where there is one, and the engine."""
+    """Copy the task list of the child that a session replaces, if both the list and the engine exist."""
     if sys.version_info < ENGINE_SINCE or not os.path.isdir(
         os.path.join(Where().config, TASKS, child_id)
     ):
         return
-    with contextlib.suppress(ImportError):  # not installed yet: the child still has it
+    # the engine is not installed yet, and the child keeps its tasks
+    with contextlib.suppress(ImportError):
         from resume_hooks.derive.child.copy_files import copy_tasks  # most sessions have no tasks
 
         copy_tasks(child_id, session_id, Where())
 
 
 def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *, late: bool) -> str:
-    """What the child would have opened with, as facts about this session: it stands in the child's place."""
+    """Return the child's opening with this session's name and file, because it replaces the child."""
     made = datetime.fromtimestamp(handoff.at, timezone.utc).strftime("%Y-%m-%d %H:%M")
     here = handoff.opening.replace(handoff.child_file, path).replace(handoff.child_id, session_id)
     if late:
@@ -156,29 +158,27 @@ def _opening_after_clear(handoff: PendingHandoff, session_id: str, path: str, *,
 
 
 def _start_after_compaction(session_id: str, path: str) -> bytes:
-    """What a compaction took that is worth having back, where the engine is there to tell.
+    """Return the useful facts that a compaction removed, if the engine is installed.
 
-    Of one of ours nothing.
+    A compaction of ours lost nothing.
     """
     if sys.version_info < ENGINE_SINCE or hook_state.consume_fresh_note(
         hook_state.compaction_note(session_id), PAIR_SECONDS
     ):
         return b""
     try:
-        # Nothing of the engine loads for the other events.
+        # Other events do not need this import.
         from resume_hooks.hooks.after_compaction import text_after_compaction
-    except (
-        ImportError
-    ):  # it is not installed yet, or a venv from before an update lacks a dependency
+    except ImportError:  # the engine is not installed yet, or its venv is older than this version
         _mark_venv()
         return b""
     return start_parts.hand_out_start(text_after_compaction(session_id, path), "", session_id)
 
 
 def _waiting_handoff_line(folder: str) -> str:
-    """A line on a handoff that waits in this folder.
+    """Return a line on a pending handoff in this folder.
 
-    Headless runs have nobody to read it, and leave it for a user.
+    A headless run has no screen, and leaves the handoff to the next user.
     """
     if reply.is_headless():
         handoff = None
@@ -190,12 +190,12 @@ def _waiting_handoff_line(folder: str) -> str:
 
 
 def cold_in_client(event: Dict[str, Any]) -> str:
-    """The line of ``cold_line`` for the module to show; the hook is then silent.
+    """Return the line of ``cold_line`` for the module to show, and silence the hook.
 
-    OSError where that can't be noted.
+    Raise OSError if the note cannot be written.
 
-    Of a session in which a hook spoke at an earlier start clients (2.1.332) do not show what a hook
-    says at a resume.
+    If a hook wrote to a session at an earlier start, clients (2.1.332) do not show its lines at a
+    resume.
     """
     session_id, path = reply.field(event, "session_id"), reply.field(event, "transcript_path")
     if is_session_id(session_id):
@@ -213,11 +213,11 @@ def _cold_note_name(session_id: str) -> str:
 
 
 def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
-    """What going on costs where the cache has lost a large session; nothing of a new child.
+    """Return the cost of continuing a large session without a cache, or ``""`` for a new child.
 
-    The client counts what its file lacks, too: where the engine is there, the size is its.
+    The client's count includes tokens that its file lacks, so the engine's count is preferred.
 
-    ``sign`` stands before a command: the module's commands have short names.
+    ``sign`` precedes a command: the module's commands have short names.
     """
     tokens, dollars = event.get("context_tokens"), event.get("estimated_cache_write_usd")
     if (
@@ -246,9 +246,9 @@ def cold_line(event: Dict[str, Any], path: str, *, sign: str = SLASH) -> str:
 
 
 def _giant_file_line(session_id: str, path: str) -> str:
-    """That a session's file is one that clients choke on, by its size alone.
+    """Warn that a session's file is too large for clients, judging by its size alone.
 
-    What makes a small copy of it.
+    Name the command that creates a small copy.
     """
     try:
         size = os.stat(path).st_size
@@ -264,9 +264,9 @@ def _giant_file_line(session_id: str, path: str) -> str:
 
 
 def _is_new_child(path: str) -> bool:
-    """Whether a session was made of another one a moment ago, as its first line says.
+    """Check whether a session is a child created a moment ago, according to its first line.
 
-    The client writes the others'.
+    The client writes the later lines.
     """
     try:
         with open_regular(path) as stream:
@@ -277,13 +277,14 @@ def _is_new_child(path: str) -> bool:
 
 
 def _archive_line_of_engine(event: Dict[str, Any]) -> str:
-    from resume_hooks.hooks.expiring_sessions import archive_line  # nothing to most starts
+    # most starts do not need this import
+    from resume_hooks.hooks.expiring_sessions import archive_line
 
     return archive_line(event)
 
 
 def new_folder_line(event: Dict[str, Any]) -> str:
-    """What parts say at a start in a folder that is new to us."""
+    """Return the parts' lines at a start in a folder without sessions."""
     lines = []
     for line in seam.answers(questions.line_at_start_in_new_folder):
         lines.append(line(event))
@@ -291,37 +292,37 @@ def new_folder_line(event: Dict[str, Any]) -> str:
 
 
 def _line_of_engine(line: Callable[[Dict[str, Any]], str], event: Dict[str, Any]) -> str:
-    """The line that something of the engine has for an event, where it is there."""
+    """Return the engine's line for an event, or ``""`` without the engine."""
     if sys.version_info < ENGINE_SINCE:
         return ""
     try:
         return line(event)
     except ImportError:
         _mark_venv()
-    except OSError:  # what else there is to say is said
+    except OSError:  # the other lines are still shown
         pass
     return ""
 
 
 def _context_of_engine(path: str) -> Optional[ContextSize]:
-    """How full the session at a path is; None where the engine is missing, or the session can't be read."""
+    """Return the context of the session at a path, or None if it cannot be read or the engine is missing."""
     if sys.version_info < ENGINE_SINCE:
         return None
     try:
-        # Nothing to most starts.
+        # Most starts do not need these imports.
         from resume_hooks.sessions.session import Session
         from resume_hooks.sessions.session_files import session_file
 
         return Session.of(session_file(path), Where()).context
     except ImportError:
         _mark_venv()
-    except (OSError, ResumeHooksError):  # the client's figure is left
+    except (OSError, ResumeHooksError):  # the client's figure remains
         pass
     return None
 
 
 def _lines_of_parts() -> List[str]:
-    """What parts say at a start; headless runs have nobody to read it, and leave it for a user."""
+    """Return the parts' lines at a start; a headless run leaves them to the next user."""
     if reply.is_headless():
         return []
     parts = []
@@ -331,8 +332,8 @@ def _lines_of_parts() -> List[str]:
 
 
 def _mark_venv() -> None:
-    """Something of the engine is missing: the installer builds its venv anew."""
-    from resume_hooks.hooks.fallback import mark_venv  # nothing to most starts
+    """Mark the venv as broken, so that the installer rebuilds it."""
+    from resume_hooks.hooks.fallback import mark_venv  # most starts do not need this import
 
     mark_venv()
 
@@ -343,13 +344,13 @@ def _mark_cleared(session_id: str) -> None:
         hook_state.write_note(_clear_mark_name(pid), {"session_id": session_id, "at": time.time()})
         pending.add_pending(
             session_id, Where()
-        )  # an ancestor from now on; the next start keeps it, and nobody waits for that
+        )  # it is an ancestor now; the next start archives it in the background
 
 
 def _consume_clear_mark(pid: int) -> Optional[str]:
-    """The session that this client just cleared; its mark is used up.
+    """Return the session that this client just cleared, and delete its mark.
 
-    None for a stale or damaged one.
+    Return None if the mark is old or damaged.
     """
     mark = hook_state.read_note(_clear_mark_name(pid))
     hook_state.consume_note(_clear_mark_name(pid))

@@ -1,4 +1,4 @@
-"""``/sessions``: the newest sessions of this project, each with what opens it."""
+"""``/sessions``: the newest sessions of this project, each with the command that opens it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROWS = 10
 
 
 def answer(request: Request) -> Report:
-    """List the sessions. UsageError for words that are no option."""
+    """List the sessions. Raise UsageError for words that are not an option."""
     if request.text not in {"", EVERYWHERE}:
         words = one_line(request.text, ROW)
         raise UsageError(
@@ -50,7 +50,7 @@ def answer(request: Request) -> Report:
 
 
 def sessions_card(found: Sequence[ListedSession], here: str, *, everywhere: bool) -> str:
-    """The first rows, the newest first; ``here`` is the session that asks."""
+    """Return a card with the newest sessions; ``here`` is the current session."""
     whose = "every project" if everywhere else "this project"
     lines = [f"resume-hooks · sessions of {whose}, newest first"]
     for row in found[:ROWS]:

@@ -1,12 +1,12 @@
-"""What a session starts with after ``/clear`` or a compaction, in parts: the client takes little of each hook.
+"""The text of a start after ``/clear`` or a compaction, in parts: the client limits each hook's text.
 
-The first of the hooks, ``hooks/session-start``, claims the start for its process in a note,
-``parts-<session>.json``. It runs this module, which leaves all parts but the last beside that note
-and writes into it how many there are. The others, ``hooks/part``, give one each to the client, in
-their order, and use it up; the last is the first hook's own.
+The first hook, ``hooks/session-start``, claims the start for its process in a note,
+``parts-<session>.json``. It runs this module, which writes all parts but the last beside that note,
+and their number into it. The other hooks, ``hooks/part``, each pass one part to the client, in
+order, and delete it. The first hook returns the last part.
 
-Invariant: what nobody took is taken back before the first hook ends, so that no later start finds
-it, and is told of. Standard library, Python 3.9.
+Invariant: parts that no hook took are deleted before the first hook ends, so that no later start
+uses them, and the user sees a note of this. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -20,22 +20,20 @@ from resume_hooks.storage import state_file
 from resume_hooks.system.text import front_units, plain_text, utf16_length
 from resume_hooks.transcripts.parted_text import LONGEST, MOST, parts_of
 
-MOST_ALONE = 4_000  # units where no other hook brings further parts: Codex has none
-WAIT = 4.0  # seconds for the others to take theirs; they look 20 times a second
+MOST_ALONE = 4_000  # units in a client without further hooks for parts: Codex
+WAIT = 4.0  # seconds for the other hooks to take their parts; they check 20 times a second
 PAUSE = 0.02
-KEPT = 600  # seconds after which notes of starts that are over are swept
+KEPT = 600  # seconds after which old notes are deleted
 
-END_SHARE = (
-    4  # the end of a text that has to be cut has a quarter of the room: the next step stands there
-)
+END_SHARE = 4  # the end of a cut text gets a quarter of the room, because it contains the next step
 CUT = "\n(cut here: there is no room for what stood in between)\n"
 _PREFIX = "parts-"
 
 
 def hand_out_start(context: str, message: str, session_id: str) -> bytes:
-    """The first hook's reply once the others have theirs: ``context`` for the model, a line for the user.
+    """Return the first hook's reply, once the other hooks took their parts.
 
-    At most ``LONGEST`` units of the context are delivered; of a longer one its middle is left out.
+    ``context`` is for the model, ``message`` for the user. A context of more than ``LONGEST`` units loses its middle.
     """
     text = plain_text(context).strip()
     note = hook_state.read_note(_start_note_name(session_id))
@@ -51,12 +49,12 @@ def hand_out_start(context: str, message: str, session_id: str) -> bytes:
 
 
 def sweep_start_notes() -> None:
-    """Remove the notes of starts that are long over."""
+    """Delete the notes of old starts."""
     hook_state.sweep_notes(_PREFIX, KEPT)
 
 
 def cut_out_middle(text: str, most: int) -> str:
-    """A text in ``most`` units: what does not fit is cut out of its middle, by whole lines where there are lines."""
+    """Return a text of at most ``most`` units; a longer one loses its middle, by whole lines if possible."""
     if utf16_length(text) <= most:
         return text
     end = front_units(text[::-1], most // END_SHARE)[::-1]
@@ -66,7 +64,7 @@ def cut_out_middle(text: str, most: int) -> str:
 
 
 def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
-    """Let the other hooks take the parts; the numbers of those that none took."""
+    """Offer the parts to the other hooks; return the numbers of those that no hook took."""
     names = []
     for number in range(1, len(parts) + 1):
         names.append(f"{_PREFIX}{session_id}-{number}")
@@ -76,7 +74,7 @@ def _hand_out(session_id: str, process: int, parts: Sequence[str]) -> list[int]:
             state_file.create_file(
                 hook_state.note_path(name), [reply.start_reply(part, "") + b"\n"], lasting=False
             )
-        # Nobody looks at them before they are counted.
+        # The other hooks ignore the parts until the note has their number.
         hook_state.write_note(
             _start_note_name(session_id), {"pid": process, "count": len(parts) + 1}
         )

@@ -1,7 +1,7 @@
-"""The trigger table: which prompts are ours, and what they ask for.
+"""The table of triggers, and the test whether a prompt is one.
 
-A prompt is ours only from its very first character; everything else passes untouched. Standard
-library, Python 3.9.
+A trigger must begin at the first character of a prompt; every other prompt passes unchanged.
+Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from resume_hooks.seam import Trigger as Row
 from resume_hooks.shared_values import MODEL_MINUTES, MODEL_TIME, PLUGIN, SLASH
 
 TYPED, BARE = ">", "/"
-"""How a trigger begins: as a prompt, and as a command that hooks/register.mjs registers; ``SLASH`` in any client."""
+"""The signs before a trigger: in a prompt, and in a command of hooks/register.mjs; ``SLASH`` works in any client."""
 
 UNASKED = "fsck"
-"""What the module inside the client asks by itself, with nobody having typed it.
+"""The module's own question, which the user did not type.
 
-Who fails there is silent.
+Its failures are silent.
 """
 
 _HERE = __package__
@@ -73,10 +73,10 @@ _FORMER = {name: now for name, (_, now) in part_table.FORMER.items() if now in R
     "recover-context": "recall"
 }
 ALIASES = {**_FORMER, **{alias: each.name for each in ROWS.values() for alias in each.aliases}}
-"""Other words for a trigger, among them former ones, which nothing lists."""
+"""Other names of triggers, including former ones, which no list shows."""
 
 NOT_ALONE = "a command runs only alone in the box; Enter again sends this as it is"
-"""What it says where one of our commands was typed right behind the next step that waits in the box."""
+"""The answer to a command that was typed right after the next step in the input box."""
 
 VERBS = frozenset(each.name for each in ROWS.values() if not each.inside)
 _ALONE = frozenset(each.name for each in ROWS.values() if each.alone)
@@ -84,7 +84,7 @@ _OF_BARE = {each.bare: each.name for each in ROWS.values() if each.bare}
 _UUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TRIGGER = re.compile(rf"(?:>|/{PLUGIN}:)([a-z-]+?)(?:\s+(.*))?\s*\Z", re.IGNORECASE | re.DOTALL)
 _PASTE_TAG = re.compile(r"\s*</?pasted_content\b[^<>]*>")
-"""What recent clients put around a long paste; what stands in it is the user's."""
+"""The tags that recent clients put around a long paste; the text between them is the user's."""
 _TAIL = rf"(?:/resume\s+{_UUID}|claude --resume {_UUID}|/clear)\s*\Z"
 _PASTED = re.compile(_TAIL, re.IGNORECASE)
 _ALONE_NAMES = "|".join(
@@ -107,16 +107,16 @@ _BEHIND = re.compile(rf"{BARE}({_BARE_NAMES})(?=\s|\Z)", re.IGNORECASE)
 _WORDS = re.compile(r"(?!(?:yes|no|cancel|help)\b)[^\W\d_]+[,:;]?\s+[^\W\d_]", re.IGNORECASE)
 _YES = re.compile(r"\S+\s+yes\s*\Z", re.IGNORECASE)
 _TOLD = re.compile(rf"(?<![^\s:]){TYPED}({'|'.join(VERBS)})(?![\w-])")
-"""How the words of an error name a trigger."""
+"""A trigger's name in the text of an error."""
 
 
 class Trigger(NamedTuple):
     """A recognised prompt.
 
-    ``verb`` is one of ``ROWS``; ``text`` what followed it; ``slash`` whether it left the input box
-    empty; ``pasted`` whether the prompt ends in a command that was pasted over left-over text;
-    ``hooked`` whether a hook asks, and not the body of a slash command where hooks are off.
-    ``sign`` is how it began: answers name triggers in that form.
+    ``verb`` is one of ``ROWS``. ``text`` is the text after it. ``slash`` means that the input box
+    is now empty. ``pasted`` means that the prompt ends in a command that was pasted after left-over
+    text. ``hooked`` means that a hook asks, not the body of a slash command in a client without
+    hooks. ``sign`` is the beginning of the prompt: answers name triggers in that form.
     """
 
     verb: str
@@ -127,9 +127,9 @@ class Trigger(NamedTuple):
     sign: str = TYPED
 
     def name(self, verb: str) -> str:
-        """What to type for a trigger, in the form in which this one was.
+        """Return the command of a trigger, in the form that the user typed.
 
-        One that has it not has the module's alone.
+        A trigger without that form has only its module command.
         """
         row = ROWS.get(verb)
         is_bare = row is not None and row.bare and (row.inside or self.sign == BARE)
@@ -139,26 +139,26 @@ class Trigger(NamedTuple):
 
     @property
     def own_sign(self) -> str:
-        """How any trigger begins that the module registers under no name."""
+        """The sign of a trigger that the module does not register."""
         if self.sign == TYPED:
             return TYPED
         return SLASH
 
     def with_typed_names(self, words: str) -> str:
-        """Words of ours, which name triggers as prompts, in this one's form."""
+        """Return our text with the names of triggers in this form."""
         return _TOLD.sub(lambda found: self.name(found[1]), words)
 
 
 def trigger_of(word: str) -> str:
-    """The trigger that a word names: its own name, that behind ``/`` or another.
+    """Return the trigger with a name: its own, its command or an alias.
 
-    The word where it names none.
+    Return the word itself if it names no trigger.
     """
     return ALIASES.get(word, _OF_BARE.get(word, word))
 
 
 def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigger:
-    """What the module inside the client asks for: a command as it was typed, or a word of the module's own."""
+    """Return the trigger of the module's question: a typed command, or a word of the module's own."""
     if command.startswith(SLASH[1:]):
         sign, verb = (SLASH, command[len(SLASH) - 1 :])
     else:
@@ -171,9 +171,10 @@ def trigger_of_command(command: str, text: str, *, hooked: bool = True) -> Trigg
 
 
 def recognise_trigger(prompt: str) -> Optional[Trigger]:
-    """The trigger that a prompt is, or None: then it is the user's and passes."""
+    """Return the trigger in a prompt, or None if the prompt is not one and passes."""
     slash, sign = prompt[:1] == "/", SLASH if prompt[:1] == "/" else TYPED
-    stacked = _STACKED.match(prompt)  # typed behind a bare trigger that came back into the box
+    # typed after a bare trigger that the client restored to the box
+    stacked = _STACKED.match(prompt)
     if stacked:
         prompt = prompt[stacked.end() :]
         behind = _BEHIND.match(prompt)
@@ -202,7 +203,7 @@ def recognise_trigger(prompt: str) -> Optional[Trigger]:
 
 
 def _is_prose(verb: str, text: str, prompt: str) -> bool:
-    """Whether what begins like a ``>`` trigger is a sentence, ``>resume the work``, or a quote of several lines."""
+    """Check whether a ``>`` trigger begins a sentence, such as ``>resume the work``, or a quote of several lines."""
     if verb in {"resume", "trim"} and _WORDS.match(text):
         return True
     others = []
@@ -213,11 +214,11 @@ def _is_prose(verb: str, text: str, prompt: str) -> bool:
 
 
 def _last_typed(prompt: str) -> str:
-    """Of a trigger that asks, typed over the same one that came back into the box, the last.
+    """Return the last of several triggers, if one that asks was typed after itself in the restored box.
 
-    Others as they are.
+    Return other prompts unchanged.
 
-    Options of a trim hold no trigger; the text of others may speak of one: behind a space only the
+    The options of a trim contain no trigger. Other texts may mention one, so after a space only the
     exact yes counts.
     """
     found = _RETYPED.match(prompt)
@@ -237,10 +238,10 @@ def _last_typed(prompt: str) -> str:
 
 
 def _is_pasted_over(prompt: str) -> bool:
-    """Whether a command of ours or ``/clear`` was pasted behind a trigger.
+    """Check whether one of our commands or ``/clear`` was pasted after a trigger.
 
-    A trigger that fires only alone is not a trigger before other words: ``>help me understand
-    /clear`` passes.
+    A trigger that takes no words does not count before other words: ``>help me understand /clear``
+    passes.
     """
     verb = _verb_of(prompt)
     if verb in _ALONE:
@@ -249,7 +250,7 @@ def _is_pasted_over(prompt: str) -> bool:
 
 
 def _verb_of(prompt: str) -> str:
-    """The verb at the start, also where a pasted ``/command`` follows it without a space."""
+    """Return the verb at the start, even if a pasted ``/command`` follows it without a space."""
     found = re.match(rf"(?:>|/{PLUGIN}:)([a-z-]+)(?=[\s/])", prompt, re.IGNORECASE)
     if found:
         return _canonical_word(found.group(1))

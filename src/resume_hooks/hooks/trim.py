@@ -1,7 +1,8 @@
-"""``>trim``: a question, and what ``yes``, ``cancel`` and ``help`` say to it; ``/untrim``: a copy with all of it back.
+"""``>trim``: a question, and its answers ``yes``, ``cancel`` and ``help``; ``/untrim``: a copy with the originals.
 
-Invariant: nothing is written into a project but on the exact word, and one question makes one child
-at most. Each card ends in its useful line of at most 40 columns: a busy client shows no more.
+Invariant: only the exact word writes anything into a project, and a question creates at most one
+child. The last line of each card says what to do, in at most 40 columns, because a busy client
+shows no more.
 """
 
 from __future__ import annotations
@@ -51,21 +52,21 @@ from resume_hooks.system.text import one_line
 
 WORDS = frozenset({"yes", "cancel", "help"})
 SAME = {"--help": "help", "-h": "help", "no": "cancel", "n": "cancel"}
-"""What is taken for one of the words; nothing is taken for yes."""
+"""Other forms of these words; no other form means yes."""
 
 _TO_CONFIRM = "To confirm, type: >trim yes"
 
-MAX_OPTIONS = 4_000  # characters of options that a question keeps
+MAX_OPTIONS = 4_000  # the maximum characters of a question's options
 
 WHOLE = 4.5
-"""Seconds that reading and writing may take together: the rest of five is for starting and for the clipboard."""
+"""Seconds for reading and writing together; starting and the clipboard use the rest of five."""
 
 WRITING = 1.5
-"""How many times as long as reading and planning, writing and checking take at most (0.7 to 1.3 measured)."""
+"""The time for writing and checking, as a multiple of reading and planning (0.7 to 1.3 measured)."""
 
 
 def answer(request: Request) -> Outcome:
-    """Preview a trim, act on the word that was given, or undo one. Raises ResumeHooksError."""
+    """Preview a trim, act on the user's answer, or undo a trim. Raise ResumeHooksError."""
     if request.trigger.verb == "untrim":
         return _answer_untrim(request)
     word = SAME.get(request.text.lower(), request.text.lower())
@@ -92,14 +93,14 @@ def answer(request: Request) -> Outcome:
 
 
 def _answer_untrim(request: Request) -> Outcome:
-    """Make a child in which every original that is left stands again."""
-    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim  # no trim needs it
+    """Create a child with every original that still exists."""
+    from resume_hooks.derive.verbs.untrim import EVERYTHING, untrim  # no trim needs this import
 
     return untrim(request.session, EVERYTHING, request.caller(f"{request.command} --all"))
 
 
 def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
-    """Preview a trim; the parts come first."""
+    """Preview a trim, after the parts had their chance to answer."""
     if len(request.text) > MAX_OPTIONS:
         length = f"The options have {len(request.text):,} characters, more than {MAX_OPTIONS:,}"
         raise UsageError(length, "See >trim help.")
@@ -114,7 +115,7 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
         raise NothingToTrim("There is nothing to trim yet")
     confirmations.consume_question(
         parent.session_id
-    )  # a yes to this question never answers an older one
+    )  # a yes to this question must not answer an older one
     if not decided.pays:
         return report_text(no_use_card(card_text(decided), request.trigger.name("handoff")))
     unkept = ""
@@ -130,9 +131,9 @@ def _ask_about_trim(parent: SessionFile, request: Request) -> Outcome:
 
 
 def _in_place(decided: TrimPlan, request: Request) -> Decision | None:
-    """What the same options would take out in place, inside the client.
+    """Return the decision for a trim in place with the same options.
 
-    None where it would not pay, or isn't asked.
+    Return None if it frees too little, or if the client cannot trim in place.
     """
     if request.trigger.sign != BARE or not isinstance(decided.scanned, SessionScan):
         return None
@@ -163,7 +164,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
     if not plan.pays:
         confirmations.consume_question(parent.session_id)
         return report_text(no_use_card(card_text(plan), request.trigger.name("handoff")))
-    # Another hook was faster, of this client or of another one.
+    # Another hook was faster, in this client or another one.
     settled = confirmations.wait_for_question(parent.session_id)
     if settled is not None and _is_anothers(settled, request.where):
         return _confirm_trim(parent, request)
@@ -171,7 +172,7 @@ def _confirm_trim(parent: SessionFile, request: Request) -> Outcome:
 
 
 def _is_anothers(question: StoredQuestion, where: Where) -> bool:
-    """Whether the same question was answered in another running client, whose child is not for this one to open."""
+    """Check whether another running client answered the same question; this client must not open its child."""
     asked = question._replace(child="")
     maker = next(
         (row.client_pid for row in reversed(read_links(where)) if row.child_id == question.child),
@@ -185,7 +186,7 @@ def _is_anothers(question: StoredQuestion, where: Where) -> bool:
 
 
 def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> TrimPlan:
-    """The plan for options."""
+    """Return the plan for the options."""
     for plan_decided_trim in answers(questions.plan_decided_trim):
         decided = plan_decided_trim(text, request)
         if decided is not None:
@@ -195,9 +196,9 @@ def _plan_trim_of_request(parent: SessionFile, text: str, request: Request) -> T
 
 
 def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) -> Receipt:
-    """Make the child, out of any time limit: what is written is never cut in two.
+    """Create the child, without a time limit that could interrupt the write.
 
-    Its question stays, answered.
+    Its question stays, with its answer.
     """
     try:
         receipt = write(plan, where)
@@ -205,7 +206,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
             confirmations.store_question(question._replace(child=receipt.session_id))
     except ResumeHooksError:
         with contextlib.suppress(OSError):
-            confirmations.store_question(question)  # nothing was made, so it can be tried again
+            confirmations.store_question(question)  # no child exists, so the user can try again
         raise
     finally:
         confirmations.release_question(question.session_id)
@@ -215,7 +216,7 @@ def _write_and_settle(question: StoredQuestion, plan: TrimPlan, where: Where) ->
 def _without_question(
     parent: SessionFile, question: StoredQuestion | None, request: Request
 ) -> Outcome:
-    """Answer a yes to which nothing is open: with the child that the last one made, or with what to do."""
+    """Answer a yes without an open question: with the child of the last question, or with advice."""
     if question is not None and question.child:
         with time_limit(request.command):
             existing = existing_trim(parent, question.child, request.where)
@@ -232,7 +233,7 @@ def _without_question(
 
 
 def with_savings(outcome: AnyOpened, options: str) -> AnyOpened:
-    """A trim with lines on what it saves, and on its ``options`` as they were typed."""
+    """Return a trim's outcome with lines on its savings and on its ``options`` as typed."""
     receipt = outcome.receipt
     taken = receipt.tokens_before - receipt.tokens_after
     lines = [f"about {taken:,} tokens are placeholders now; each names its original"]
@@ -263,18 +264,18 @@ _WAYS = """\
 
 
 def question_card(preview: str, options: str, unkept: str, trim: str) -> str:
-    """What a trim would do, and how to confirm it; ``unkept`` says why no confirmation can be waited for."""
+    """Return the preview of a trim with the ways to confirm it; ``unkept`` says why it cannot be confirmed."""
     if unkept:
         return f"trim · nothing is written\n{_with_options(options)}{_indent_text(preview)}\n\n  {unkept}\n\n{NOTHING}"
     yes = f"{trim} yes"
-    # The first line says it too: beside a working model, client 2.1.329 shows it where one of the
-    # lines is wide.
+    # The first line repeats the command, because client 2.1.329 shows only that line while the
+    # model works if a line is wide.
     first = f"trim · type {yes} · nothing is written yet"
     return f"{first}\n{_with_options(options)}{_indent_text(preview)}\n{_WAYS.format(trim=trim)}\nTo make it: {yes}"
 
 
 def short_question(decided: TrimPlan, here: Decision | None) -> str:
-    """The same in four lines at most, where the client asks it itself; ``here`` is what goes in place, where it can."""
+    """Return the question in at most four lines for the client's dialog; ``here`` is a trim in place."""
     ways = []
     if here is not None and in_client.is_different_saving(
         decided.savings.tokens, here.savings.tokens
@@ -287,12 +288,12 @@ def short_question(decided: TrimPlan, here: Decision | None) -> str:
 
 
 def no_use_card(preview: str, handoff: str) -> str:
-    """A trim that would not pay, with its numbers and what would."""
+    """Return the card of a trim that frees too little, with its numbers and an alternative."""
     return f"trim · not worth a new session\n{_indent_text(preview)}\n\n{NOTHING}\n\nInstead: {handoff}"
 
 
 def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
-    """The options; where the module runs how to trim in place, where a question is open the words that answer."""
+    """Return the options, with the answers of an open question and, in the module, the trim in place."""
     trim = trigger.name("trim")
     rows = []
     if trigger.sign == BARE:
@@ -304,20 +305,20 @@ def help_card(options: str, trigger: Trigger, *, asked: bool) -> str:
 
 
 def cancelled_card(*, asked: bool) -> str:
-    """``>trim cancel``."""
+    """Return the card of ``>trim cancel``."""
     if asked:
         return refusal_card("Cancelled")
     return refusal_card("no question about a trim is open")
 
 
 def unasked_card(trim: str) -> str:
-    """A yes where nothing was asked."""
+    """Return the card of a yes without a question."""
     words = "there is nothing to confirm: no question about a trim is open"
     return refusal_card(words, last=f"First: {trim}")
 
 
 def answered_card(question: StoredQuestion, trim: str, *, gone: bool) -> str:
-    """A yes to what was asked too long ago, or answered, and then gone on from or, if ``gone``, deleted."""
+    """Return the card of a yes to an expired or answered question; ``gone`` means that its child was deleted."""
     words = f"there is nothing to confirm: the question is older than {OPEN // 60} minutes"
     if question.child:
         if gone:
@@ -330,7 +331,7 @@ def answered_card(question: StoredQuestion, trim: str, *, gone: bool) -> str:
 
 
 def busy_card(trim: str) -> str:
-    """A yes beside another one that is still at work."""
+    """Return the card of a yes while another prompt acts on the question."""
     return refusal_card(
         "another prompt is making this trim right now", last=f"In a moment: {trim} yes"
     )

@@ -1,1 +1,1 @@
-"""A list of sessions to choose from, as the shell's chooser and the pane inside the client show it."""
+"""The list of sessions in the shell's chooser and in the client's pane."""

@@ -1,6 +1,6 @@
-"""What a session says around a hit, on lines of a given width, a page of them.
+"""The text around a hit, on pages of lines with a given width.
 
-Of a long text the part near the hit.
+A long text is cut to the characters near the hit.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from resume_hooks.sessions.record_references import (
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.system.text import plain_line, plain_text
 
-BEFORE = 1  # lines above the words that are shown with them
+BEFORE = 1  # lines above the hit on its page
 OWN, OTHER = (
     20_000,
     4_000,
-)  # characters that are shown of the record that was found, and of one beside it
-SURE = (60, 30, 12, 1)  # characters behind the first word found by which its line is known
+)  # the maximum characters of the hit's record, and of each record around it
+SURE = (60, 30, 12, 1)  # numbers of characters after the first hit word with which to find its line
 INDENT = "  "
 MOST = 1_000  # lines of a record
 
 
 class Page(NamedTuple):
-    """Lines of a page, and its number: 0 is that of the hit, those before it are negative.
+    """The lines of a page, and its number: 0 for the hit's page, negative before it.
 
-    It may be less.
+    The number may be lower than requested.
     """
 
     lines: list[str]
@@ -45,7 +45,7 @@ class Page(NamedTuple):
 
 
 def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
-    """The page of ``room`` lines, ``number`` pages behind the one whose line ``place`` is its first; a full one."""
+    """Return the page of ``room`` lines that is ``number`` pages after line ``place``; full if possible."""
     if room < 1:
         return Page([], 0)
     first, last = -(-place // room), max(0, len(lines) - place - 1) // room
@@ -57,9 +57,9 @@ def page_at(lines: list[str], place: int, number: int, room: int) -> Page:
 def hit_page(
     reference: str, found: str, number: int, columns: int, room: int, where: Where
 ) -> Page:
-    """A page of what is said around a record; ``found`` is its text from the words on.
+    """Return a page of the text around a record; ``found`` is its text from the hit on.
 
-    Raises ResumeHooksError.
+    Raise ResumeHooksError.
     """
     asked = parse_reference(reference)
     session = resolve_transcript(asked.session, "", where, foreign=True)
@@ -78,7 +78,7 @@ def hit_page(
 
 
 def _text_near_hit(text: str, found: str) -> str:
-    """A text, or of a long one the part near the words, as far as their beginning tells where they are."""
+    """Return a text, or the part of a long one around the first word of ``found``."""
     if len(text) <= OWN:
         return text
     word = found.split(maxsplit=1)[:1]
@@ -99,9 +99,9 @@ def _wrapped_lines(one: Passage, columns: int, most: int) -> Iterator[str]:
 
 
 def _line_of_hit(found: str, lines: list[str]) -> int:
-    """The line in which the words begin.
+    """Return the number of the line in which the hit begins.
 
-    The first one where they are not there as they were found.
+    Return 0 if the words are not in the lines.
     """
     starts: list[int] = []
     text = ""

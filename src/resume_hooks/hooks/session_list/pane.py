@@ -1,8 +1,8 @@
-"""The pane of ``/search`` and ``/sessions`` inside the client: what it shows of what was typed, what its keys do.
+"""The client's pane of ``/search`` and ``/sessions``: its content, and the actions of its keys.
 
-Nothing is kept: the module says what was typed, where it stands and how much room there is. The
-names come first, then what was said, then the preview, each in an answer of its own, so that nobody
-waits for the slower one.
+It stores nothing: the module reports the typed words, the marked session and the available room.
+Titles come first, then hits, then the preview, each in its own answer, so that a slow one delays no
+other.
 """
 
 from __future__ import annotations
@@ -49,18 +49,18 @@ NAMES, SAID, PREVIEW, PAGE = (
     "said",
     "preview",
     "page",
-)  # what is asked for; the first three in this order
+)  # the steps of a question; the first three in this order
 
 LISTING = 1.0
-"""Seconds of processor time after which no more sessions are listed.
+"""Seconds of processor time until listing stops.
 
-The newest are by then, on a busy machine too.
+That is enough for the newest sessions, even on a busy machine.
 """
 
-FIELD = 1  # the line of the words, and of what is listed
-ROWS = 12  # lines of a list before there is a preview below it
-LEAST = 4  # lines of a preview, and of a page that names its session
-TALL, WIDE = 40, 90  # lines and columns that the pane asks for; the client gives what there is
+FIELD = 1  # the line of the input field
+ROWS = 12  # the minimum lines of a list above a preview
+LEAST = 4  # the minimum lines of a preview, and of a page with a title
+TALL, WIDE = 40, 90  # the requested lines and columns of the pane; the client may give fewer
 
 FORK, UNDO, LIST = "fork", "undo", "list"
 OPEN, ON, BACK = "open", "on", "back"
@@ -73,9 +73,9 @@ WAYS = (
     (UNDO, "undo compaction", "opens a copy from before the compaction"),
     (LIST, "list", "back to the list"),
 )
-"""What there is to do with the session whose page is open: the word that the module sends, its name, what it does.
+"""The actions on the session of the open page: the module's word, its name, its effect.
 
-None has a letter: every letter goes to the search.
+No action has a letter key, because every letter goes to the search.
 """
 
 ELSEWHERE = {
@@ -84,10 +84,10 @@ ELSEWHERE = {
     FORK: "a copy is made; ",
     UNDO: "a copy is made; ",
 }
-"""What happens first on a way, where a session is of another project: then a command is copied that opens it there."""
+"""The first step of an action on another project's session; then the command that opens it is copied."""
 
 AHEAD = 100
-"""Rows before and behind the marked one that the module has, so that it moves among them without asking."""
+"""Rows before and after the marked one that the module receives, so that it can move without asking."""
 
 LOOKING = " by name · looking for what was said …"
 BUSY = "one moment, looking …"
@@ -98,10 +98,10 @@ ENTER = "look into it"
 
 
 class PaneEvent(NamedTuple):
-    """What the module says of the pane: ``at`` is the session that is marked, ``""`` before there is one.
+    """The module's report on the pane: ``at`` is the marked session, ``""`` before the first one.
 
-    ``reference`` is its record that was found, ``found`` what it says from the words on, ``page``
-    how many pages on.
+    ``reference`` is its matching record, ``found`` the record's text from the hit on, and ``page``
+    the number of pages after the hit.
     """
 
     words: str
@@ -116,12 +116,12 @@ class PaneEvent(NamedTuple):
 
 
 def open_pane(text: str) -> dict[str, Any]:
-    """The pane that a command opens, ``text`` being what followed it.
+    """Return the pane that a command opens; ``text`` is the text after the command.
 
-    What it lists is asked for once it has a size.
+    The list follows once the pane has a size.
 
-    UsageError for an option that there is not. A space stands behind the words: what is typed next
-    is another one.
+    Raise UsageError for an unknown option. A space follows the words, so that the next typed word
+    is a new one.
     """
     everywhere, words = parse_search_words(text)
     parts = [EVERYWHERE] if everywhere else []
@@ -138,7 +138,7 @@ def open_pane(text: str) -> dict[str, Any]:
 
 
 def update_pane(event: dict[str, Any], path: str | None, where: Where) -> dict[str, Any]:
-    """What the pane is to show next. Raises ResumeHooksError."""
+    """Return the next content of the pane. Raise ResumeHooksError."""
     asked = _parse_pane_event(event)
     if asked.step == PREVIEW:
         return {"preview": _preview_lines(asked, where), "next": ""}
@@ -198,12 +198,12 @@ def _list_reply(asked: PaneEvent, folder: str, where: Where) -> dict[str, Any]:
         "next": SAID if asked.step == NAMES and asked.words else PREVIEW,
     }
     if chosen is None or chosen.session_id != asked.at:
-        answer["preview"] = []  # what it shows is another session's
+        answer["preview"] = []  # the old preview shows another session
     return answer
 
 
 def _list_choices(asked: PaneEvent, folder: str, where: Where) -> tuple[Choices, bool]:
-    """The sessions to choose from, and whether these are all: after ``LISTING`` no more are read."""
+    """Return the sessions to choose from, and whether they are complete: reading stops after ``LISTING``."""
     choices = Choices(asked.words)
     until = time.process_time() + LISTING
     for session in listed_sessions(folder, where, everywhere=asked.everywhere):
@@ -214,7 +214,7 @@ def _list_choices(asked: PaneEvent, folder: str, where: Where) -> tuple[Choices,
 
 
 def _row_to_mark(asked: PaneEvent, choices: Choices) -> ListedSession | None:
-    """The session that was marked, if it still fits, else the best one; None for none."""
+    """Return the marked session if it still matches, else the best one, or None if there is none."""
     for row in choices.fitting:
         if row.session_id == asked.at:
             return row
@@ -222,7 +222,7 @@ def _row_to_mark(asked: PaneEvent, choices: Choices) -> ListedSession | None:
 
 
 def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool) -> str:
-    """What is listed and how much of it; or that nothing was found, and what was not looked at."""
+    """Describe the listed sessions and their number, or report that nothing was found or not all was searched."""
     shown, count = len(choices.fitting), f"{choices.count:,}{'' if whole else '+'}"
     what = "every project" if asked.everywhere else "this project"
     if not asked.words:
@@ -240,7 +240,7 @@ def _list_heading(asked: PaneEvent, choices: Choices, late: str, *, whole: bool)
 
 
 def _lines_of_list_and_preview(asked: PaneEvent) -> tuple[int, int]:
-    """The lines of the list, and those of the preview, which a small pane does without: there a page shows more."""
+    """Return the lines of the list and of the preview; a small pane has no preview, because a page shows more."""
     both = max(1, asked.lines - FIELD)
     if both < ROWS + LEAST:
         return (both, 0)
@@ -254,7 +254,7 @@ def _lines_of_row(asked: PaneEvent) -> int:
 
 
 def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float) -> list[Any]:
-    """A row for the module: the session, its lines, those while it is marked, and where in it the words are."""
+    """Return a row for the module: the session, its lines, its lines while marked, and its hit."""
     said, columns, hit = choices.quote_of(row), asked.columns, {}
     if said is not None and said.reference:
         lines = []
@@ -274,11 +274,11 @@ def _pane_row(asked: PaneEvent, choices: Choices, row: ListedSession, now: float
 
 
 def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list[Said], str]:
-    """The turns that say the words, and what is not in the index yet.
+    """Return the turns that contain the words, and the number of files that are not indexed yet.
 
-    Without one, nothing was said.
+    Without an index there are no turns.
     """
-    # 60 ms, for which the names do not wait.
+    # These imports take 60 ms; the titles must not wait for them.
     from resume_hooks.search.engine import Searcher, sought
     from resume_hooks.search.index.connect import opened_index
     from resume_hooks.search.query import parse_query
@@ -312,10 +312,9 @@ def _preview_lines(asked: PaneEvent, where: Where) -> list[str]:
 
 
 def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[str, Any]:
-    """A page of the session that is marked, from the hit on or, without one, of its outline, and what there is to do.
+    """Return a page of the marked session, from the hit on or else from its outline, with the actions.
 
-    On its first page the way that is marked is to read on from a hit, and to resume a session that
-    has none.
+    On the first page the default action is to read on from a hit, or else to resume the session.
     """
     row = _marked_session(asked.at, where)
     room = asked.lines - FIELD - 1
@@ -342,25 +341,25 @@ def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[s
 
 
 def _way_of_title(word: str, what: str, row: ListedSession) -> str:
-    """What a way does, and the title of the session that it is done with, where the page has no line for it."""
+    """Return the effect of an action, with the session's title if the page has no line for it."""
     if word in {ON, BACK, LIST}:
         return what
     return f"{what} · {row.title}"
 
 
 def _way_elsewhere(word: str, what: str, row: ListedSession) -> str:
-    """What a way does where the session is of another project, which the running client can't open."""
+    """Return the effect of an action on another project's session, which the running client cannot open."""
     if word in ELSEWHERE:
         return f"{ELSEWHERE[word]}copies how to open it in {row.folder}"
     return what
 
 
 def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
-    """What the session says around its hit, else its outline.
+    """Return the text around a session's hit, or else its outline.
 
-    Why it can't be read is said there, too.
+    If it cannot be read, return the reason.
     """
-    # 100 ms, for which no list waits.
+    # These imports take 100 ms; a list must not wait for them.
     from resume_hooks.hooks.session_list.hit_text import hit_page, page_at
     from resume_hooks.hooks.session_list.preview import OUTLINE, preview, session_facts
 
@@ -377,7 +376,7 @@ def _page_of_session(asked: PaneEvent, room: int, where: Where) -> Page:
 
 
 def _marked_session(session_id: str, where: Where) -> ListedSession:
-    """The session that is marked. SessionNotFound once it is gone."""
+    """Return the marked session. Raise SessionNotFound if it no longer exists."""
     if not session_id:
         raise SessionNotFound(
             "Nothing was found, so no session is marked", "Type other words, or none."
@@ -395,7 +394,7 @@ def _marked_session(session_id: str, where: Where) -> ListedSession:
 def open_marked_session(
     word: str, event: dict[str, Any], here: str, where: Where
 ) -> dict[str, Any]:
-    """Open the session that is marked, or a child of it. Raises ResumeHooksError."""
+    """Open the marked session or a child of it. Raise ResumeHooksError."""
     row = _marked_session(_parse_pane_event(event).at, where)
     if word in {OPEN, "fork"} and (left := registry.row_of(row.agent).left):
         raise UsageError(left, "hand off goes on from them in a fresh session")
@@ -411,8 +410,8 @@ def open_marked_session(
 
 
 def _make_child(word: str, row: ListedSession, where: Where) -> Outcome:
-    """The outcome of the way on from a row that ``word`` names."""
-    # Only who makes a child waits for what writes.
+    """Return the outcome of the action ``word`` on a session."""
+    # Only an action that creates a child needs these imports.
     from resume_hooks.derive.cut_point import BeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import WHOLE, ForkSpec, fork
@@ -435,7 +434,7 @@ def _open_session_reply(
 ) -> dict[str, Any]:
     """Open a session of this project in the running client.
 
-    Of another one copy the command that does.
+    For another project's session, copy the command that opens it.
     """
     command = resume_command(row.folder, session_id)
     if not os.path.isdir(row.folder):
@@ -454,14 +453,14 @@ def _open_session_reply(
 
 
 def _is_at_home(row: ListedSession, event: dict[str, Any]) -> bool:
-    """Whether a session is of the project of the running client, which then can open it."""
+    """Check whether a session belongs to the running client's project; only then can the client open it."""
     here = event.get("transcript_path")
     return isinstance(here, str) and _project_name(here) == _project_name(row.path)
 
 
 def _project_name(path: str) -> str:
-    """The name of the project folder.
+    """Return the name of a transcript's project folder.
 
-    The copy of a session that was lost lies in one of the same name.
+    The archived copy of a deleted session has the same folder name.
     """
     return os.path.basename(os.path.dirname(path))

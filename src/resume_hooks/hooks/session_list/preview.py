@@ -1,6 +1,6 @@
-"""What is shown of a session beside a list: its outline, its lineage, or the table of all ways to go on.
+"""The preview of a session beside a list: its outline, its lineage, or the table of ways to continue.
 
-Of a large file only the end is read, and it says so.
+Only the end of a large file is read, and the preview says so.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.text import plain_line, plural
 
 OUTLINE, LINEAGE, TABLE = KINDS = ("outline", "lineage", "table")
-WHOLE = 32 * 1024 * 1024  # bytes of a file up to which all of it is outlined: a third of a second
-END = 4 * 1024 * 1024  # bytes at the end of a larger one that are
+WHOLE = 32 * 1024 * 1024  # the maximum bytes of a file for a complete outline: a third of a second
+END = 4 * 1024 * 1024  # bytes to read at the end of a larger file
 MOST = 200  # lines of a preview
 
 
 def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
-    """The lines of a preview, or why the session can't be read."""
+    """Return the lines of a preview, or the reason why the session cannot be read."""
     make = {OUTLINE: _outline_lines, LINEAGE: _lineage_lines, TABLE: _table_lines}[kind]
     try:
         return make(row, where)[:MOST]
@@ -38,7 +38,7 @@ def preview(kind: str, row: ListedSession, where: Where) -> list[str]:
 
 
 def _outline_lines(row: ListedSession, where: Where) -> list[str]:
-    """Its turns, newest first, each before the sub-agents that it started and what these were asked."""
+    """Return the turns, newest first, each with its sub-agents and their tasks."""
     whole = row.size <= WHOLE
     found = outline(readable_session(row.path, where), reach=0 if whole else END)
     agents: dict[int | None, list[str]] = {}
@@ -55,7 +55,7 @@ def _outline_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def _turn_line(turn: OutlineTurn, *, whole: bool) -> str:
-    """A turn in a line. Its number is known only where the file was read from its start."""
+    """Return a turn as a line. Its number is known only if the file was read from its start."""
     tools = ", ".join(f"{plain_line(tool)} {count}" for tool, count in list(turn.tools.items())[:4])
     if turn.number:
         words = turn.first_words
@@ -92,7 +92,7 @@ def _table_lines(row: ListedSession, where: Where) -> list[str]:
 
 
 def session_facts(row: ListedSession) -> list[str]:
-    """What stands above every preview: which session it is."""
+    """Return the lines above every preview, which identify the session."""
     if row.parent_id:
         came = f"{word_of(row.kind)} of {plain_line(row.parent_id)[:8]}"
     else:

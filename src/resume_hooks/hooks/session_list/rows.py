@@ -1,6 +1,6 @@
-"""Rows of the chooser as text of a given width in columns, whatever the width of their characters.
+"""Rows of the chooser, filled to an exact width in columns, even with wide characters.
 
-Pure.
+This module only computes texts.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from resume_hooks.sessions.agents.registry import PARTIAL
 from resume_hooks.sessions.child_titles import kind_beside
 from resume_hooks.system.text import fit_columns, plain_line, width
 
-MARK, NO_MARK = "> ", "  "  # what the chosen row begins with; colours may be off
+MARK, NO_MARK = "> ", "  "  # the beginning of the chosen row and of others; colours may be off
 
-BRANCH = 18  # columns that a branch may fill
-STRENGTH = 6  # columns that the word for how sure a hit is fills
-TITLE = 44  # columns that a title may fill before what was said
-INDENT = "    "  # before the words below a title
-NARROW = 30  # columns of a row below which what was said is left out
-END = 16  # columns that the end of a title may fill which tells a child's kind and number
+BRANCH = 18  # the columns of a branch
+STRENGTH = 6  # the columns of a hit's strength
+TITLE = 44  # the columns of a title before a hit's text
+INDENT = "    "  # before the text below a title
+NARROW = 30  # in narrower rows a hit's text is omitted
+END = 16  # the columns of a title's end with a child's kind and number
 
 
 def cut_to_columns(text: str, columns: int) -> str:
-    """``text`` on one line in at most so many columns."""
+    """Return ``text`` on one line, cut to ``columns``."""
     if columns > 0:
         return fit_columns(plain_line(text), columns)
     return ""
 
 
 def cut_title(text: str, columns: int) -> str:
-    """A title cut before the end that tells children of one session apart: ``Fix the pa… · handoff 2``."""
+    """Cut a title before the end that distinguishes a session's children: ``Fix the pa… · handoff 2``."""
     front, dot, end = plain_line(text).rpartition(" · ")
     room = columns - width(dot + end)
     if not dot or width(end) > END or room < END or width(front) <= room:
@@ -44,7 +44,7 @@ def cut_title(text: str, columns: int) -> str:
 
 
 def fill_columns(text: str, columns: int, *, right: bool = False) -> str:
-    """``text`` cut, and filled with spaces, to exactly so many columns."""
+    """Return ``text`` cut or filled with spaces to exactly ``columns``."""
     shown = cut_to_columns(text, columns)
     blanks = " " * (columns - width(shown))
     if right:
@@ -53,21 +53,21 @@ def fill_columns(text: str, columns: int, *, right: bool = False) -> str:
 
 
 def age_text(row: ListedSession, now: float) -> str:
-    """How long ago a session was written; ``open`` while a client may have it so."""
+    """Return the time since a session was written, or ``open`` while a client may have it open."""
     if row.open:
         return "open"
     return span(max(0, int(now - row.mtime)))
 
 
 def turns_text(row: ListedSession) -> str:
-    """How many turns a session has; ``""`` where its listing does not tell, since the preview beside it counts them."""
+    """Return the number of turns, or ``""`` if the listing has none; the preview counts them."""
     if row.turns is None:
         return ""
     return f"{row.turns} turn{'' if row.turns == 1 else 's'}"
 
 
 def context_percent_text(row: ListedSession) -> str:
-    """How full its context is, in per cent; ``""`` where its end does not tell."""
+    """Return how full the context is in per cent, or ``""`` if unknown."""
     if row.percent is None:
         return ""
     if row.context.is_estimate:
@@ -82,13 +82,13 @@ _FACTS: Sequence[tuple[int, int, Callable[[ListedSession, float], str]]] = (
     (50, 6, lambda row, _: context_percent_text(row)),
     (30, 8, age_text),
 )
-"""What stands behind a title: the columns of the list from which on it is shown, its own, the words."""
+"""The facts after a title: the minimum columns of the list, the fact's columns, its text."""
 
 
 def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) -> str:
-    """The line of a session: a mark, its title, and what there is room for.
+    """Return the row of a session: a mark, its title, and the facts that fit.
 
-    Exactly so many columns.
+    The row has exactly ``columns`` columns.
     """
     facts = "".join(
         f" {fill_columns(words(row, now), own, right=True)}"
@@ -100,7 +100,7 @@ def session_line(row: ListedSession, columns: int, now: float, *, chosen: bool) 
 
 
 def session_name(row: ListedSession) -> str:
-    """What a session is called: whose it is where not this client's, or that its prompts alone are left; its tag."""
+    """Return a session's title with its tag, and its agent if that is not Claude Code."""
     if row.agent == NAME:
         whose = ""
     else:
@@ -110,7 +110,7 @@ def session_name(row: ListedSession) -> str:
 
 
 def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> str:
-    """The line of a session in which the words were said: its title, how sure that is, and the words around them."""
+    """Return the row of a session with a hit: its title, the hit's strength, and the text around the words."""
     room = columns - len(MARK) - STRENGTH - 1
     own = min(TITLE, room * 2 // 5) if room >= NARROW else max(0, room)
     title = fill_columns(cut_title(session_name(row), own), own)
@@ -124,7 +124,7 @@ def hit_line(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> s
 
 
 def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> list[str]:
-    """Two lines of a session: its title with how sure that is, who spoke, and below it the words in context."""
+    """Return two rows of a session with a hit: title, strength and speaker, then the text around the words."""
     facts = cut_to_columns(f" {said.strength} · {said.about}", columns * 3 // 5)
     room = columns - len(MARK) - width(facts)
     words = snippet_from_words(said.snippet, said.place, columns - len(INDENT))
@@ -137,7 +137,7 @@ def hit_rows(row: ListedSession, said: Said, columns: int, *, chosen: bool) -> l
 def first_prompt_rows(
     row: ListedSession, prompt: str, columns: int, now: float, *, chosen: bool
 ) -> list[str]:
-    """Two lines of a session that fits by its name: the usual one, and below it how its first prompt begins."""
+    """Return two rows of a session whose title matches: its usual row, and the beginning of its first prompt."""
     return [
         session_line(row, columns, now, chosen=chosen),
         _line_below_title(f"you, at first: {prompt}" if prompt else "", columns),
@@ -149,7 +149,7 @@ def _line_below_title(words: str, columns: int) -> str:
 
 
 def snippet_from_words(snippet: str, place: int, columns: int) -> str:
-    """What was said, from a little before the first of the words, which stands at ``place``."""
+    """Return a snippet that begins shortly before the first hit word, which is at ``place``."""
     start = max(0, place - columns // 3)
     if not start:
         return snippet
@@ -157,7 +157,7 @@ def snippet_from_words(snippet: str, place: int, columns: int) -> str:
 
 
 def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
-    """``text`` on at most so many lines of so many columns, cut between words where there are any."""
+    """Return ``text`` on at most ``most`` lines of ``columns`` columns, cut between words if possible."""
     lines: list[str] = []
     rest = plain_line(text)
     while rest and columns > 1:
@@ -174,7 +174,7 @@ def wrap_to_columns(text: str, columns: int, most: int) -> list[str]:
 
 
 def home_short(folder: str) -> str:
-    """A folder for people, with ``~`` for the home."""
+    """Return a folder for display, with ``~`` for the user's home."""
     home = os.path.expanduser("~")
     if folder == home or folder.startswith(home + os.sep):
         return f"~{folder[len(home) :]}"

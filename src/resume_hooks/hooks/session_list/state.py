@@ -1,7 +1,7 @@
-"""What the chooser knows: the sessions so far, what was typed, which of them fit or say it, which one is chosen.
+"""The state of the chooser: its sessions, the typed words, the matches and hits, and the chosen session.
 
-Without a terminal. Invariant: something is chosen wherever something fits, and it is on the page
-that is shown; what nobody moved to is not chosen before what fits better.
+It needs no terminal. Invariant: if any session matches, one is chosen, and it is on the visible
+page. The best match is chosen unless the user moved to another.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.hits import Hit
 
-SHORTEST = 2  # letters that are worth looking for
-MOST = 20  # turns that are found for some words
-MOST_READ = 100  # records that are read in search of an exact phrase
+SHORTEST = 2  # letters of a query; a shorter one is not searched
+MOST = 20  # hits for a query
+MOST_READ = 100  # records to read for an exact phrase
 
 TITLE = "title"  # the role of a title
-WHO = {"prompt": "you", "reply": "the model"}  # who speaks, by role; of the others the role says it
+WHO = {"prompt": "you", "reply": "the model"}  # the speaker of a role; other roles keep their names
 
-UPDATE_SECONDS = 1.5  # for which the index is brought up to date; what is left then is said
+UPDATE_SECONDS = 1.5  # seconds for updating the index; the heading names the remaining files
 
 
 class Said(NamedTuple):
-    """A turn that says what was typed: its sessions, the first one first, how sure that is, and the words in it.
+    """A turn that contains the typed words: its sessions, original first, its strength, and its text.
 
-    ``place`` is where in ``snippet`` the first of the words stands, ``reference`` names the record;
-    ``""`` of a title.
+    ``place`` is the position of the first hit word in ``snippet``. ``reference`` names the record,
+    ``""`` for a title.
     """
 
     sessions: tuple[str, ...]
@@ -48,14 +48,14 @@ class Said(NamedTuple):
 
 
 def said_of(searcher: Searcher, text: str) -> list[Said]:
-    """The best turns that say these words; none for words that are too short to be looked for."""
+    """Return the best turns that contain the words; none if the words are too short."""
     from resume_hooks.search.query import parse_query
 
     if len(text.strip()) < SHORTEST:
         return []
     try:
         query = parse_query([text])
-    except UsageError:  # there is no word in it yet
+    except UsageError:  # it has no word yet
         return []
     if query.terms:
         return [_said_of_hit(hit) for hit in searcher.search([query], MOST, reads=MOST_READ).hits]
@@ -67,21 +67,21 @@ def _said_of_hit(hit: Hit) -> Said:
         part for part in (WHO.get(hit.role, hit.role), f"turn {hit.turn}", minute(hit.time)) if part
     )
     place = hit.marks[0][0] if hit.marks else 0
-    reference = "" if hit.role == TITLE else hit.reference  # nothing is said there
+    reference = "" if hit.role == TITLE else hit.reference  # a title is not in a record
     return Said(hit.sessions, hit.strength, about, hit.snippet, place, reference)
 
 
 class Listed(NamedTuple):
-    """A session that came: its row, and the words of its first prompt, which its title may not hold."""
+    """A session of the list: its row and its first prompt, which its title may not contain."""
 
     row: ListedSession
     prompt: str = ""
 
 
 class _Entry(NamedTuple):
-    """A session, the text that it is searched by, case folded, and its first prompt.
+    """A session, its searchable text in case-folded form, and its first prompt.
 
-    ``title`` is what its line begins with.
+    ``title`` is the case-folded beginning of its row.
     """
 
     row: ListedSession
@@ -91,11 +91,11 @@ class _Entry(NamedTuple):
 
 
 class Choices:
-    """The sessions to choose from; ``fitting`` are those that fit what was typed.
+    """The sessions to choose from; ``fitting`` are those that match the typed words.
 
-    First those whose title holds all words, then those that hold them elsewhere in their rows, each
-    in the order in which they came; then those in which it was said, the best first. None with a
-    ``-word`` in its title.
+    First come sessions with all words in their titles, then those with the words in other fields,
+    each in listing order. Sessions whose turns contain the words follow, best first. A ``-word``
+    excludes the sessions with that word in their titles.
     """
 
     def __init__(self, typed: str = "") -> None:
@@ -106,9 +106,9 @@ class Choices:
         self._others: list[ListedSession] = []
         self._told: Sequence[Said] = ()
         self._said: dict[str, Said] = {}
-        """Those that are told of sessions that fit by that alone."""
+        """The hits of sessions that match only by a turn."""
         self._quotes: dict[str, Said] = {}
-        """The best one of each session, whatever it fits by."""
+        """The best hit of each session, whether or not its fields match."""
         self.fitting: list[ListedSession] = []
         self._moved = False
         self._at = 0
@@ -116,18 +116,18 @@ class Choices:
 
     @property
     def count(self) -> int:
-        """How many sessions came so far."""
+        """The number of sessions so far."""
         return len(self._entries)
 
     @property
     def chosen_session(self) -> ListedSession | None:
-        """The session that is chosen, None while none fits."""
+        """The chosen session, or None if no session matches."""
         if self.fitting:
             return self.fitting[self._at]
         return None
 
     def add(self, found: Iterable[Listed]) -> None:
-        """Take more sessions; what was moved to stays chosen, and so does what fits as well as the new ones."""
+        """Add sessions; the choice stays if the user moved to it, or if no new session matches better."""
         new = []
         for one in found:
             new.append(_Entry(one.row, _folded_title(one.row), _folded_fields(one), one.prompt))
@@ -139,11 +139,11 @@ class Choices:
         self._show()
 
     def search(self, typed: str) -> None:
-        """Show what holds all these words.
+        """Show the sessions that match the typed words.
 
-        What was chosen stays so where none fits better, else the first one is.
+        The chosen session stays if no other matches better; else the first match is chosen.
 
-        What was said of the words before stays, until it is known where these were.
+        The hits of the previous words stay until those of the new words arrive.
         """
         words, without = _words_of(typed)
         if (words, without) == (self._words, self._without):
@@ -155,31 +155,31 @@ class Choices:
         self._show()
 
     def tell(self, said: Sequence[Said]) -> None:
-        """Take the turns in which the words were said, the best first."""
+        """Set the hits of the words, best first."""
         self._told = said
         self._show()
 
     def said_in(self, row: ListedSession) -> Said | None:
-        """What was said in a session that fits by that alone, else None."""
+        """Return the hit of a session that matches only by a turn, else None."""
         return self._said.get(row.session_id)
 
     def quote_of(self, row: ListedSession) -> Said | None:
-        """The best turn of a session that says the words, None where none does."""
+        """Return the best hit of a session, or None if it has none."""
         return self._quotes.get(row.session_id)
 
     def prompt_of(self, row: ListedSession) -> str:
-        """The first prompt of a session."""
+        """Return a session's first prompt."""
         return self._by_id[row.session_id].prompt
 
     def move(self, by: int) -> None:
-        """Choose the one so many lines farther down; the ends are not passed."""
+        """Move the choice down by some lines, but not past the ends."""
         self._at = max(0, min(self._at + by, len(self.fitting) - 1))
         self._moved = bool(self.fitting)
 
     def page(self, height: int) -> Sequence[tuple[ListedSession, bool]]:
-        """The ``height`` sessions that are shown, each with whether it is chosen.
+        """Return the ``height`` visible sessions, each with whether it is chosen.
 
-        Moves no farther than it must.
+        Scroll only as far as needed.
         """
         lowest = max(0, len(self.fitting) - height)
         self._top = min(max(self._top, self._at - height + 1, 0), self._at, lowest)
@@ -187,7 +187,7 @@ class Choices:
         return [(row, place == self._at) for place, row in enumerate(rows, self._top)]
 
     def _show(self) -> None:
-        """Put together what fits, and choose: what was moved to, else what was chosen, unless something fits better."""
+        """Collect the matches, and keep the choice unless the user did not move to it and another matches better."""
         before, at = self.chosen_session, self._at
         self._said, self._quotes = {}, {}
         for one in self._told:
@@ -212,7 +212,7 @@ class Choices:
         return all(word in text for word in self._words)
 
     def _has_no_refused_word(self, entry: _Entry) -> bool:
-        """Whether no ``-word`` stands in its title."""
+        """Check that the title contains no ``-word``."""
         return not any(
             re.search(rf"(?<!\w){re.escape(word)}(?!\w)", entry.title) for word in self._without
         )
@@ -220,7 +220,7 @@ class Choices:
     def _fitting(
         self, entries: Iterable[_Entry]
     ) -> tuple[list[ListedSession], list[ListedSession]]:
-        """Those that hold all words: the ones whose title does, and the others."""
+        """Return the sessions with all words in their titles, and those with the words in other fields."""
         titled, others = [], []
         for entry in filter(self._has_no_refused_word, entries):
             if self._holds(entry.title):
@@ -231,7 +231,7 @@ class Choices:
 
 
 def _words_of(typed: str) -> tuple[list[str], list[str]]:
-    """The words that are to be there, and those that are not: ``-word``, as a search has it."""
+    """Return the required words and the excluded ones: ``-word``, as in a search."""
     words = typed.casefold().split()
     without = []
     for word in words:
@@ -267,13 +267,13 @@ PROMPT = 400  # characters of a first prompt that are searched
 def listed_sessions(
     cwd: str, where: Where, *, everywhere: bool, everyone: bool = False
 ) -> Iterator[Listed]:
-    """The sessions of the project of ``cwd``, or of all, newest first.
+    """Yield the sessions of the project of ``cwd``, or of all projects, newest first.
 
-    Those of this client, or of ``everyone``.
+    Include other agents' sessions if ``everyone``.
     """
     for row in listing.list_project(cwd, where, everywhere=everywhere, everyone=everyone):
         try:
             prompt = agent_at(row.path, where).ends(row.path).first_prompt
         except SessionNotFound:
-            continue  # deleted since it was listed
+            continue  # deleted after it was listed
         yield Listed(row, one_line(prompt, PROMPT))
