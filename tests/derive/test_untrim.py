@@ -336,7 +336,7 @@ def test_an_original_that_does_not_fit(config_home: ConfigHome, parent: str) -> 
     ]
     write_session(os.path.dirname(parent), SESSION, changed)
     decided = untrim.plan_untrim(read_trimmed(session_file(child)), config_home.where)
-    assert [row.why for row in decided.missing] == [f"{SESSION}:3 holds something else"]
+    assert [row.why for row in decided.missing] == [f"{SESSION}:3 contains something else"]
 
 
 def test_many_warnings_are_counted(config_home: ConfigHome) -> None:

@@ -97,7 +97,7 @@ def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
         found[place] = originals.original_of_line(*reference)
     for place, line in found.items():
         if _original_block(message(record)["content"][place], line.record() or {}) is None:
-            raise SessionNotFound(f"{line.reference} holds something else")
+            raise SessionNotFound(f"{line.reference} contains something else")
     return found
 
 
@@ -416,7 +416,9 @@ def _find_restorations(
             missing.append(MissingOriginal(node.number, str(error)))
             continue
         if whole is None or not call_result_pairs(record) <= call_result_pairs(whole):
-            missing.append(MissingOriginal(node.number, f"{entry.reference} holds something else"))
+            missing.append(
+                MissingOriginal(node.number, f"{entry.reference} contains something else")
+            )
         else:
             restorations.append(
                 _restoration_of(node, entry, edit, whole, reading.scale, media[node.number])

@@ -1,6 +1,6 @@
-"""Sessions of Codex: read, listed and gone on from as those of Claude Code.
+"""Codex sessions: list, read and continue them like sessions of Claude Code.
 
-Its hooks, answered in its own form.
+The part also answers the hooks of Codex in the format that Codex expects.
 """
 
 from __future__ import annotations
@@ -26,6 +26,6 @@ PART = Part(
             model="model:CodexExec",
         ),
     ),
-    # Codex names the turn and the model, which Claude Code does not.
+    # Codex names the turn and the model in its hook events. Claude Code does not.
     hosts=(Host("codex", ("turn_id", "model"), "host:CODEX"),),
 )

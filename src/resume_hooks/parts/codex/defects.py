@@ -1,6 +1,6 @@
-"""What is broken in a session of Codex, by line of its newest rollout, and what Codex does with it.
+"""Defects in a Codex session, by line of its newest rollout, and how Codex reacts to each of them.
 
-What Codex does was measured on 0.42 to 0.169.
+The reactions of Codex were measured on versions 0.42 to 0.169.
 """
 
 from __future__ import annotations
@@ -18,34 +18,38 @@ from resume_hooks.transcripts.records import parse, string
 FIRST = Kind(
     "first-line-foreign",
     "error",
-    "Codex from 0.150 on refuses the session: its own line comes second.",
+    "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
 )
 FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
-BASE = Kind("base-gone", "error", "Codex refuses the session; what was said since is in it.")
+BASE = Kind(
+    "base-gone",
+    "error",
+    "Codex refuses the session, which contains only the newer part of the conversation.",
+)
 GARBAGE = Kind("line-unreadable", "warning", "Codex skips the line.")
-TORN = Kind("line-torn", "warning", "Codex skips the line, which was not written to its end.")
+TORN = Kind("line-torn", "warning", "Codex skips the line, which was only partly written.")
 UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
 LONG = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
 FORM = Kind("line-foreign", "note", "Codex skips the line: it has no type, time or payload.")
 ORPHAN = Kind(
     "tool-result-orphan",
     "warning",
-    "Codex from 0.77 on leaves it out, 0.42 sends it in a wrong place.",
+    "Codex from 0.77 on leaves it out; 0.42 sends it in the wrong place.",
 )
 UNANSWERED = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
-FOREIGN_ID = Kind("session-id-foreign", "note", "Codex goes by the name of the file.")
+FOREIGN_ID = Kind("session-id-foreign", "note", "Codex uses the id in the file's name.")
 ENCRYPTED = Kind(
-    "summary-encrypted", "note", "Nobody but the model's provider can read it.", repairable=False
+    "summary-encrypted", "note", "Only the model's provider can read it.", repairable=False
 )
 
 _LOST = frozenset({BASE, GARBAGE, TORN, LONG})
-"""What was lost before anyone could repair it."""
+"""Defects whose content was lost before any repair."""
 
 
 def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
-    """What is broken in the thread whose newest file lies at ``path``; ``find`` gives those that it goes on from.
+    """Yield the defects of the thread whose newest file is ``path``; ``find`` locates the rollouts that it continues.
 
-    NotATranscript, SessionNotFound as ``read_meta``.
+    Raise NotATranscript or SessionNotFound like ``read_meta``.
     """
     meta, named = read_meta(path), parse_name(path)
     short = []
@@ -53,9 +57,9 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
         if not string(meta.payload, field):
             short.append(field)
     if short:
-        yield Defect(FIELDS, f"it does not tell {', '.join(short)}", 0)
+        yield Defect(FIELDS, f"it lacks {', '.join(short)}", 0)
     if named and string(meta.payload, "id") not in {"", named.thread_id}:
-        yield Defect(FOREIGN_ID, f"it holds {string(meta.payload, 'id')}", 0)
+        yield Defect(FOREIGN_ID, f"it contains {string(meta.payload, 'id')}", 0)
     yield from _defects_of_lines(path)
     files, missing = segments_left(path, find)
     if missing:
@@ -68,7 +72,7 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
 
 
 def is_loss(kind: Kind) -> bool:
-    """Whether what is broken in that way is lost to a repaired child."""
+    """Check whether a repaired child lacks the content behind a defect of this kind."""
     return kind in _LOST
 
 
@@ -76,8 +80,8 @@ def _defects_of_lines(path: str) -> Iterator[Defect]:
     for number, offset, raw in raw_lines(path):
         line = read_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
-            yield Defect(FIRST, "it tells of no session", 0)
-        elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # no UTF-8
+            yield Defect(FIRST, "it does not describe a session", 0)
+        elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # invalid UTF-8
             yield Defect(UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
             whole = raw.endswith(b"\n")
@@ -93,9 +97,9 @@ def _defects_of_lines(path: str) -> Iterator[Defect]:
 
 
 def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
-    """What does not fit together of what is sent.
+    """Yield the defects of calls, outputs and summaries among the items that Codex sends.
 
-    A record is named where it stands in the newest file.
+    A defect names its record only if the record is in the newest file.
     """
     payloads = [item.payload for item in items]
     paired = of_items.pairs(payloads)
@@ -119,5 +123,5 @@ def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
             )
         elif kind in of_items.ENCRYPTED:
             yield Defect(
-                ENCRYPTED, "what was said before it stands in the session still", record, item.uuid
+                ENCRYPTED, "the conversation before it is still in the session", record, item.uuid
             )

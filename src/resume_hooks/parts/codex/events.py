@@ -1,9 +1,9 @@
-"""Answers events that Codex alone sends so: a compaction that it begins of itself, and the end of a turn.
+"""Answer two events that only Codex sends in this form: an automatic compaction and the end of a turn.
 
-Invariant: a compaction is stopped only where what runs is surely a trigger. Codex compacts a full
-session before it asks any hook about the prompt, and its event has no prompt. Its screen writes
-each prompt into ``history.jsonl`` as it sends it; ``codex exec`` and other front ends do not, and
-are not answered.
+Invariant: we stop a compaction only if the turn certainly runs one of our triggers. Codex compacts
+a full session before it asks any hook about the prompt, and the event does not contain the prompt.
+The screen of Codex writes each prompt into ``history.jsonl`` when it sends it. ``codex exec`` and
+other front ends do not, so their compactions always continue.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHERS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive, string
 
-TYPED = "history.jsonl"  # in a CODEX_HOME: what was sent, a line each with its session and second
-REACH = 256 * 1024  # bytes at the end of a file that are looked at
-SPAN = 2  # seconds before its turn in which a prompt was sent, and no other
+TYPED = "history.jsonl"  # in a CODEX_HOME: one line for each prompt, with its session and second
+REACH = 256 * 1024  # bytes that are read from the end of a file
+# A prompt belongs to a turn if it was sent at most this many seconds before the turn began.
+SPAN = 2
 STOPPED = "resume-hooks answers this without a compaction"
 
 
 def main(asked: str) -> None:
-    """Answer the event on stdin, ``compact`` or ``notice``; nothing where none is due.
+    """Answer the event on stdin, ``compact`` or ``notice``, if it needs an answer.
 
-    A failure is silent.
+    A failure produces no output.
     """
     event = reply.read_stdin()
     if event is None:
@@ -54,7 +55,7 @@ def _answer_compaction(event: reply.Event) -> Record:
 
 
 def runs_trigger(event: reply.Event, where: Where) -> bool:
-    """Whether the turn of an event that is about to compact is surely one that we block."""
+    """Check whether an event that precedes a compaction certainly comes from a prompt that is one of our triggers."""
     started = _second_of_turn(event)
     if not started:
         return False
@@ -75,7 +76,11 @@ def runs_trigger(event: reply.Event, where: Where) -> bool:
 
 
 def _second_of_turn(event: reply.Event) -> int:
-    """The second in which the turn began; 0 where it is not the user's, holds something, or follows another at once."""
+    """Return the second in which the turn began, or 0 if no trigger can have started it.
+
+    That is a turn that the user did not start, that has content, or that closely follows another
+    turn.
+    """
     lines = _last_lines(reply.field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}
     if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(
@@ -98,7 +103,7 @@ def _second(record: Record, key: str) -> int:
 
 
 def _last_lines(path: str) -> list[Record]:
-    """The last whole lines of a file, as far as they are objects."""
+    """Return the JSON objects among the last complete lines of a file."""
     with open(path, "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(max(0, size - REACH))
@@ -109,7 +114,7 @@ def _last_lines(path: str) -> list[Record]:
 
 
 def _notice(event: reply.Event) -> Record:
-    """The line of a session that fills, once; not where nobody is there to read it."""
+    """Return a system message when the context fills up, once per session, or nothing under ``codex exec``."""
     path = reply.field(event, "transcript_path")
     if read_meta(path).source == "exec":
         return {}

@@ -1,4 +1,4 @@
-"""How Codex wants its hooks to be answered. Standard library, Python 3.9."""
+"""The format in which Codex expects the answers of its hooks. Standard library, Python 3.9."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _OPENS = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 
 
 def _in_codex(text: str) -> str:
-    """A card in which what opens a session comes last."""
+    """Return a card that ends with the command that opens the session."""
     said = text.replace("Claude Code", "Codex")
     opens = _OPENS.search(said)
     if opens:
@@ -19,4 +19,4 @@ def _in_codex(text: str) -> str:
 
 
 CODEX = Host("codex", {}, _in_codex, empties=True)
-"""Its schema is strict: with a key that it does not know the whole reply fails, and the prompt goes to the model."""
+"""Codex validates replies strictly: an unknown key invalidates the whole reply, and the prompt goes to the model."""

@@ -1,8 +1,8 @@
-"""Ask a model through Codex: one run of ``codex exec``, without a shell, servers, hooks, the web or a session.
+"""Ask a model through Codex: one run of ``codex exec`` without a shell, servers, hooks, the web or a session.
 
-Invariant: as of ``claude_headless``. No tool is left that runs or writes anything: from 0.104 to
-0.169 a call of one is answered as unsupported (measured). An answer in a run that used a tool all
-the same counts as none.
+Invariant: the same as in ``claude_headless``. The model has no tool that runs or writes anything.
+Versions 0.104 to 0.169 answer such a call as unsupported (measured). An answer from a run that used
+a tool anyway is discarded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OFF = (
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
 )  # fmt: skip
-"""Features that give tools or run programs; a client passes over those that it does not know."""
+"""Features that add tools or run programs. A client ignores names that it does not know."""
 
 _SETTINGS = (
     'web_search="disabled"', "tools.web_search=false", "notify=[]", 'approval_policy="never"',
@@ -46,26 +46,26 @@ _SERVER = re.compile(r"[A-Za-z0-9_-]+")
 _KEPT = frozenset(
     {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
 )
-"""What the API takes of a schema that it holds answers to."""
+"""The JSON schema keywords that the API supports in structured outputs."""
 
 _OUTER = frozenset({"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"})
 
 
 @dataclass(frozen=True, slots=True)
 class CodexExec:
-    """Codex on PATH as a model; ``given`` is what its ``--model`` takes, "" for the one of its settings."""
+    """The Codex on PATH as a model; ``given`` is the value for its ``--model``, or "" for the configured default."""
 
     where: Where
     given: str
 
     @property
     def name(self) -> str:
-        """What people are told."""
+        """The model's name in messages."""
         return self.given or AGENT
 
     @property
     def is_here(self) -> bool:
-        """Whether it is installed."""
+        """Whether Codex is installed."""
         return agent_named(AGENT, self.where).launch("").path is not None
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
@@ -96,7 +96,7 @@ class CodexExec:
         )
 
     def _run(self, program: str, prompt: bytes, schema: dict[str, Any], limit: float) -> Captured:
-        """Run it in an empty folder, with our instructions in the place of Codex's own."""
+        """Run Codex in an empty folder, with our instructions instead of its own."""
         environ = {}
         for key, value in self.where.environ.items():
             if key not in _OUTER:
@@ -150,7 +150,7 @@ class CodexExec:
 
 
 def strict_schema(schema: Any) -> Any:
-    """A schema in the form to which the API holds answers: every field required, none beside them."""
+    """Return a schema that the API accepts for structured outputs: all properties required, no others allowed."""
     if isinstance(schema, list):
         return [strict_schema(one) for one in schema]
     if not isinstance(schema, dict):
@@ -169,9 +169,10 @@ def strict_schema(schema: Any) -> Any:
 
 
 def _names_of_servers(where: Where) -> list[str]:
-    """The servers of the user's settings.
+    """Return the names of the MCP servers in the user's settings.
 
-    HeadlessFailed for one that can't be named, so not be left out.
+    Raise HeadlessFailed if the command line cannot name a server, because that server could not be
+    disabled.
     """
     home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
     found: object = None
@@ -192,9 +193,9 @@ def _names_of_servers(where: Where) -> list[str]:
 
 
 def _parse_run(ran: Captured, name: str) -> tuple[str, Record]:
-    """The last words of a run, and what it took.
+    """Return the last message of a run and its token counts.
 
-    HeadlessFailed for a run without any, or with a tool.
+    Raise HeadlessFailed if the run has no message or used a tool.
     """
     if ran.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
@@ -208,7 +209,7 @@ def _parse_run(ran: Captured, name: str) -> tuple[str, Record]:
             failed = string(mapping(event, "error"), "message")
         elif item and string(item, "type") not in _HARMLESS:
             raise HeadlessFailed(
-                f"{name} used a tool, which it was not given: {string(item, 'type')}"
+                f"{name} used a tool that it was not given: {string(item, 'type')}"
             )
         elif string(item, "type") == "agent_message":
             answer = string(item, "text")

@@ -1,8 +1,8 @@
-"""The lines of a rollout: what the client was told so far as items, with the events that its screen and lists show.
+"""Write the lines of a rollout: items for the model, and events for the client's screen and lists.
 
-The form is that of clients up to 0.146, which later ones resume as well: one file that needs no
-other, without the numbers, pointers and counts of the parent. A count that is nearly full would
-have the client compact at once.
+The format is that of clients up to 0.146, which later clients can resume too: one self-contained
+file without the parent's ordinals, pointers and token counts. If we copied a count near the limit,
+the client would compact at once.
 """
 
 from __future__ import annotations
@@ -40,29 +40,29 @@ from resume_hooks.transcripts.records import Record
 _LEFT_OUT = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
-"""What ties a file to others; a child stands alone."""
+"""Fields that link a file to other files. A child is self-contained."""
 
 
 GOAL_STAYS = (
-    "The goal stays with the parent: in the child type /goal and its words to have Codex "
+    "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
-"""A goal stands in a database of Codex's own, by the id of its thread."""
+"""Codex stores goals in its own database, by the id of the thread."""
 
 
 VERSION = "0.125.0"
-"""The client that a session says it was held in that was held in none: old enough for every one that resumes it."""
+"""The client version in sessions that no Codex client ran, old enough for every version that can resume them."""
 
 PROVIDER, ORIGINATOR = "openai", "codex_cli_rs"
 _PROVIDER = re.compile(r'^\s*model_provider\s*=\s*["\']([\w.-]{1,100})["\']', re.MULTILINE)
-MAX_CONFIG = 1024 * 1024  # bytes of the settings that are looked at
+MAX_CONFIG = 1024 * 1024  # bytes that are read from the settings
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutBody(Body):
-    """The lines of a child with their endings, and the items that the model is to get of it.
+    """The encoded lines of a child, and the items that the model must receive from it.
 
-    ``leaves_goal``: its parent has a goal, which Codex does not give to the child.
+    ``leaves_goal`` is true if the parent has a goal, because Codex does not copy it to the child.
     """
 
     written: tuple[bytes, ...]
@@ -71,17 +71,17 @@ class RolloutBody(Body):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """That the goal stays behind."""
+        """A warning if the parent's goal does not apply to the child."""
         if self.leaves_goal:
             return (GOAL_STAYS,)
         return ()
 
     def lines(self) -> Iterator[bytes]:
-        """Those."""
+        """Return the encoded lines."""
         return iter(self.written)
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """What every rollout of ours must hold, and that what is sent is what was meant."""
+        """Check the rules for all our rollouts, and that the model receives exactly the planned items."""
         history, kinds, numbers, ordinals = History(), [], 0, 0
         for line in rollout_lines(path):
             history.take(line)
@@ -98,7 +98,7 @@ class RolloutBody(Body):
                 "it begins with its session, once", kinds[:1] == [META] and kinds.count(META) == 1
             ),
             Check(
-                "the first line tells what every client asks for",
+                "the first line has the fields that every client requires",
                 all(meta.payload.get(key) for key in REQUIRED),
             ),
             Check(
@@ -106,9 +106,9 @@ class RolloutBody(Body):
                 named is not None and meta.payload.get("id") == named.thread_id,
             ),
             Check(
-                "it needs no other file", meta.base is None and not meta.paginated and not ordinals
+                "it is self-contained", meta.base is None and not meta.paginated and not ordinals
             ),
-            Check("what is sent of it is what was meant", sent == list(self.items)),
+            Check("its model receives exactly the planned items", sent == list(self.items)),
             Check("no count of tokens is carried over", not history.measured),
             Check("the file is private", os.stat(path).st_mode & 0o077 == 0),
         ]
@@ -123,10 +123,11 @@ def told_body(
     *,
     leaves_goal: bool = False,
 ) -> RolloutBody:
-    """A child that is ``told`` these items; ``head`` are our fields of its first line, ``meta`` its parent's.
+    """Return a child whose model receives these items.
 
-    ``surroundings`` are lines with which the client knows what it need not tell again. They stand
-    before the last item: what follows them, the client takes for told after them.
+    ``head`` contains our fields of its first line, ``meta`` the parent's. ``surroundings`` are
+    lines that record what the client already told the model about its environment. They precede the
+    last item, because the client treats everything after them as newer.
     """
     lines = [_first_line(child, head, meta)]
     for place, record in enumerate(told):
@@ -142,16 +143,16 @@ def told_body(
 
 
 def _with_own_thread(payload: Record, child: Draft) -> Record:
-    """The same of the child, where it names its thread."""
+    """Return the payload with the child's thread id if it names a thread."""
     if "thread_id" in payload:
         return payload | {"thread_id": child.session_id}
     return payload
 
 
 def opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
-    """A child that holds nothing of its parent but what we tell: one message each of the user and of the assistant.
+    """Return a child with only our opening: one message from the user and one from the assistant.
 
-    Its title stands on the screen and in lists in the place of the first.
+    Screens and lists show the child's title instead of the first message.
     """
     child, digest, at = opening.child, opening.contents.digest, opening.child.setting.at
     turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
@@ -178,12 +179,12 @@ def opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
 
 
 def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = {}) -> Record:
-    """The line of something that the model is told: an item, when it was said, its id, marks that no model sees."""
+    """Return the line of an item; ``marks`` are extra keys that the model does not see."""
     return {"timestamp": at, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
 def meta_without_parent(child: Draft, home: str) -> Record:
-    """The meta of a child whose parent is not a session of Codex; ``home`` is Codex's folder."""
+    """Return the meta of a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
     if child.setting.branch:
         git = {"git": {"branch": child.setting.branch}}
     else:
@@ -198,7 +199,7 @@ def meta_without_parent(child: Draft, home: str) -> Record:
 
 
 def _provider(home: str) -> str:
-    """The provider of the user's settings: a session can't be resumed with another one."""
+    """Return the provider from the user's settings, because Codex cannot resume a session of another provider."""
     try:
         with open(os.path.join(home, "config.toml"), "rb") as stream:
             text = stream.read(MAX_CONFIG).decode("utf-8", "replace")
@@ -212,9 +213,9 @@ def _provider(home: str) -> str:
 
 
 def _first_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """The first line, after ``meta``, the parent's or that of ``meta_without_parent``.
+    """Return the first line of a child, based on ``meta`` from the parent or from ``meta_without_parent``.
 
-    Newer fields than the parent's client knew are not added.
+    It adds no fields that are newer than the parent's client.
     """
     payload = {}
     for key, value in meta.items():
@@ -231,15 +232,15 @@ def _first_line(child: Draft, head: bytes, meta: Record) -> bytes:
 
 
 def message(role: str, text: str) -> Record:
-    """A message of the user or of the assistant."""
+    """Return a message item of the user or the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
 
 
 def _event_of_item(payload: Record) -> Record | None:
-    """What the screen shows of an item: words of the user and of the model.
+    """Return the event that shows an item on the screen.
 
-    The rest it leaves out.
+    Only messages of the user and the model have one.
     """
     if of_items.kind(payload) != of_items.MESSAGE:
         return None

@@ -1,8 +1,8 @@
-"""A Codex session as a child takes it over, read once: what is sent of it, and what of its surroundings was told.
+"""A Codex session as the source of a child: the items that Codex sends, and the environment that it described.
 
-Memory is bounded by what would be sent; the rest of the files passes by. A trimmed child is sent
-what its parent is, but for placeholders in the place of bulky contents: outputs, inputs, images,
-pastes, long answers. Never of what is encrypted: the provider takes it back whole or not at all.
+Memory is bounded by the size of these items; the rest of the files is streamed. A trimmed child has
+the same items with placeholders for bulky contents: outputs, inputs, images, pastes, long answers.
+Encrypted content is never trimmed, because the provider accepts it only unchanged.
 """
 
 from __future__ import annotations
@@ -64,27 +64,27 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-WINDOW = 258_400  # tokens, where no response told the model's
-READ, FIRST = 2_000, 200  # characters of a prompt that are looked at, and that its first words are
+WINDOW = 258_400  # tokens, if no response reported the model's window
+READ, FIRST = 2_000, 200  # characters of a prompt that are read, and that a preview shows
 LIMIT = "fallback_token_limit_override"
-"""How much of an output a client sends that does not know the model.
+"""The key that limits how much of an output a client sends to an unknown model.
 
-It is the output's own, so it goes along.
+The limit belongs to its output, so a child copies it.
 """
 
-IMAGE_TOKENS = 1_600  # what an image costs at most; its size is not looked at
+IMAGE_TOKENS = 1_600  # the maximum for an image, whatever its size
 
 _TARGETS = ("cmd", "command", "path", "file_path", "query", "url", "input")
 _FAILED = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-_REACH = 400  # characters at an output's start in which its exit code stands
+_REACH = 400  # characters at the start of an output that are searched for its exit code
 
 
 @dataclass(frozen=True, slots=True)
 class CodexThread:
-    """A thread: ``items`` are what is sent, oldest first, ``told`` the lines in which a child says each of them.
+    """A thread; ``items`` are the items that Codex sends, oldest first, ``told`` the line of each item in a child.
 
-    ``meta`` is its first line, ``has_goal`` tells that it has a goal that was not reached,
-    ``numbers`` are the lines of its items as references name them, by their ids.
+    ``meta`` is its first line. ``has_goal`` is true if its goal is not complete. ``numbers`` maps
+    item ids to the line numbers that references use.
     """
 
     session: SessionFile
@@ -98,12 +98,15 @@ class CodexThread:
 
     @property
     def scale(self) -> Scale:
-        """What its pieces weigh: the client counts what no file holds, too, so the count tells no ratio."""
+        """The scale from characters to tokens.
+
+        The client's count includes text that no file contains, so it gives no ratio.
+        """
         return Scale(CHARACTERS_PER_TOKEN, {}, {})
 
     @property
     def trimmed_origins(self) -> dict[int, Origin]:
-        """Where the originals are of the items that were trimmed before, by their places."""
+        """The origins of items that were trimmed earlier, by item index."""
         origins = {}
         for place, record in enumerate(self.told):
             marks = {key: record[key] for key in MARKS & record.keys()}
@@ -112,7 +115,7 @@ class CodexThread:
         return origins
 
     def material(self, options: Options) -> TrimMaterial:
-        """What can be trimmed of its items."""
+        """Return the pieces of its items that a trim can replace."""
         payloads = [item.payload for item in self.items]
         found: list[Piece] = []
         calls: dict[str, ToolCall] = {}
@@ -150,7 +153,7 @@ class CodexThread:
         )
 
     def origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
-        """Its own lines, and for what was trimmed before what is said of it."""
+        """Return the origins of its items: their own lines, or for trimmed items the recorded origins."""
         own = str(self.meta.get("id"))
         uuids = {place: item.uuid for place, item in enumerate(self.items)}
         file, lines = self.session.original, self.numbers
@@ -160,7 +163,7 @@ class CodexThread:
         return Origins(own, file, here | self.trimmed_origins, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """The contents in its items."""
+        """Yield the contents of these pieces."""
         for piece in pieces:
             found: Any = self.items[piece.number].payload
             for step in piece.address:
@@ -171,7 +174,7 @@ class CodexThread:
             yield found
 
     def spoken_words(self) -> Iterator[Words]:
-        """Prompts, answers and the summary of a compaction."""
+        """Yield the prompts, answers and compaction summaries."""
         for place, item in enumerate(self.items):
             if who := _speaker_of_item(item.payload):
                 if who == USER:
@@ -186,7 +189,7 @@ class CodexThread:
                 )
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> RolloutBody:  # noqa: ARG002
-        """The same items, in which what was chosen is placeholders."""
+        """Return the items of a child, with placeholders for the chosen pieces."""
         chosen: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
             chosen[choice.piece.number].append(choice)
@@ -203,7 +206,7 @@ class CodexThread:
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
-        """A child that is told its items, with those in their place that were edited."""
+        """Return a child's items, with the records in ``edited`` replacing those at their index."""
         told = []
         for place, record in enumerate(self.told):
             told.append(edited.get(place, record))
@@ -211,7 +214,7 @@ class CodexThread:
 
 
 def _tool_call(item: Record, place: int) -> ToolCall:
-    """A call, with what it is about; a command may be a list of words."""
+    """Return a call with its target; a command may be a list of words."""
     given = of_items.arguments(item)
     name = string(item, "name") or of_items.kind(item)
     for key in _TARGETS:
@@ -266,7 +269,7 @@ def _pieces_of_message(item: Record, place: int) -> Iterator[Piece]:
 
 
 def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
-    """``value`` with the piece at ``path`` replaced; what does not lie on the way is not copied."""
+    """Return ``value`` with the piece at ``path`` replaced; only the containers along the path are copied."""
     if not path:
         if choice.piece.kind == MEDIA:
             return {"type": "input_text", "text": choice.placeholder}
@@ -287,7 +290,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
 
 
 def _speaker_of_item(item: Record) -> str:
-    """Who said a message; "" for any other item, and for what the harness said."""
+    """Return the speaker of a message, or "" for other items and for messages of the harness."""
     if of_items.is_prompt(item):
         return USER
     if of_items.is_summary(item):
@@ -298,14 +301,14 @@ def _speaker_of_item(item: Record) -> str:
 
 
 def read(session: SessionFile, find: Finder) -> CodexThread:
-    """The thread that a session is. SessionNotFound, NotATranscript as ``chain_lines``."""
+    """Return the thread of a session. Raise SessionNotFound or NotATranscript like ``chain_lines``."""
     return _read(session, chain_lines(session.original, find))
 
 
 def read_left(session: SessionFile, find: Finder) -> CodexThread:
-    """As much as is there of a thread: its newest file alone where others are gone.
+    """Return the readable part of a thread: only its newest file if others are missing.
 
-    No output without its call.
+    Outputs without a call are left out.
     """
     try:
         whole = read(session, find)
@@ -330,8 +333,9 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
         GoalState(),
         settings.number("context_window"),
     )
-    # What the client believes to have told of its surroundings: the last whole state, what changed
-    # since, a turn's own; and what the thread is set to, as how its thoughts are summed up.
+    # What the client told the model about its environment: the last full state and the changes
+    # since, the turn's own context, and the thread's settings, such as how its reasoning is
+    # summarized.
     world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
         history.take(line)
@@ -365,13 +369,13 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
 
 
 class _Marks:
-    """What lines say of their items beside the items themselves: our own marks, and how much of an output is sent."""
+    """The metadata of items outside their payload: our own marks, and the limit on how much of an output is sent."""
 
     def __init__(self) -> None:
         self._by_place: dict[tuple[str, int, int], Record] = {}
 
     def take(self, line: RolloutLine) -> None:
-        """Take in the next line; a compaction makes all before it forgotten."""
+        """Process the next line; a compaction discards everything before it."""
         if line.kind == ITEM:
             own = {}
             for key, value in line.record.items():
@@ -392,5 +396,5 @@ class _Marks:
             self._by_place[line.file, line.number, part] = own
 
     def of(self, item: Item) -> Record:
-        """What belongs to an item."""
+        """Return the metadata of an item."""
         return self._by_place.get((item.file, item.number, item.part), {})

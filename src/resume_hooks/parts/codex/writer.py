@@ -1,8 +1,8 @@
-"""Children that Codex resumes, as verbs ask for them: of its own sessions, and of other agents'.
+"""Write children that Codex can resume, from its own sessions and from those of other agents.
 
-They are self-contained rollouts of the old form, which every version of its CLI resumes: a fork
-needs no other file, and the model is sent the same history as by its parent. Nothing of Codex is
-ever written but new files.
+The children are self-contained rollouts in the old format, which every version of the CLI can
+resume. A fork needs no other file, and its model receives the same history as the parent's. We only
+ever add new files to the folder of Codex.
 """
 
 from __future__ import annotations
@@ -65,19 +65,19 @@ from resume_hooks.transcripts.transcript import scan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanPlan(ChildPlan):
-    """A rollout in which ``clean`` finds nothing to take out of any line."""
+    """The plan for a rollout in which ``clean`` changes no line."""
 
     clean: Callable[[bytes], bytes]
 
     def checks(self, path: str) -> list[Check]:
-        """Also that, as read back."""
+        """Return the checks of any child, and that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
             left = any(self.clean(raw) != raw for raw in stream)
         return [*ChildPlan.checks(self, path), Check("no secret is found in it", not left)]
 
 
 class CodexWriter:
-    """Writes below the ``sessions`` of a CODEX_HOME, and nothing else there."""
+    """Writes children into the ``sessions`` folder of a CODEX_HOME, and nothing else."""
 
     def __init__(self, home: str, where: Where) -> None:
         self._home = home
@@ -92,7 +92,7 @@ class CodexWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """A child in the folder of today; its name tells local time, as Codex has it."""
+        """Return a draft in today's folder, with local time in its name as in Codex."""
         now = time.localtime()
         folder = os.path.join(
             self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split()
@@ -106,13 +106,13 @@ class CodexWriter:
         )
 
     def opening_body(self, opening: FreshOpening) -> RolloutBody:
-        """What a child holds that opens with what we tell."""
+        """Return the content of a child that begins with our opening."""
         return opening_body(opening, self._meta(opening.child))
 
     def conversation(
         self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]
     ) -> RolloutBody:
-        """A child that holds a conversation as text, behind what we tell."""
+        """Return the content of a child that starts with our message, followed by a conversation as text."""
         at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
         first = item_record(message(USER, told), at, own, {OPENING: True})
         rest = []
@@ -127,7 +127,7 @@ class CodexWriter:
         home: str | None,  # noqa: ARG002 - only this client's sessions get another
         output_dir: str | None,
     ) -> ForkPlan:
-        """A copy of what is sent of a thread, whole or up to a place."""
+        """Plan a copy of the items that Codex sends, complete or up to a point."""
         made = self._draft_of_own(session, "fork", output_dir)
         if cut is not None:
             place = cut_point.cut_at(scan(self._readable(session)), cut)
@@ -136,7 +136,7 @@ class CodexWriter:
         return _fork_plan(self._read(session), made, place)
 
     def repair(self, session: SessionFile) -> ChildPlan:
-        """A child that needs no other file, of what can be read, without outputs whose calls are gone."""
+        """Plan a self-contained child from the readable items, without outputs whose calls are missing."""
         made = self._draft_of_own(session, "repair")
         left = read_left(session, Rollouts(self._home).path_of)
         told = meta_without_parent(made, self._home) | {
@@ -151,9 +151,9 @@ class CodexWriter:
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """A child of what is sent, each item as ``clean`` leaves it.
+        """Plan a child whose items ``clean`` has processed.
 
-        What is encrypted goes where that changes it.
+        An encrypted item is left out if ``clean`` changes it.
         """
         parent, child = self._read(session), self._draft_of_own(session, kind, output_dir)
 
@@ -180,7 +180,7 @@ class CodexWriter:
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
     def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
-        """A child of the items up to the last of these, and of what is told after them."""
+        """Plan a child with the items up to the last of the ``kept`` ones, followed by our opening."""
         parent, child = self._read(opening.child.parent), opening.child
         closed = []
         for role, side, text in (
@@ -194,7 +194,7 @@ class CodexWriter:
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
-        """What is sent of a thread, and what of it can be trimmed."""
+        """Return a thread with its line numbers, ready for a trim."""
         numbers = {}
         for node in scan(self._readable(session)).nodes:
             numbers[node.uuid] = node.number
@@ -208,9 +208,9 @@ class CodexWriter:
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """A child in which what was trimmed is as it was, all of it or the items at these lines.
+        """Plan a child in which trimmed items have their originals again, all of them or those at these lines.
 
-        SessionNotFound where nothing of it is there, or with ``strict`` not all.
+        Raise SessionNotFound if no original exists, or with ``strict`` if any is missing.
         """
         parent, wanted = (
             self._read(reading.session),
@@ -231,7 +231,7 @@ class CodexWriter:
                 if original is None:
                     why = "its original is gone"
                 else:
-                    why = f"{origin.reference} holds something else"
+                    why = f"{origin.reference} contains something else"
                 missing.append(MissingOriginal(wanted[item.uuid], why))
                 continue
             kept = {}
@@ -266,7 +266,7 @@ class CodexWriter:
         return self.draft(session, ends_of(session, self._where), kind, output_dir)
 
     def _meta(self, child: Draft) -> Record:
-        """What the first line says beside what is the child's own: as its parent's, else as the settings have it."""
+        """Return the fields of a child's first line, from a parent in Codex or else the settings."""
         foreign = child.parent_agent != NAME
         if foreign:
             return meta_without_parent(child, self._home)
@@ -280,9 +280,9 @@ class CodexWriter:
 
 
 def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
-    """The child of a parent, of what stands before the ``cut``.
+    """Plan a child with the parent's items before the ``cut``.
 
-    NothingToFork where that is nothing.
+    Raise NothingToFork if no message precedes it.
     """
     if cut is None:
         count = len(parent.items)
@@ -291,16 +291,16 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     if cut is not None and not count:
         raise UsageError(
             f"{cut.asked.capitalize()} lies before a compaction",
-            "Codex can be cut behind that alone.",
+            "Codex can only be cut after the compaction.",
         )
     if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in parent.items[:count]):
         raise NothingToFork(
-            "There is nothing to fork: nothing was said up to there that a client would send"
+            "There is nothing to fork: a client would send no message up to that point"
         )
     gone = sum(of_items.size(item.payload) for item in parent.items[count:])
     after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
     head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
-    # After a cut the client tells its surroundings anew.
+    # After a cut, the client describes the environment again.
     surroundings = () if gone else parent.surroundings
     told = told_body(
         child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal
@@ -312,7 +312,7 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
 
 
 def _count(parent: CodexThread, kept: Sequence[str]) -> int:
-    """How many items there are up to the last of the ``kept`` ones."""
+    """Return the number of items up to the last of the ``kept`` ones."""
     wanted = set(kept)
     return max(
         (place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
@@ -320,7 +320,7 @@ def _count(parent: CodexThread, kept: Sequence[str]) -> int:
 
 
 def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
-    """The items that origins name, by thread and id, read from the threads that hold them, each thread once."""
+    """Return the original items by thread and id; each thread is read once."""
     wanted: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
         wanted[origin.session_id].add(origin.uuid)
@@ -337,5 +337,5 @@ def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str,
 
 
 def _identity(item: Record) -> tuple[str, object, str]:
-    """What a trim leaves of an item."""
+    """Return the fields of an item that a trim does not change."""
     return of_items.kind(item), item.get("role"), of_items.call_id(item)

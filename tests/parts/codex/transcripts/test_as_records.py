@@ -456,13 +456,13 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     ][:2]
     assert not _history(fork, files.get).measured
     assert read_meta(str(rewind)).thread_id == THREAD
-    with pytest.raises(SessionNotFound, match="goes on from is gone"):
+    with pytest.raises(SessionNotFound, match="continues is gone"):
         effective(chain_lines(str(fork), lambda _: None))
     parent.write_bytes(b"{}\n")
     with pytest.raises(SessionNotFound, match="shorter than"):
         effective(chain_lines(str(fork), files.get))
     circle = write(tmp_path, [meta(history_base={"thread_id": THREAD, "end_byte_offset": 1})])
-    with pytest.raises(NotATranscript, match="goes on from itself"):
+    with pytest.raises(NotATranscript, match="continues itself"):
         effective(chain_lines(str(circle), files.get))
 
 

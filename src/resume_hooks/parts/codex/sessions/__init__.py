@@ -1,5 +1,5 @@
-"""Codex: where its rollouts lie, what listings show of them, and their copies in our form of record.
+"""Codex sessions: their rollout files, their rows in listings, and their copies in our record format.
 
-Nothing of Codex's is ever written here; its databases are read, if at all, for the names of
+This package never writes to the folder of Codex. It reads Codex's databases only for the names of
 threads.
 """

@@ -1,7 +1,8 @@
-"""Copies of threads in our form of record: made when somebody reads one, and again when a file of it has changed.
+"""Copies of threads in our record format. A reader creates them, and recreates them when a rollout has changed.
 
-They lie as the client's own projects do, below a folder of ours, private. The first line names the
-original and its state. What is gone there goes here, and of much that nobody reads the least used.
+The copies are private and lie in a folder of ours, in project folders like those of Claude Code.
+The first line names the original and its state. A copy is removed with its original. Above a size
+limit, the least recently used copies are removed.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE, label
 from resume_hooks.transcripts.records import Record, string
 
 MAX_COPIES = 1024**3
-"""Bytes of copies above which those go that were not used for longest."""
+"""Above this many bytes, the least recently used copies are removed."""
 
-FORM = 3  # of copies: what another version of ours made is made anew
-MAX_HEAD = 64 * 1024  # bytes of a copy's first line
+FORM = 3  # version of the copies' format; a copy in another version is recreated
+MAX_HEAD = 64 * 1024  # maximum bytes of a copy's first line
 
 
 class ThreadCopies:
-    """The copies of one agent's threads in a folder of ours."""
+    """The copies of an agent's threads in a folder of ours."""
 
     def __init__(self, folder: str, agent: str, where: Where) -> None:
         self._folder = folder
@@ -49,24 +50,24 @@ class ThreadCopies:
         self._where = where
 
     def holds(self, path: str) -> bool:
-        """Whether a path is that of a copy."""
+        """Check whether a path is inside the folder of copies."""
         return os.path.abspath(path).startswith(os.path.join(self._folder, ""))
 
     def original(self, path: str) -> str:
-        """The newest file of the thread that a copy is of; ``""`` where the copy can't be read."""
+        """Return the newest rollout of a copy's thread, or ``""`` if the copy cannot be read."""
         return string(_head(path), "file")
 
     def path_of(self, cwd: str, thread_id: str) -> str:
-        """Where the copy of a thread lies, or would."""
+        """Return the path for the copy of a thread, whether or not it exists."""
         return os.path.join(
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}"
         )
 
     def of(self, rollout: str, find: Finder, name: str = "") -> str:
-        """The path of a copy of the thread whose newest file is ``rollout``, as it is now.
+        """Return the path of an up-to-date copy of the thread whose newest file is ``rollout``.
 
-        SessionNotFound, NotATranscript where the thread can't be read, WriteFailed where no copy
-        can be made.
+        Raise SessionNotFound or NotATranscript if the thread cannot be read, and WriteFailed if the
+        copy cannot be written.
         """
         first, meta = first_lines(rollout)[0], read_meta(rollout)
         path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE)
@@ -93,7 +94,7 @@ class ThreadCopies:
                 raise WriteFailed(
                     f"{path} could not be written: {error.strerror or error}",
                     (
-                        "A session of another agent is read through a copy there: check free "
+                        "Sessions of other agents are read through copies in that folder. Check the free "
                         "space and the state folder."
                     ),
                 ) from error
@@ -102,9 +103,9 @@ class ThreadCopies:
         return path
 
     def _window(self, parts: list[ThreadFile], find: Finder) -> int:
-        """The model's window by the newest file that tells it.
+        """Return the model's context window from the newest file that reports one.
 
-        Right after a fork by what was forked; 0 for unknown.
+        A new fork has none yet and uses its parent's. 0 if unknown.
         """
         for part in reversed(parts):
             if window := RolloutEnds(part.path, self._agent).window:
@@ -115,15 +116,15 @@ class ThreadCopies:
             return 0
         try:
             return RolloutEnds(parent, self._agent).window
-        except SessionNotFound:  # gone since it was listed
+        except SessionNotFound:  # deleted since it was listed
             return 0
 
     def discard(self, path: str) -> None:
-        """Remove a copy; it can be made anew."""
+        """Remove a copy, which can be recreated."""
         removal.discard(path, self._root)
 
     def make_room(self) -> None:
-        """Remove copies of what is gone, and those used least as far as the bound asks."""
+        """Remove the copies of deleted threads, then the least recently used ones above the size limit."""
         kept = []
         paths: list[str] = []
         with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
-"""What a listing shows of a thread, from the two ends of its newest file: nothing is converted for it.
+"""The fields that a listing shows for a thread, read from both ends of its newest file without a conversion.
 
-A thread that goes on from another file shows what was said since, and its first prompt there.
+If a thread continues another file, the listing shows only the newer part and its first prompt.
 """
 
 from __future__ import annotations
@@ -32,16 +32,17 @@ _WINDOW = re.compile(rb'"model_context_window":\s?(\d{1,9})\b')
 
 
 class RolloutEnds(HeadTail):
-    """The two ends of a rollout as records; of a packed one its beginning.
+    """The two ends of a rollout as records, or only the beginning of a compressed rollout.
 
-    ``name`` is what the user called it.
+    ``name`` is the name that the user gave to the thread.
     """
 
     def __init__(self, path: str, agent: str, name: str = "") -> None:
         self.path = self.file = path
         self._agent = agent
         self._name = name
-        self._early: bool | None = None  # how this client counts, as the head tells it
+        # whether this client writes token counts early, once the head has shown it
+        self._early: bool | None = None
         try:
             status = os.stat(path)
         except OSError as error:
@@ -50,7 +51,7 @@ class RolloutEnds(HeadTail):
             ) from error
         with open_rollout(path) as stream:
             self.head = stream.read(REACH)
-            if b"\n" not in self.head:  # a first line with long instructions
+            if b"\n" not in self.head:  # the first line contains long instructions
                 self.head += stream.readline(WIDE_REACH)
             packed = path.endswith(PACKED)
             start = max(len(self.head), status.st_size - REACH)
@@ -71,7 +72,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def meta(self) -> ThreadMeta:
-        """What the first lines say."""
+        """The thread's metadata from the first lines."""
         raws = self.head.split(b"\n", 2)[:2]
         return meta_in(
             [line for raw in raws if (line := read_line(raw, self.path)) is not None], self.path
@@ -83,7 +84,7 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_records(self) -> list[Record]:
-        """The records of the head, before them what a converted transcript begins with."""
+        """The first record of a converted transcript, followed by the records of the head."""
         begun = first_record(self.meta, self._first, self._agent)
         if self.window:
             begun["context_window"] = self.window
@@ -102,50 +103,50 @@ class RolloutEnds(HeadTail):
 
     @property
     def whole(self) -> list[Record] | None:
-        """Every record, where the head holds all."""
+        """All records if the head contains the whole file, else None."""
         if self.small:
             return self.first_records
         return None
 
     @cached_property
     def is_sidechain(self) -> bool:
-        """Whether another thread started it for itself."""
+        """Whether another thread started this one as a sub-agent."""
         return bool(self.meta.spawned_by)
 
     @property
     def started_by(self) -> str:
-        """That thread's id."""
+        """The id of the thread that started this one."""
         return self.meta.spawned_by
 
     @property
     def tag(self) -> str:
-        """The only mark that Codex gives a thread: that it is archived."""
+        """``archived`` for an archived thread; Codex has no other marks."""
         if is_archived(self.path):
             return "archived"
         return ""
 
     @property
     def cwd(self) -> str:
-        """The folder that the thread was started in."""
+        """The folder in which the thread was started."""
         return self.meta.cwd
 
     @property
     def project(self) -> str:
-        """The name that a project folder of its working directory would have."""
+        """The name of the project folder for the working directory."""
         if self.cwd:
             return project_key(self.cwd)
         return ""
 
     @cached_property
     def window(self) -> int:
-        """The model's context window in tokens, as the tail tells it; 0 where it doesn't."""
+        """The model's context window in tokens as reported in the tail, or 0."""
         told = _WINDOW.findall(self.tail)
         if told:
             return positive(int(told[-1]))
         return 0
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
-        """Whether some record of the newest file is ``wanted``."""
+        """Check whether any record of the newest file matches ``wanted``."""
         if any(wanted(record) for record in self._records_within_reach):
             return True
         return not self.small and any(
@@ -154,9 +155,9 @@ class RolloutEnds(HeadTail):
 
     @cached_property
     def first_prompt(self) -> str:
-        """The text of the first prompt, no more converted than that.
+        """The text of the first prompt, found without a conversion of later lines.
 
-        Behind long instructions as far as a megabyte.
+        The search covers one megabyte, because long instructions can precede the prompt.
         """
         found = first_prompt_in(self._records(_lines(self.head, self.path)))
         if found or self.small:
@@ -165,7 +166,7 @@ class RolloutEnds(HeadTail):
 
     @property
     def early_records(self) -> Iterator[Record]:
-        """Those of the first megabyte."""
+        """The records of the first megabyte."""
         with open_rollout(self.path) as stream:
             region = stream.read(WIDE_REACH)
         return self._records(_lines(region, self.path))

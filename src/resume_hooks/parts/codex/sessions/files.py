@@ -1,6 +1,7 @@
-"""The rollouts of a CODEX_HOME, grouped to threads: a thread that was rewound has several files.
+"""The rollouts in a CODEX_HOME, grouped by thread, because a rewound thread has several files.
 
-``sessions`` holds a folder a day, ``archived_sessions`` none. Symbolic links are not followed.
+``sessions`` has one folder per day, ``archived_sessions`` has no subfolders. Symbolic links are not
+followed.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_name, r
 from resume_hooks.transcripts.records import parse, string
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
-DEPTH = 4  # folders below ``sessions`` in which rollouts are looked for: year, month, day, and one to spare
+DEPTH = 4  # depth of the search below ``sessions``: year, month, day and one spare level
 HEAD = (
     8 * 1024
-)  # bytes of a first line that hold its folder, unless an old client wrote much before it
+    # bytes of a first line that contain its folder, unless an old client wrote long fields before it
+)
 
 _FOLDER = re.compile(rb'"cwd":"(?:[^"\\]|\\.)*+"')
 
 
 class Rollout(NamedTuple):
-    """A file with the name of a rollout, and something in it."""
+    """A non-empty file with the name of a rollout."""
 
     path: str
     name: RolloutName
@@ -34,9 +36,9 @@ class Rollout(NamedTuple):
 
 
 class Rollouts:
-    """What lies in a CODEX_HOME now: ``threads`` are the newest file of each, by its id.
+    """A snapshot of the rollouts in a CODEX_HOME; ``threads`` maps each thread id to its newest file.
 
-    ``packed`` counts the compressed files that can't be read here.
+    ``packed`` counts the compressed files that cannot be read here.
     """
 
     def __init__(self, home: str) -> None:
@@ -45,10 +47,10 @@ class Rollouts:
         self._files: dict[str, str] = {}
         for found in sorted(
             _rollouts_below(home), key=lambda one: os.path.basename(one.path)
-        ):  # a packed one comes last
+        ):  # A compressed file sorts after its plain version.
             name = found.name
             if name.packed and name.rollout_id in self._files:
-                continue  # it was unpacked, and not yet removed
+                continue  # Codex has unpacked it and will remove this file.
             if name.packed and not can_unpack():
                 self.packed += 1
                 continue
@@ -56,17 +58,17 @@ class Rollouts:
             self.threads[name.thread_id] = found
 
     def path_of(self, rollout_id: str) -> str | None:
-        """The file of a rollout, by the last id in its name."""
+        """Return the file of a rollout by the last id in its name."""
         return self._files.get(rollout_id)
 
 
 def is_archived(path: str) -> bool:
-    """Whether a rollout lies where Codex moves those that the user archives."""
+    """Check whether a rollout is in Codex's folder of archived sessions."""
     return os.path.basename(os.path.dirname(path)) == ARCHIVED
 
 
 def folder_of(path: str) -> str:
-    """The working directory that a thread was started in; ``""`` where it can't be told."""
+    """Return the working directory in which a thread was started, or ``""`` if unknown."""
     try:
         with open(path, "rb") as stream:
             head = stream.read(HEAD)
@@ -94,7 +96,7 @@ def _rollouts_below(home: str) -> Iterator[Rollout]:
                     ):
                         yield found
         except OSError:
-            continue  # none, or gone since it was listed
+            continue  # The folder does not exist or was deleted since it was listed.
 
 
 def _rollout_of_entry(entry: os.DirEntry[str], name: RolloutName) -> Rollout | None:

@@ -1,4 +1,4 @@
-"""Codex as an agent: its threads as sessions, read through copies in our form of record."""
+"""Codex as an agent: its threads appear as sessions, read through copies in our record format."""
 
 from __future__ import annotations
 
@@ -31,15 +31,18 @@ from resume_hooks.transcripts.records import parse, string
 
 NAME = "codex"
 SETTINGS = "config.toml"
-LOCKS = "thread-writer-locks"  # a lock an open thread, from 0.150 on
-FRESH = 60  # seconds after a write during which a thread counts as open, since older clients lock nothing
-WRITING = 2  # seconds that we take to write a child at most; one that took longer counts as open for a while
+LOCKS = "thread-writer-locks"  # a folder with one lock per open thread, from 0.150 on
+# A thread counts as open for this many seconds after a write, because older clients lock nothing.
+FRESH = 60
+# Writing a child should take at most this many seconds; a slower child counts as open for a
+# while.
+WRITING = 2
 
 
 class Codex:
     """The threads of a CODEX_HOME; ``copies`` is a folder of ours.
 
-    ``store`` and ``files`` look at it anew.
+    ``store`` and ``files`` scan the folder again.
     """
 
     name = NAME
@@ -52,7 +55,7 @@ class Codex:
 
     @cached_property
     def rollouts(self) -> Rollouts:
-        """What lies there, as it was last looked at."""
+        """The rollouts that the last scan listed."""
         return Rollouts(self._home)
 
     @cached_property
@@ -66,25 +69,25 @@ class Codex:
 
     @property
     def store(self) -> SessionStore:
-        """The threads by the projects that their folders belong to."""
+        """The threads, grouped by the project of their folder."""
         return Threads(self._look())
 
     def ends(self, path: str) -> RolloutEnds:
-        """What a listing shows of a rollout, or of what a copy was made of."""
+        """Return the listing fields of a rollout, given its path or that of its copy."""
         rollout = self.original(path)
         named = parse_name(rollout)
         return RolloutEnds(rollout, NAME, self._names.get(named.thread_id, "") if named else "")
 
     def naming(self, path: str) -> bytes:
-        """The name that the user gave, and the title that stands in for one."""
+        """Return the user's name for the session and its default title."""
         try:
             ends = self.ends(path)
         except SessionNotFound:
-            return b""  # gone since it was listed
+            return b""  # deleted since it was listed
         return b"\n".join(orjson.dumps(title) for title in (ends.custom_title, ends.title)).lower()
 
     def session(self, path: str) -> SessionFile:
-        """The thread that the rollout, or copy, at a path is of."""
+        """Return the thread for the path of a rollout or a copy."""
         try:
             rollout = os.path.abspath(self.original(path))
             meta = read_meta(rollout)
@@ -94,14 +97,17 @@ class Codex:
         return SessionFile(meta.thread_id, rollout, status.st_mtime, status.st_size, NAME)
 
     def readable(self, session: SessionFile) -> SessionFile:
-        """A copy of the thread in our form of record, as it is now."""
+        """Return the session with the path of an up-to-date copy in our record format."""
         rollout = session.source or self.original(session.path)
         path = self._copy_of(rollout)
         return session._replace(path=path, size=os.stat(path).st_size, source=rollout)
 
     @contextlib.contextmanager
     def briefly(self, path: str) -> Iterator[str]:
-        """A copy; one that was made for this goes again, so that a run through all threads doesn't double them."""
+        """Yield the path of a copy, and remove it afterwards if it is new.
+
+        Otherwise a pass over all threads would double their size on disk.
+        """
         known = os.path.lexists(self._copies.path_of(folder_of(path), _thread_id(path)))
         copy = self._copy_of(path)
         try:
@@ -111,27 +117,27 @@ class Codex:
                 self._copies.discard(copy)
 
     def original(self, path: str) -> str:
-        """The rollout that a copy was made of; any other path as it is."""
+        """Return the rollout of a copy, or any other path unchanged."""
         if self._copies.holds(path):
             return self._copies.original(path) or path
         return path
 
     def file_of(self, name: str) -> str | None:
-        """The rollout of an id."""
+        """Return the rollout with this id."""
         return self.rollouts.path_of(name) or self._look().path_of(name)
 
     def parent(self, path: str) -> Parent | None:
-        """What a child of ours says, else the thread that a fork names."""
+        """Return the parent that our child names, or the thread that a fork names."""
         rollout = self.original(path)
         return provenance.parent_in(
             first_record(read_meta(rollout), first_lines(rollout)[0].record, NAME)
         )
 
     def files(self) -> list[TranscriptFile]:
-        """The threads that can be read, each by its newest file."""
+        """Return the newest file of each readable thread."""
         self._copies.make_room()
         newest = self._look().threads.values()
-        return [  # an inode below zero, as of all that is not read where it lies
+        return [  # A negative inode marks files that are read through a copy.
             TranscriptFile(
                 path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns
             )
@@ -140,7 +146,7 @@ class Codex:
         ]
 
     def notes(self) -> list[str]:
-        """How many compressed rollouts are passed over."""
+        """Return a note with the number of compressed rollouts that were skipped."""
         packed = self.rollouts.packed
         if not packed:
             return []
@@ -153,8 +159,8 @@ class Codex:
         ]
 
     def without_plugin(self, name: str) -> str:
-        """As the user's settings have it."""
-        import tomllib  # only whoever looks into the installation waits for it
+        """Return the command that adds the plugin to Codex, or "" if the user's settings enable it."""
+        import tomllib  # only needed to inspect the installation
 
         plugins: object = None
         with (
@@ -171,19 +177,19 @@ class Codex:
         return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
     def why_open(self, session: SessionFile) -> str:
-        """By the lock of the thread, else by the time of its last write."""
+        """Explain why a thread counts as open, by its lock or the time of its last write."""
         if _is_locked(os.path.join(self._home, LOCKS, f"{session.session_id}.lock")):
             return "Codex has it open"
         try:
             age = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
-            return f"it can't be told whether Codex has it open ({error.strerror})"
+            return f"it is unknown whether Codex has it open ({error.strerror})"
         if age >= FRESH or self._is_untouched(session):
             return ""
         return f"it was written {max(0, round(age))} seconds ago"
 
     def _is_untouched(self, session: SessionFile) -> bool:
-        """Whether a child of ours is as we wrote it: nothing was added since the instant that it names."""
+        """Check whether a child of ours is unchanged since we wrote it, by the time in its first line."""
         try:
             first = first_lines(session.original)[0].record
             written = os.stat(session.original).st_mtime
@@ -196,7 +202,7 @@ class Codex:
         return made is not None and written - made / 1_000 < WRITING
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
-        """Codex takes whole ids alone, and none of an archived thread."""
+        """Return the commands that resume a thread; Codex accepts only complete ids of unarchived threads."""
         go = f"cd {shlex.quote(folder)} && " if folder else ""
         thread = self.rollouts.threads.get(session_id)
         if thread and is_archived(thread.path):
@@ -205,8 +211,11 @@ class Codex:
         return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
 
     def launch(self, session_id: str) -> Launch:
-        """By its id. ResumeHooksError for an archived thread, which Codex would refuse."""
-        from resume_hooks.system import programs  # programs are looked for by few
+        """Return the command line that opens a thread.
+
+        Raise ResumeHooksError if it is archived, because Codex refuses it.
+        """
+        from resume_hooks.system import programs  # rarely needed
 
         thread = self.rollouts.threads.get(session_id)
         if thread and is_archived(thread.path):
@@ -223,22 +232,22 @@ class Codex:
 
 
 class Threads(SessionStore):
-    """The threads of a CODEX_HOME as a store of sessions.
+    """The threads of a CODEX_HOME as a session store.
 
-    A project's name is that of its folder here, too.
+    A project has the same name as its project folder in Claude Code.
     """
 
     def __init__(self, rollouts: Rollouts) -> None:
         self._threads = rollouts.threads
 
     def projects(self) -> list[str]:
-        """The projects that threads were started in."""
+        """Return the projects in which threads were started."""
         return sorted(set(self._projects.values()) - {""})
 
     def sessions(
         self, projects: Iterable[str] | None = None, prefix: str = ""
     ) -> list[SessionFile]:
-        """The threads of these projects, the last written first."""
+        """Return the threads of these projects, newest first."""
         wanted = None if projects is None else set(projects)
         threads = {}
         for own, each in self._threads.items():
@@ -251,7 +260,7 @@ class Threads(SessionStore):
         )
 
     def find(self, session_id: str) -> SessionFile | None:
-        """The thread of an id."""
+        """Return the thread with this id."""
         if is_session_id(session_id):
             thread = self._threads.get(session_id)
         else:
@@ -301,18 +310,18 @@ def _is_locked(path: str) -> bool:
 
 
 LIST, DATABASE = "session_index.jsonl", "state_5.sqlite"
-MAX_LIST = 64 * 1024 * 1024  # bytes of the list that are read
+MAX_LIST = 64 * 1024 * 1024  # bytes that are read from the list
 
 
 def thread_names(home: str) -> dict[str, str]:
-    """The name of each thread that has one, by its id; the last one in the list wins."""
+    """Return the names of threads by thread id; later entries in the list override earlier ones."""
     names: dict[str, str] = {}
     path = os.path.join(home, DATABASE)
     if os.path.isfile(path):
-        import sqlite3  # 10 ms, which only whoever has a database pays
+        import sqlite3  # 10 ms, needed only if a database exists
         from urllib.parse import quote
 
-        # It may be locked, or of another form.
+        # The database may be locked or have another schema.
         with (
             contextlib.suppress(sqlite3.Error),
             contextlib.closing(

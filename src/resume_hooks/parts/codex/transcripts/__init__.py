@@ -1,7 +1,7 @@
-"""The rollout files of Codex: their lines and items, what the model gets back of them, and our form of record for it.
+"""Codex's rollout files: their lines and items, the history that the model receives, and its conversion to our records.
 
-A rollout is append-only JSONL of ``{"timestamp", "type", "payload"}``. What a resumed thread sends
-is not the file, but what ``history.History`` makes of ``segments.chain_lines``. ``as_records`` says
-the same, and what was said before the last compaction, in the records that everything above knows.
-As its parent package: no file is looked for here.
+A rollout is append-only JSONL of ``{"timestamp", "type", "payload"}``. A resumed thread does not
+send the whole file, but the history that ``history.History`` builds from ``segments.chain_lines``.
+``as_records`` converts that history, and the conversation before the last compaction, to the
+records that the packages above use. These modules search for no files.
 """

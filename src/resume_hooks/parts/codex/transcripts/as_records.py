@@ -1,9 +1,9 @@
-"""A thread in the records that everything above knows: its effective history, and before it what was said earlier.
+"""Convert a thread to the records that the packages above use: its effective history and the earlier conversation.
 
-The newest compaction is a compaction of these records, a turn that was rolled back an abandoned
-branch. Texts are taken from items, never from events, which repeat them. Ids are those of
-``history``: the same from run to run, and in a fork the same as in its parent. What is encrypted
-says nothing; of a summary that is, a record says so.
+The newest compaction becomes a compaction of these records, and a rolled-back turn becomes an
+abandoned branch. Texts come from items, never from events, which repeat them. Ids come from
+``history``: they are stable between runs, and a fork has the ids of its parent. Encrypted content
+has no text; for an encrypted summary, a record reports that it exists.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from resume_hooks.transcripts.placeholders import MARKS
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
-MARK = "agent-session"  # the kind of a converted transcript's first line
-HEADLESS = "sdk-exec"  # how a run without a screen was started, in the word that stands for that everywhere
-UNKNOWN = "unknown"  # the model where nothing told it
+MARK = "agent-session"  # the type of a converted transcript's first line
+HEADLESS = "sdk-exec"  # the entrypoint of a run without a screen, as in Claude Code
+UNKNOWN = "unknown"  # the model's name if the rollout does not report one
 
 
 def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
-    """What a converted transcript begins with: which agent's it is, and what the thread came from.
+    """Return the first record of a converted transcript: its agent and the thread's parent.
 
-    ``first`` is the whole first line, in which children of ours say it themselves.
+    ``first`` is the complete first line, in which our own children name their parent.
     """
     own: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
@@ -55,7 +55,7 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
 
 
 def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
-    """The records of a thread, given its lines over all segments.
+    """Yield the records of a thread from the lines of all its segments.
 
     Memory is bounded by one response of the model.
     """
@@ -66,40 +66,40 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
 
 
 class Converter:
-    """Turns lines into records as they come; ``end`` gives what was held back for the count of its tokens.
+    """Converts lines to records one by one; ``end`` returns the records that waited for their token count.
 
-    ``early`` tells whether the client wrote that count before what was counted, as old ones did;
-    None until one shows.
+    ``early`` is true if the client writes a token count before the response, as old clients did,
+    and None until a count appears.
     """
 
     def __init__(self, thread_id: str, *, early: bool | None = None) -> None:
         self.early = early
-        self._usage: Record = {}  # a count that came early
+        self._usage: Record = {}  # a token count that precedes its response
         self._answers = False
         self._thread_id = thread_id
         self._ids = Ids()
         self._parent: str | None = None
         self._turns: list[
             tuple[str | None, Record | None]
-        ] = []  # what each turn hangs on, and its prompt
-        self._held: list[Record] = []  # the records of a response that was not counted yet
+        ] = []  # the parent record of each turn, and its prompt
+        self._held: list[Record] = []  # the records of a response that has no token count yet
         self._answered = False
         self._uses: dict[
             str, int
-        ] = {}  # by the ids of calls that are several uses, until they are answered
+        ] = {}  # the number of uses in each unanswered call that has several, by call id
         self._around: Record = {"cwd": "", "gitBranch": "", "version": "", "entrypoint": ""}
         self._model = ""
         self._goal = GoalState()
 
     def take(self, line: RolloutLine) -> list[Record]:
-        """The records that are whole by now."""
+        """Return the records that this line completes."""
         told = self._records_of_line(line)
         if self._goal.take(line):
             return [*told, self._goal_record(line)]
         return told
 
     def _goal_record(self, line: RolloutLine) -> Record:
-        """What the goal is from here on; it hangs on nothing, since no way back changes it."""
+        """Return a record of the current goal; it has no parent, because no rollback changes the goal."""
         goal = self._goal.goal
         if goal:
             told = f"The session's goal, {goal.status}: {goal.objective}"
@@ -139,12 +139,12 @@ class Converter:
         return []
 
     def end(self) -> list[Record]:
-        """What was held back."""
+        """Return the records that waited for a token count."""
         held, self._held, self._answered = self._held, [], False
         return held
 
     def know(self, meta: ThreadMeta) -> None:
-        """Take in what a first line says: of several the last one that says it, but for the folder."""
+        """Apply the metadata of a first line; later lines override earlier ones, except for the folder."""
         told = {
             "cwd": self._around["cwd"] or meta.cwd,
             "gitBranch": meta.branch,
@@ -181,7 +181,10 @@ class Converter:
             self._turns.append((self._parent, item if of_items.is_prompt(item) else None))
 
     def _user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
-        """The records of an item in the user's place; text that an editor put before a request is not the user's."""
+        """Yield the records of a user message.
+
+        Text that an editor put before the request becomes a separate meta record.
+        """
         blocks = message_blocks(item)
         if not blocks:
             return
@@ -198,7 +201,7 @@ class Converter:
             yield self._record(line, uuid, records.USER, blocks)
 
     def _answer_blocks(self, item: Record, kind: str) -> list[Record]:
-        """The blocks of what a model said; none for what only its provider can read."""
+        """Return the content blocks of a model item; none for encrypted content."""
         if kind == of_items.REASONING:
             thought = of_items.text(item)
             if thought:
@@ -230,9 +233,9 @@ class Converter:
         return blocks
 
     def _result_records(self, item: Record) -> list[Record]:
-        """What a call was answered with: a result for each of its uses.
+        """Return a result block for each use of a call.
 
-        The first one says it, unless a script printed one part for each of its commands.
+        Only the first one contains the output, unless a script printed one part for each command.
         """
         own, uses = of_items.call_id(item), self._uses.pop(of_items.call_id(item), 1)
         answers = output_of_uses(item, uses)
@@ -245,7 +248,7 @@ class Converter:
         return found
 
     def _compaction(self, line: RolloutLine) -> Iterator[Record]:
-        """The boundary, what the harness said again, and what was left of the conversation as its summary."""
+        """Yield the boundary, the messages that the harness repeated, and the remaining conversation as a summary."""
         left = replacement(line.payload, [prompt for _, prompt in self._turns if prompt])
         uuid, told = self._ids.beside("boundary"), self._ids.beside("summary")
         before, self._parent, self._turns = self._parent, None, []
@@ -296,7 +299,7 @@ class Converter:
     def _record(
         self, line: RolloutLine, uuid: str, kind: str, content: object, **marks: bool
     ) -> Record:
-        """A message; a text alone stands as a string, as the user's do in the client's own."""
+        """Return a message record; a single text block becomes a string, as in the user's messages in Claude Code."""
         if kind == records.ASSISTANT:
             if self._held:
                 response = self._held[0]["message"]["id"]
@@ -326,7 +329,7 @@ class Converter:
     def _link_record(
         self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record
     ) -> Record:
-        """A record in the order of keys that clients write, which what only skims lines goes by."""
+        """Return a record with its keys in the client's order, which readers that only skim lines rely on."""
         parent, self._parent = self._parent, uuid
         about = {"userType": "external", "sessionId": self._thread_id, **self._around}
         own = {"uuid": uuid, "timestamp": line.timestamp}
@@ -343,7 +346,10 @@ class Converter:
 
 
 def _as_command(note: Record) -> str:
-    """What the user typed, in the form of the other client: one that sets the model to work opens with its message."""
+    """Return the goal that the user typed as a command of Claude Code.
+
+    One that starts the model begins with its message.
+    """
     objective, words = goal_words(note)
     command = (
         f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
@@ -360,12 +366,12 @@ def _id_of_use(call_id: str, place: int) -> str:
 
 
 def beside(uuid: str) -> str:
-    """The id of a second record that is made of an item."""
+    """Return the id for a second record of the same item."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
 
 
 def _usage(counted: Record) -> Record:
-    """The counts of a response as the other API has them; ``{}`` for none."""
+    """Return a response's token counts in Claude's format, or ``{}`` without any."""
     asked, cached = (
         positive(counted.get("input_tokens")),
         positive(counted.get("cached_input_tokens")),
@@ -383,19 +389,19 @@ def _usage(counted: Record) -> Record:
     }
 
 
-MAX_PICTURE = (
-    8 * 1024 * 1024
-)  # characters of a picture's encoding; of a larger one a record says that it was there
+MAX_PICTURE = 8 * 1024 * 1024  # characters of an encoded picture; a record replaces a larger one
 _PICTURE = re.compile(r"</?image\b[^>]{0,200}>")
 _DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
 _EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
-_SCRIPT_FAILED = "Script failed"  # how the output begins of a script that ended with an error
-_COMMAND_OUTPUT = '{"chunk_id":'  # how a script begins to print all that a command gave
-TELLING = 400  # characters of an output's beginning that tell how a command ended
+_SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
+_COMMAND_OUTPUT = (
+    '{"chunk_id":'  # the start of the output if a script printed a command's whole result
+)
+TELLING = 400  # characters at the start of an output that are searched for the exit code
 
 
 def message_blocks(item: Record) -> list[Record]:
-    """The texts and pictures of a message, without the marks that stand around pictures."""
+    """Return the texts and pictures of a message, without the tags around pictures."""
     found = [_block(part) for part in of_items.parts(item)]
     blocks = []
     for block in found:
@@ -424,7 +430,7 @@ def _block(part: Record) -> Record | None:
 
 
 def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bool]]:
-    """What an output says to each use of a call, and whether it says that it failed."""
+    """Return for each use of a call the content of its output, and whether it reports a failure."""
     head, *parts = of_items.parts(item) or [{}]
     if uses > 1 and len(parts) == uses:
         return [output_blocks({**item, "output": [head, part]}) for part in parts]
@@ -433,11 +439,12 @@ def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bo
 
 
 def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
-    """What an output says, and whether it says that the call failed."""
+    """Return the content of an output, and whether it reports a failed call."""
     found = [block for part in of_items.parts(item) if (block := _block(part))]
     text = string(found[0], "text") if found else ""
     failed = mapping(item, "output").get("success") is False
-    if text.startswith('{"output":'):  # how old clients told how a command ended
+    # the format in which old clients report how a command ended
+    if text.startswith('{"output":'):
         inner = records.parse(text.encode()) or {}
         failed = failed or bool(positive(mapping(inner, "metadata").get("exit_code")))
         text = string(inner, "output") if inner else text
@@ -453,7 +460,7 @@ def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
 
 
 def _unwrap_command(text: str) -> tuple[str, int]:
-    """What a command printed, and its exit status, from what a script printed of it; 0 if it says none."""
+    """Return a command's output and exit status from the text that a script printed; 0 if unknown."""
     inner = records.parse(text.encode()) if text.startswith(_COMMAND_OUTPUT) else None
     if inner is None or not isinstance(inner.get("output"), str):
         return text, 0

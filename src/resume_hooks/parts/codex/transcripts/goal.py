@@ -1,7 +1,7 @@
-"""The goal of a thread, as ``/goal`` sets it and its model reports on it, by what its rollout tells.
+"""The goal of a thread, as set by ``/goal`` and updated by the model, read from its rollout.
 
-Codex pursues what stands in a database of its own, which is not read: it may be locked, and of a
-copied or an archived rollout it has nothing. What the two tell is the same on 0.169 and 0.171.
+Codex itself uses the goal in its own database. We do not read that: it may be locked, and it has no
+entry for a copied or archived rollout. Both agree on 0.169 and 0.171.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 UPDATED = (
-    "thread_goal_updated"  # the event of a goal that the user set, or whose state the user changed
+    # the event that follows when the user sets a goal or changes its status
+    "thread_goal_updated"
 )
 REPORTED, BEGUN = (
     "update_goal",
     "create_goal",
-)  # tools with which the model does; they are answered with the goal
+)  # tools with which the model sets or updates the goal; their output contains it
 COMPLETE = "complete"
 
 _SET = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
@@ -30,21 +31,21 @@ _CLEARED = "User cleared the goal."
 
 
 class Goal(NamedTuple):
-    """What the user wants of a thread, and Codex's word for how it stands: active, paused, blocked, complete..."""
+    """The user's goal for a thread, and Codex's word for its status: active, paused, blocked, complete..."""
 
     objective: str
     status: str
 
 
 class GoalState:
-    """The goal as it changes line by line; ``goal`` is None as long as nobody set one."""
+    """The goal as it changes line by line; ``goal`` is None until one is set."""
 
     def __init__(self) -> None:
         self.goal: Goal | None = None
         self._calls: set[str] = set()
 
     def take(self, line: RolloutLine) -> bool:
-        """Take in the next line; whether it changed the goal."""
+        """Process the next line, and return whether it changed the goal."""
         before = self.goal
         if line.event() == UPDATED:
             self._set_goal(mapping(line.payload, "goal"))
@@ -69,9 +70,9 @@ class GoalState:
 
 
 def goal_words(note: Record) -> tuple[str, str]:
-    """The goal that the user set, by a note of it.
+    """Return the goal that a note sets, and the status that it sets; one of them is ``""``.
 
-    Else the word that changed it: ``clear``, ``paused``, ``active``.
+    The status is ``clear``, ``paused`` or ``active``.
     """
     said = of_items.text(note)
     if objective := _SET.search(said):

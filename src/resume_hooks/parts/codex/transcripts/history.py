@@ -1,8 +1,8 @@
-"""What the model gets back when a thread is resumed: the effective history, its turns and its size in tokens.
+"""The effective history that a resumed thread sends to its model: its items, turns and size in tokens.
 
-As Codex rebuilds it: the newest compaction replaces what was before, later items follow, and turns
-that were rolled back go. Everything is taken from the lines as they come; what a compaction
-replaced is held no longer.
+The rules are those of Codex: the newest compaction replaces everything before it, later items
+follow, and rolled-back turns are removed. Lines are streamed; items that a compaction replaced are
+freed.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from resume_hooks.parts.codex.transcripts.meta import meta_of
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, objects, positive, string
 
-CHARACTERS_PER_TOKEN = 2.84  # the median of 720 public rollouts, whole requests
-OWN_ID = "uuid"  # a key beside ``type`` in lines that we wrote: the id that the item had where it was taken from
+CHARACTERS_PER_TOKEN = 2.84  # the median of 720 public rollouts, complete requests
+OWN_ID = "uuid"  # a key beside ``type`` in lines that we wrote: the item's original id
 
 
 class Item(NamedTuple):
-    """An item of the history: its ``payload``, when it was written, its id, and where it stands.
+    """An item of the history: its ``payload``, time, id and location.
 
-    ``part`` is its place in a compaction's ``replacement_history``, -1 for a line of its own. The
-    id is the same from run to run, and in a fork the same as in the thread that it was forked from.
+    ``part`` is its index in a compaction's ``replacement_history``, or -1 for a line of its own.
+    The id is stable between runs, and a fork has the ids of its parent.
     """
 
     payload: Record
@@ -37,10 +37,10 @@ class Item(NamedTuple):
 
 
 class Ids:
-    """Gives items their ids, in the order of the lines: each follows from the one before it and from what is said.
+    """Assigns ids to items in the order of the lines; each id depends on the previous one and on the item's content.
 
-    The first follows from the thread that all began with: of a fork that copied its parent the
-    copied first line tells it. So what two threads share has one id in both.
+    The first id depends on the oldest thread. If a fork copied its parent, the copied first line
+    names that thread. Thus the shared items of two threads have the same ids in both.
     """
 
     def __init__(self) -> None:
@@ -48,12 +48,12 @@ class Ids:
         self._begun = False
 
     def begin(self, meta: RolloutLine) -> None:
-        """Take in a ``session_meta``; only those before the first item count, the last of them."""
+        """Process a ``session_meta``; the last one before the first item counts."""
         if not self._begun:
             self._state = meta_of(meta.payload).thread_id.encode()
 
     def of(self, payload: Record, given: object = None) -> str:
-        """The id of the next item; ``given`` is one that its line tells."""
+        """Return the id of the next item; ``given`` is an id that its line contains."""
         self._begun = True
         self._state = hashlib.blake2b(self._state + of_items.dump(payload), digest_size=16).digest()
         if isinstance(given, str) and is_session_id(given):
@@ -61,16 +61,17 @@ class Ids:
         return _as_uuid(self._state)
 
     def beside(self, what: str) -> str:
-        """An id for a record here that is not an item: one for each kind of record."""
+        """Return an id for a record that is not an item; ``what`` names the kind of record."""
         return _as_uuid(hashlib.blake2b(self._state + what.encode(), digest_size=16).digest())
 
 
 class History:
-    """The history as it grows line by line; ``items`` is what would be sent, ``tokens`` the context in use.
+    """The history as it grows line by line.
 
-    ``measured`` tells whether the client counted the tokens since the last compaction; ``window``
-    is the model's, 0 for unknown. Counts in another file, at the beginning of a fork or before a
-    rewind, do not count: ``own`` is the newest file, "" where the counts of all lines count.
+    ``items`` are the items that Codex would send, ``tokens`` the context in use. ``measured`` is
+    true if the client reported its tokens since the last compaction. ``window`` is the model's
+    context window, or 0 if unknown. ``own`` is the newest file: only its token counts apply, since
+    those of other files precede a fork or a rewind. With "", all counts apply.
     """
 
     def __init__(self, own: str = "") -> None:
@@ -81,7 +82,7 @@ class History:
         self._ids = Ids()
 
     def take(self, line: RolloutLine) -> None:
-        """Take in the next line."""
+        """Process the next line."""
         if line.kind == ITEM:
             if of_items.kind(line.payload):
                 self._add(line.payload, line)
@@ -96,12 +97,12 @@ class History:
 
     @property
     def measured(self) -> bool:
-        """Whether the client told the tokens in use."""
+        """Whether the client reported the tokens in use."""
         return self._counted > 0
 
     @property
     def tokens(self) -> int:
-        """The context in use: as the client counted it last, else by the characters of the items."""
+        """The context in use: the client's last count, or an estimate from the characters of the items."""
         return self._counted or round(
             sum(of_items.size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN
         )
@@ -129,7 +130,10 @@ class History:
 
 
 def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
-    """What a compaction left; of one of an old client, which tells its summary alone, what that client made of it."""
+    """Return the items after a compaction.
+
+    An old client wrote only the summary, so its items are rebuilt by its rules.
+    """
     left = compacted.get("replacement_history")
     if isinstance(left, list):
         return [item for item in objects(left) if of_items.kind(item)]

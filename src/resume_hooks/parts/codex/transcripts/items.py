@@ -1,7 +1,7 @@
-"""What an item of the model's history is: messages, calls, their outputs, thoughts, and which texts are the harness's.
+"""The items of the model's history: messages, calls, outputs, reasoning, and the messages of the harness.
 
-An item is the payload of a ``response_item``, or one of a compaction's ``replacement_history``. A
-new type of call or of output is added to ``CALLS`` or ``OUTPUTS``.
+An item is the payload of a ``response_item``, or an element of a compaction's
+``replacement_history``. A new type of call or output belongs in ``CALLS`` or ``OUTPUTS``.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ OUTPUTS = frozenset(
         "tool_search_output",
     }
 )
-"""Calls that are answered by an output of the same ``call_id``, and these outputs."""
+"""Calls whose output is an item with the same ``call_id``, and these outputs."""
 
 HOSTED = frozenset({"web_search_call", "image_generation_call"})  # calls without an output item
 ENCRYPTED = frozenset({"compaction", "context_compaction", "compaction_summary"})
-"""Summaries that nobody but the provider can read."""
+"""Summaries that only the provider can read."""
 
 NEVER_SENT = "ghost_snapshot"
 
 SUMMARY = "Another language model started to solve this problem"
-"""How the summary of a compaction that was made here begins."""
+"""The beginning of the summary of a local compaction."""
 
 REQUEST = "## My request for Codex:"
-"""In prompts from an editor, what stands before the user's own words."""
+"""The heading that an editor puts before the user's own words."""
 
 HARNESS = (
     "<environment_context>",
@@ -48,34 +48,34 @@ HARNESS = (
     "<subagent_notification>",
     "<codex_internal_context",
 )
-"""How texts begin that stand in the user's place and are not the user's."""
+"""The beginnings of messages with the user's role that come from the harness."""
 
 _GOAL_NOTE = '<codex_internal_context source="user_goal">'
-_GOAL_KIND = "user.goal"  # words of Codex's own about what the user did
-_OWN_KIND = "user."  # how Codex marks the parts of a message that a user wrote, from 0.15x on
+_GOAL_KIND = "user.goal"  # the kind of Codex's own notes about actions of the user
+_OWN_KIND = "user."  # the prefix of kinds that a user wrote, from 0.15x on
 
 
 class Pair(NamedTuple):
-    """A call and its output by their places among the items; ``output`` is -1 for a call that nobody answered."""
+    """The indexes of a call and its output among the items; ``output`` is -1 for an unanswered call."""
 
     call: int
     output: int
 
 
 def kind(item: Record) -> str:
-    """The type of an item."""
+    """Return the type of an item."""
     return string(item, "type")
 
 
 def parts(item: Record) -> list[Record]:
-    """What a message says, or an output holds, as parts; a plain string becomes one text part."""
+    """Return the content parts of a message or output; a plain string becomes one text part."""
     if kind(item) in OUTPUTS:
         content = item.get("output")
     else:
         content = item.get("content")
     if kind(item) == "tool_search_output" and content is None:
         content = _as_text(item.get("tools"))
-    if isinstance(content, dict):  # {"content": ..., "success": ...}, of old clients
+    if isinstance(content, dict):  # {"content": ..., "success": ...} from old clients
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
         return [{"type": "input_text", "text": content}]
@@ -83,7 +83,7 @@ def parts(item: Record) -> list[Record]:
 
 
 def text(item: Record) -> str:
-    """The texts of a message or an output, joined by newlines; of a thought its summary."""
+    """Return the texts of a message or output, joined by newlines, or the summary of a reasoning item."""
     if kind(item) == REASONING:
         rows = objects(item.get("summary")) + objects(item.get("content"))
         return "\n\n".join(filter(None, (string(row, "text") for row in rows)))
@@ -93,7 +93,7 @@ def text(item: Record) -> str:
 
 
 def is_harness(item: Record) -> bool:
-    """Whether a message of the user's role is the harness's: settings, rules, what was aborted."""
+    """Check whether a message with the user's role comes from the harness: settings, rules, interruptions."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
     if isinstance(kinds, list) and any(isinstance(one, str) and one != "unknown" for one in kinds):
         return not any(
@@ -104,28 +104,28 @@ def is_harness(item: Record) -> bool:
 
 
 def is_goal_note(item: Record) -> bool:
-    """Whether a message is Codex's note for its model that the user set the thread's goal, or changed it."""
+    """Check whether a message is Codex's note to its model that the user set or changed the goal."""
     is_users = kind(item) == MESSAGE and string(item, "role") == "user"
     return is_users and text(item).startswith(_GOAL_NOTE) and is_harness(item)
 
 
 def opens_turn(item: Record) -> bool:
-    """Whether an item begins a turn as Codex counts them when it rolls back: a user's message."""
+    """Check whether an item begins a turn by the rules of Codex's rollback: a message of the user."""
     return kind(item) == MESSAGE and string(item, "role") == "user" and not is_harness(item)
 
 
 def is_summary(item: Record) -> bool:
-    """Whether an item is the summary of a compaction, readable or not."""
+    """Check whether an item is the summary of a compaction, encrypted or not."""
     return kind(item) in ENCRYPTED or (opens_turn(item) and text(item).lstrip().startswith(SUMMARY))
 
 
 def is_prompt(item: Record) -> bool:
-    """Whether a user asked something here."""
+    """Check whether an item is a prompt of the user."""
     return opens_turn(item) and not is_summary(item)
 
 
 def request_text(item: Record) -> str:
-    """What a prompt asks, without what an editor put before it."""
+    """Return the user's request in a prompt, without text that an editor put before it."""
     said = text(item)
     if REQUEST in said:
         return said.rpartition(REQUEST)[2].strip() or said
@@ -133,12 +133,12 @@ def request_text(item: Record) -> str:
 
 
 def call_id(item: Record) -> str:
-    """What a call and its output share; ``""`` for other items."""
+    """Return the id that a call and its output share, or ``""`` for other items."""
     return string(item, "call_id") or (string(item, "id") if kind(item) in CALLS else "")
 
 
 def arguments(item: Record) -> Record:
-    """The arguments of a call as an object: free text, and any other value, stands under ``input``."""
+    """Return the arguments of a call as an object; free text and other values become its ``input``."""
     if kind(item) == "custom_tool_call":
         return {"input": string(item, "input")}
     if kind(item) in {"local_shell_call", *HOSTED}:
@@ -155,7 +155,7 @@ def arguments(item: Record) -> Record:
 
 
 def pairs(items: list[Record]) -> dict[str, Pair]:
-    """The calls by their ids, each with the output after it; outputs without a call are left out."""
+    """Return the calls by id, each with the output that follows it; outputs without a call are left out."""
     found: dict[str, Pair] = {}
     for place, item in enumerate(items):
         own = call_id(item)
@@ -167,7 +167,7 @@ def pairs(items: list[Record]) -> dict[str, Pair]:
 
 
 def orphans(items: list[Record]) -> set[int]:
-    """The places of outputs whose calls are not there; one that never had a call, as of a goal, does not count."""
+    """Return the indexes of outputs whose calls are missing; outputs without a call id do not count."""
     answers = {pair.output for pair in pairs(items).values()}
     outputs = set()
     for place, item in enumerate(items):
@@ -177,18 +177,18 @@ def orphans(items: list[Record]) -> set[int]:
 
 
 def size(item: Record) -> int:
-    """Characters that an item puts before the model."""
+    """Return the characters that an item adds to the model's context."""
     return len(_as_text(item))
 
 
 def dump(value: object) -> bytes:
-    """A value as JSON, the same for the same value.
+    """Return a value as JSON, equal for equal values.
 
-    What nests deeper than any writer goes says only that.
+    A value that is nested too deeply becomes ``"..."``.
     """
     try:
         return orjson.dumps(value)
-    except orjson.JSONEncodeError:  # numbers that no other parser takes, for one
+    except orjson.JSONEncodeError:  # for example numbers that orjson does not accept
         try:
             return json.dumps(value, ensure_ascii=False, default=str).encode()
         except RecursionError:

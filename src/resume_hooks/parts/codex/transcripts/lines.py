@@ -1,7 +1,7 @@
-"""Lines of a rollout, streamed: memory is bounded by the longest line, and no line may be longer than ``MAX_LINE``.
+"""The lines of a rollout, streamed. Memory is bounded by the longest line, at most ``MAX_LINE``.
 
-After the first line everything is tolerant, as in Codex itself: what is blank, broken, or of no
-known form is skipped.
+After the first line, the reader is as tolerant as Codex: it skips lines that are blank, broken or
+of an unknown format.
 """
 
 from __future__ import annotations
@@ -22,30 +22,31 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = (
     "turn_context",
     "event_msg",
 )
-"""The kinds of lines that say something; others are for the client alone."""
+"""The kinds of lines with content; the others matter only to the client."""
 
-WORLD = "world_state"  # what the client told of its surroundings, whole or what changed
-SETTINGS = "thread_settings_applied"  # the event of what the thread is set to, by which clients of today go on
+# the client's description of the environment for the model, complete or as changes
+WORLD = "world_state"
+# the event with the settings of the thread, from which newer clients continue
+SETTINGS = "thread_settings_applied"
 
-DIGEST = "resume-hooks-digest"  # a line of ours, in our form of record but for its envelope
-TITLE, OPENING = "title", "isCompactSummary"  # what our own lines say beside their payload
+DIGEST = "resume-hooks-digest"  # a line of ours: a record of ours inside Codex's envelope
+TITLE, OPENING = "title", "isCompactSummary"  # extra keys in our own lines
 
 ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
-"""Bytes of a line; a longer one is passed over.
+"""The maximum bytes of a line; longer lines are skipped.
 
-The longest ever seen has 638 KB, but pictures have no limit.
+The longest line so far has 638 KB, but the size of pictures is not limited.
 """
 
-STEP = 1024 * 1024  # bytes that are read at a time
+STEP = 1024 * 1024  # bytes per read
 MAX_ORDINAL = 1 << 53
 
 
 class RolloutLine(NamedTuple):
-    """A line that holds an object with a type, a payload and a timestamp: ``record`` is all of it.
+    """A line with an object that has a type, a payload and a timestamp; ``record`` is the whole object.
 
-    ``number`` counts from 0, ``offset`` is a byte of ``file`` (of what is unpacked where it is
-    packed).
+    ``number`` counts from 0. ``offset`` is in bytes of ``file``, or of its uncompressed content.
     """
 
     record: Record
@@ -55,38 +56,38 @@ class RolloutLine(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """What the line is: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or anything else."""
+        """The kind of line: ``META``, ``ITEM``, ``COMPACTED``, ``CONTEXT``, ``EVENT`` or any other type."""
         return string(self.record, "type")
 
     @property
     def payload(self) -> Record:
-        """What it says."""
+        """The content of the line."""
         return mapping(self.record, "payload")
 
     @property
     def timestamp(self) -> str:
-        """When it was written, as it says so."""
+        """The time of writing, as recorded in the line."""
         return string(self.record, "timestamp")
 
     @property
     def ordinal(self) -> int | None:
-        """Its number in its thread, which goes on over forks and segments; None in legacy files."""
+        """The line's number in its thread, which continues across forks and segments; None in old files."""
         value = self.record.get("ordinal")
         if isinstance(value, int) and value is not True and 0 <= value < MAX_ORDINAL:
             return value
         return None
 
     def event(self) -> str:
-        """The kind of event that it tells of; ``""`` for a line of another kind."""
+        """Return the type of the line's event, or ``""`` if the line is not an event."""
         if self.kind == EVENT:
             return string(self.payload, "type")
         return ""
 
 
 def rollout_lines(path: str) -> Iterator[RolloutLine]:
-    """The lines of one file that say something.
+    """Yield the valid lines of a file.
 
-    SessionNotFound where it can't be read, or can't be unpacked here.
+    Raise SessionNotFound if the file cannot be read or uncompressed.
     """
     for number, offset, raw in raw_lines(path):
         if (line := read_line(raw, path, number, offset)) is not None:
@@ -94,9 +95,9 @@ def rollout_lines(path: str) -> Iterator[RolloutLine]:
 
 
 def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
-    """Every line of a file: its number, its offset, its bytes; of one that is too long the first.
+    """Yield the number, offset and bytes of every line; an overlong line is cut at ``MAX_LINE``.
 
-    Errors as above.
+    Raise SessionNotFound like ``rollout_lines``.
     """
     with open_rollout(path, STEP) as stream:
         offset = number = 0
@@ -105,7 +106,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
                 size, piece = len(raw), raw
                 while (
                     size >= MAX_LINE and piece and not piece.endswith(b"\n")
-                ):  # the rest of one that is too long
+                ):  # skip the rest of an overlong line
                     piece = stream.readline(STEP)
                     size += len(piece)
                 yield number, offset, raw
@@ -116,7 +117,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 
 
 def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
-    """A line as it lies in a file; None for one that Codex passes over."""
+    """Return the parsed line, or None for a line that Codex skips."""
     if len(raw) < MAX_LINE or raw.endswith(b"\n"):
         record = parse(raw)
     else:
@@ -134,9 +135,9 @@ def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> Roll
 
 @contextlib.contextmanager
 def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
-    """A rollout to be read from its start, a packed one as what it holds, so many bytes of the file at a time.
+    """Open a rollout for reading from its start, uncompressed if necessary; ``step`` is the buffer size.
 
-    SessionNotFound if that can't be done.
+    Raise SessionNotFound if that fails.
     """
     try:
         with open(path, "rb", buffering=step) as stream:
@@ -153,8 +154,8 @@ def open_rollout(path: str, step: int = -1) -> Iterator[BinaryIO]:
 
 @functools.cache
 def can_unpack() -> bool:
-    """Whether packed rollouts can be read: the package ``zstandard`` is optional."""
-    from importlib.util import find_spec  # what few runs need
+    """Check whether compressed rollouts can be read; the package ``zstandard`` is optional."""
+    from importlib.util import find_spec  # rarely needed
 
     return find_spec("zstandard") is not None
 
@@ -173,7 +174,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
     import zstandard
 
     class Reader(io.BufferedReader):
-        """Turns what a damaged file makes of the unpacking into the failure of a read."""
+        """Turns errors from a damaged file into OSError."""
 
         def readline(self, size: int | None = -1, /) -> bytes:
             try:
@@ -185,10 +186,10 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
 
 
 def first_lines(path: str) -> list[RolloutLine]:
-    """The line that a rollout must begin with, and the next where it says something.
+    """Return the line that a rollout must begin with, and the next line if it is valid.
 
-    Other programs put one of their own before it, which Codex up to 0.146 took. NotATranscript
-    where neither tells of a session, SessionNotFound as ``open_rollout``.
+    Some programs insert a line of their own before it, which Codex up to 0.146 accepted. Raise
+    NotATranscript if neither line describes a session, and SessionNotFound like ``open_rollout``.
     """
     with open_rollout(path) as stream:
         raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
@@ -197,6 +198,6 @@ def first_lines(path: str) -> list[RolloutLine]:
         return [second]
     if first is None or first.kind != META:
         raise NotATranscript(
-            f"{path} is not a rollout of Codex", "Its first line tells nothing of a session."
+            f"{path} is not a rollout of Codex", "Its first line does not describe a session."
         )
     return [first, *([second] if second else [])]

@@ -1,4 +1,4 @@
-"""What the first line of a rollout says of its thread, and what the name of the file does."""
+"""A thread's metadata in the first line of its rollout and in its file name."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NAME = re.compile(
 )
 
 REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
-"""What a first line must tell: without one of these every version refuses the file."""
+"""The required fields of a first line: every version refuses a file that lacks one of them."""
 
 
 class RolloutName(NamedTuple):
-    """What a name tells: ``thread_id`` is the first id in it, ``rollout_id`` the last."""
+    """The parsed name of a rollout: ``thread_id`` is the first id in it, ``rollout_id`` the last."""
 
     thread_id: str
     rollout_id: str
@@ -36,7 +36,10 @@ class RolloutName(NamedTuple):
 
 
 class HistoryBase(NamedTuple):
-    """Where a fork or a rewound segment goes on: before this ordinal (None: not told) and byte of another rollout."""
+    """The end of the part of another rollout that a fork or rewound segment continues.
+
+    It is given as an ordinal (None if unknown) and a byte offset, both exclusive.
+    """
 
     rollout_id: str
     end_ordinal: int | None
@@ -44,11 +47,11 @@ class HistoryBase(NamedTuple):
 
 
 class ThreadMeta(NamedTuple):
-    """What a rollout says of itself.
+    """The metadata of a rollout.
 
-    ``forked_from`` is the thread that it is a fork of, ``spawned_by`` the one that a sub-agent was
-    started by, each ``""`` for none; ``source`` how it was started: cli, exec, vscode, subagent...
-    ``payload`` is all that was said.
+    ``forked_from`` is the thread that it was forked from, ``spawned_by`` the thread that started
+    this sub-agent, each ``""`` if none. ``source`` is how it was started: cli, exec, vscode,
+    subagent... ``payload`` contains all fields.
     """
 
     thread_id: str
@@ -65,7 +68,7 @@ class ThreadMeta(NamedTuple):
 
 
 def parse_name(path: str) -> RolloutName | None:
-    """What the name of a rollout tells; None for a file that Codex would not find."""
+    """Parse the name of a rollout, or return None for a file that Codex would not list."""
     match = _NAME.fullmatch(os.path.basename(path))
     if match is None:
         return None
@@ -74,17 +77,20 @@ def parse_name(path: str) -> RolloutName | None:
 
 
 def name_of(thread_id: str, started: str) -> str:
-    """The name of a thread's file; ``started`` as ``2026-11-22T09-39-56``, local time."""
+    """Return the name of a thread's file; ``started`` is local time such as ``2026-11-22T09-39-56``."""
     return f"rollout-{started}-{thread_id}{ENDING}"
 
 
 def read_meta(path: str) -> ThreadMeta:
-    """What a rollout says of itself. NotATranscript, SessionNotFound as ``first_lines``."""
+    """Return the metadata of a rollout. Raise NotATranscript or SessionNotFound like ``first_lines``."""
     return meta_in(first_lines(path), path)
 
 
 def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
-    """What the first lines of a rollout say: forks of old clients tell their parent in the second alone."""
+    """Return the metadata in the first lines of a rollout.
+
+    Forks by old clients name their parent only in the second line.
+    """
     lines = [line for line in lines if line.kind == META]
     meta = meta_of(lines[0].payload if lines else {}, path)
     copied = _id(lines[1].payload, "id") if len(lines) > 1 else ""
@@ -94,7 +100,7 @@ def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
 
 
 def meta_of(payload: Record, path: str = "") -> ThreadMeta:
-    """What a ``session_meta`` says; where the name of the file has another id, that decides."""
+    """Return the metadata in a ``session_meta``; an id in the file name overrides its id."""
     named = parse_name(path)
     source = payload.get("source")
     if isinstance(source, dict):

@@ -1,7 +1,7 @@
-"""The files that a thread is made of: its own, and the beginnings of others that a fork or a rewind goes on from.
+"""The files of a thread: its own, and the beginnings of the files that it continues after a fork or a rewind.
 
-The caller finds files: ``find`` is given a rollout id (the last id in a file's name) and answers
-with a path or None.
+The caller locates files: ``find`` takes a rollout id (the last id in a file's name) and returns a
+path or None.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.transcripts.lines import PACKED, RolloutLine, rollout_lines
 from resume_hooks.parts.codex.transcripts.meta import HistoryBase, ThreadMeta, parse_name, read_meta
 
-MAX_DEPTH = 1_000  # segments of a thread; more can only be a forgery
+MAX_DEPTH = 1_000  # segments of a thread; only a forged thread has more
 
 Finder = Callable[[str], str | None]
 
 
 class ThreadFile(NamedTuple):
-    """A file of a thread, as far as it counts: ``end`` is where the next one leaves it, None for the newest."""
+    """A file of a thread; the part before ``end`` belongs to the thread, or all of it if ``end`` is None."""
 
     path: str
     meta: ThreadMeta
@@ -28,25 +28,25 @@ class ThreadFile(NamedTuple):
 
 
 def segments(path: str, find: Finder) -> list[ThreadFile]:
-    """The files of the thread whose newest one lies at ``path``, in the order in which they count.
+    """Return the files of the thread whose newest file is ``path``, oldest first.
 
-    SessionNotFound where one that it goes on from is missing or was shortened, NotATranscript for
-    a file that is not a rollout or goes on from itself.
+    Raise SessionNotFound if a file that it continues is missing or shortened, and NotATranscript if
+    a file is not a rollout or continues itself.
     """
     found, named = [ThreadFile(path, read_meta(path), None)], parse_name(path)
     seen = {named.rollout_id} if named else set()
     while (base := found[-1].meta.base) is not None:
         if base.rollout_id in seen or len(found) >= MAX_DEPTH:
             raise NotATranscript(
-                f"{path} goes on from itself", "The file was changed: its history_base is a circle."
+                f"{path} continues itself", "The file was changed: its history_base is a circle."
             )
         seen.add(base.rollout_id)
         earlier = find(base.rollout_id)
         if earlier is None:
             raise SessionNotFound(
-                f"The rollout {base.rollout_id} that {os.path.basename(path)} goes on from is gone",
+                f"The rollout {base.rollout_id} that {os.path.basename(path)} continues is gone",
                 (
-                    "Codex keeps of a fork only what was said since. Restore the file of the "
+                    "A fork of Codex contains only its own part. Restore the file of the "
                     "session it was forked from."
                 ),
             )
@@ -56,7 +56,7 @@ def segments(path: str, find: Finder) -> list[ThreadFile]:
 
 
 def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
-    """The same; where one is missing the newest file alone, and why."""
+    """Return the files of a thread and "", or only the newest file and the reason if another one cannot be used."""
     try:
         return segments(path, find), ""
     except (SessionNotFound, NotATranscript) as error:
@@ -64,16 +64,16 @@ def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
 
 
 def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
-    """The lines of a thread over all its segments, as far as each counts.
+    """Yield the lines of a thread from all its segments.
 
-    Raises as ``segments``.
+    Raise the errors of ``segments``.
     """
     for segment in segments(path, find):
         yield from segment_lines(segment)
 
 
 def segment_lines(segment: ThreadFile) -> Iterator[RolloutLine]:
-    """The lines of a segment that count."""
+    """Yield the lines of a segment that belong to the thread."""
     end = segment.end
     for line in rollout_lines(segment.path):
         if end is not None and _is_past(line, end):
@@ -89,7 +89,7 @@ def _is_past(line: RolloutLine, end: HistoryBase) -> bool:
 
 def _require_length(path: str, base: HistoryBase) -> None:
     if path.endswith(PACKED):
-        return  # its length is told by unpacking it alone
+        return  # Its length is known only after uncompressing it.
     try:
         short = os.path.getsize(path) < base.end_offset
     except OSError as error:
@@ -98,6 +98,6 @@ def _require_length(path: str, base: HistoryBase) -> None:
         ) from error
     if short:
         raise SessionNotFound(
-            f"{path} is shorter than a session that goes on from it expects",
-            "Restore it as it was: Codex refuses it, too.",
+            f"{path} is shorter than the session that continues it expects",
+            "Restore the original file. Codex refuses this one too.",
         )

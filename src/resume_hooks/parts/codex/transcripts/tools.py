@@ -1,8 +1,9 @@
-"""What Codex's tools did, in the tools that everything above knows: commands, edits of files, plans, pictures.
+"""Convert the calls of Codex's tools to those of Claude Code: commands, file edits, plans, pictures.
 
-A command is ``Bash``, a patch an ``Edit`` or ``Write`` for each file, a plan ``TodoWrite``; any
-other tool keeps its name. In code mode a script that calls one tool counts as that call, one that
-runs several commands as these, any other as ``exec`` with its ``code``.
+A command becomes ``Bash``, a patch becomes an ``Edit`` or ``Write`` for each file, and a plan
+becomes ``TodoWrite``. Other tools keep their names. In code mode, a script that calls one tool
+becomes that call, one that runs several commands becomes these commands, and any other script
+becomes ``exec`` with its ``code``.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from resume_hooks.parts.codex.transcripts.items import HOSTED, arguments, kind
 from resume_hooks.transcripts.records import Record, objects, string
 
 SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-CODE = "exec"  # the tool whose input is a script that calls the others
+CODE = "exec"  # the tool whose input is a script that calls other tools
 PATCH = "*** Begin Patch"
-MAX_FILES = 200  # files of a patch
+MAX_FILES = 200  # files per patch
 
 _CALLED = re.compile(r"\btools\.(\w{1,80})")
 _COMMAND = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
@@ -32,14 +33,14 @@ _WRAPPED = re.compile(r"(?:ba|z|da)?sh")
 
 
 class Use(NamedTuple):
-    """A use of a tool: its name, and what it was given."""
+    """A use of a tool: its name and input."""
 
     name: str
     given: Record
 
 
 def uses_of_call(item: Record) -> list[Use]:
-    """What a call did, at least one use; several where it changed several files, or ran several commands."""
+    """Return the uses in a call: one for each file of a patch or command of a script, else exactly one."""
     if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
         name = kind(item).removesuffix("_call")
     else:
@@ -59,7 +60,7 @@ def uses_of_call(item: Record) -> list[Use]:
 
 
 def _uses_of_tool(name: str, given: Record) -> list[Use]:
-    """What a tool did, by its own name for it."""
+    """Return the uses for a tool that is named as Codex names it."""
     if name in SHELLS:
         name, given = _use_of_shell(given)
     if name == "apply_patch":
@@ -78,7 +79,7 @@ def _uses_of_tool(name: str, given: Record) -> list[Use]:
 
 
 def _commands_of_code(code: str) -> list[Record]:
-    """The commands of a script that calls nothing but the shell, as they were given; none if one is not a literal."""
+    """Return the commands of a script that only calls the shell, or [] if one is not a literal."""
     called = _CALLED.findall(code)
     if not called or {*called} != {"exec_command"}:
         return []
@@ -109,7 +110,7 @@ def _use_of_code(code: str, commands: list[Record]) -> Use:
 
 
 def _parse_literal(text: str) -> str:
-    """What a literal of a script says; ``""`` for one that JSON does not know."""
+    """Return the string in a script's literal, or ``""`` if it is not valid JSON."""
     try:
         value = orjson.loads(text)
     except orjson.JSONDecodeError:
@@ -120,9 +121,9 @@ def _parse_literal(text: str) -> str:
 
 
 def _use_of_shell(given: Record) -> Use:
-    """A command as a shell's line, whatever form it was given in.
+    """Return a command in any of its forms as a shell line.
 
-    A patch that was given to a shell is one.
+    A patch that was passed to a shell becomes ``apply_patch``.
     """
     command = given.get("cmd", given.get("command"))
     if isinstance(command, list):
