@@ -406,7 +406,7 @@ except WriteFailed as error:
 
 
 @pytest.mark.parametrize(
-    ("chunks", "said"), [(9, "Nothing was changed"), (5, "what a running client added")]
+    ("chunks", "said"), [(9, "Nothing was changed"), (5, "a running client's new lines")]
 )
 def test_a_full_disk_is_told_as_it_is(tmp_path: Path, chunks: int, said: str) -> None:
     """Before the rename nothing was changed; after it the message says what may be missing."""

@@ -153,7 +153,7 @@ def test_a_state_folder_that_cannot_be(config_home: ConfigHome) -> None:
     """A sentence that says what could not be kept."""
     (config_home.config / "resume-hooks").write_text("no folder")
     with (
-        pytest.raises(WriteFailed, match="could not be kept"),
+        pytest.raises(WriteFailed, match="could not be stored"),
         stage_chunks([b"x"], MOST, config_home.where),
     ):
         pytest.fail("there is no folder")

@@ -126,7 +126,7 @@ def test_terminal_of_tmux_gets_the_text(server: Server, mode: str) -> None:
 def test_detached_session_keeps_the_text_in_its_buffer(server: Server) -> None:
     """Where no terminal is attached only tmux holds the text, and the message says so."""
     copied = clipboard.copy(TEXT, environ=server.inside)
-    assert copied.sentence("id") == "id copied (in tmux alone: prefix ] pastes it)"
+    assert copied.sentence("id") == "id copied (only in tmux: prefix ] pastes it)"
     assert server.buffer() == TEXT
 
 

@@ -1,8 +1,8 @@
-"""What others append to a file while it is replaced: carried from the old file to the new one, nothing left behind.
+"""Carry over the lines that other programs append to a file while we replace it.
 
-Clients open a transcript by its path for each record and keep nothing open (2.1.42 to 2.1.329), so
-that soon after a rename they write to the new file. What was opened before and written after lies
-in the old one, which stays open here.
+Clients open a transcript by its path for each record and close it again (2.1.42 to 2.1.329), so
+soon after a rename they write to the new file. A record that was opened before the rename and
+written after it ends up in the old file, which we keep open here.
 """
 
 from __future__ import annotations
@@ -20,28 +20,27 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-CHUNK = 1024 * 1024  # bytes that are carried or compared at a time
-GRACE = 0.05  # seconds that a program may be between looking a path up and opening what it found
-QUIET = 0.3  # seconds without a new byte after which nobody is expected to write any more
-LIMIT = 5.0  # seconds that a file which is written to without a pause is followed
-TORN = 0.5  # seconds that a half-written line is waited for
+CHUNK = 1024 * 1024  # bytes to carry over or compare at a time
+GRACE = 0.05  # seconds between a program's lookup of a path and its open
+QUIET = 0.3  # seconds without a new byte after which no more writes are expected
+LIMIT = 5.0  # seconds to follow a file that others write to without a pause
+TORN = 0.5  # seconds to wait for the rest of a half-written line
 PAUSE = 0.005
 
 
 class Splice:
-    """The end of the open file ``source`` from ``position`` on, which is moved as bytes are carried over."""
+    """The end of the open file ``source`` from ``position``, which advances as bytes are carried over."""
 
     def __init__(self, source: int, position: int) -> None:
         self._source = source
         self.position = position
 
     def carry(self, target: int) -> int:
-        """Append to ``target`` the whole lines that are there by now; how many bytes.
+        """Append all whole lines so far to ``target``, and return the number of bytes.
 
-        OSError where it can't be done.
+        Raise OSError on failure.
 
-        The start of a line waits for its rest, or another program's record would come to stand
-        between the two.
+        A partial line waits for its rest; otherwise another program's record could get in between.
         """
         carried = 0
         while piece := self._lines():
@@ -50,16 +49,17 @@ class Splice:
         return carried
 
     def settle(self, target: int) -> None:
-        """Carry over, and wait for the rest of a line that somebody may be writing, unless it was abandoned."""
+        """Carry over all lines, and wait for the rest of an unfinished line unless it seems abandoned."""
         self.carry(target)
         await_line_end(self._source)
         self.carry(target)
 
     def follow(self, target: int) -> bool:
-        """Carry over what is still written to the old file, until nobody is expected to.
+        """Carry over later writes to the old file until no more are expected.
 
-        ``target`` is open to append: lines are added whole, since others write there too. Returns
-        whether a program still has the old file open for writing, as far as the system tells.
+        ``target`` is open for appending. Only whole lines are added, because other programs write
+        there as well. Return True if a program is known to have the old file still open for
+        writing.
         """
         began = last = time.monotonic()
         try:
@@ -78,21 +78,21 @@ class Splice:
             while rest := read_at(self._source, CHUNK, self.position):
                 ending = (
                     b"" if len(rest) == CHUNK else b"\n"
-                )  # or the next record would become a part of it
+                )  # otherwise the next record would continue this line
                 self._append(target, rest, ending)
         return held is True
 
     def _carry_between_lines(self, target: int) -> int:
-        """Carry over once nobody is in the middle of a line in the new file, which others write to by now."""
+        """Carry over once the last line of the new file is complete, since other programs write to it."""
         if not self._lines():
             return 0
         deadline = time.monotonic() + TORN
-        # What was carried so far may end within a line, as the copy of a file does that was being
-        # written.
+        # The part carried so far may itself end inside a line, if the file was copied during a
+        # write.
         ended = not self.position or read_at(self._source, 1, self.position - 1) == b"\n"
         while ended and is_torn(target):
             if time.monotonic() >= deadline:
-                os.write(target, b"\n")  # abandoned: it must not take a whole record with it
+                os.write(target, b"\n")  # abandoned: end it, so that it does not spoil our record
                 break
             time.sleep(PAUSE)
         return self.carry(target)
@@ -114,9 +114,9 @@ class Splice:
 
 
 def await_line_end(descriptor: int) -> None:
-    """Wait for the rest of a line that somebody may be writing into an open file.
+    """Wait for the rest of a line that another program may be writing to an open file.
 
-    For an abandoned one not for long.
+    Stop after a short time if the line was abandoned.
     """
     deadline = time.monotonic() + TORN
     while is_torn(descriptor) and time.monotonic() < deadline:
@@ -124,21 +124,21 @@ def await_line_end(descriptor: int) -> None:
 
 
 def is_torn(descriptor: int) -> bool:
-    """Whether the last line of an open file has no ending."""
+    """Check whether the last line of an open file lacks its line ending."""
     size = os.fstat(descriptor).st_size
     return size > 0 and read_at(descriptor, 1, size - 1) != b"\n"
 
 
 def held_for_writing(descriptor: int) -> bool | None:
-    """Whether somebody has the file open for writing; None where the system can't tell.
+    """Check whether another program has the file open for writing; return None if the system can't tell.
 
-    Linux grants a read lease only on a file that nobody writes. It is given back at once; whoever
-    opens the file just then is held up for that moment.
+    Linux grants a read lease only on a file without writers. The lease is returned at once; a
+    program that opens the file meanwhile waits for that moment.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return None
     try:
-        # Its usual signal would end this process; this one is ignored.
+        # The default signal for a lease would end this process; this one is ignored.
         fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
     except OSError as error:
@@ -151,9 +151,9 @@ def held_for_writing(descriptor: int) -> bool | None:
 
 
 def begins_with(descriptor: int, copy: str) -> bool:
-    """Whether an open file begins with all the bytes of the file ``copy``.
+    """Check whether an open file begins with all the bytes of the file ``copy``.
 
-    OSError where one can't be read.
+    Raise OSError if one can't be read.
     """
     offset = 0
     with open(copy, "rb", buffering=0) as stream:

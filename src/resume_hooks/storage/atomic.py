@@ -1,8 +1,8 @@
-"""The only writer of session files: whole or not at all, checked as read back before it gets its name.
+"""The only writer of session files. It writes a file completely or not at all, and checks it before it gets its name.
 
-A crash at any point leaves either nothing that a client would see, or the complete file: the bytes
-go to a temporary file in the same folder (never named ``.jsonl``), are synced, checked, and only
-then linked to the name.
+The bytes go to a temporary file in the same folder (never named ``.jsonl``), which is synced,
+checked and only then linked to its name. So a crash leaves either nothing that a client would see,
+or the complete file.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from resume_hooks.storage.state_file import (
     sync_folder,
 )
 
-BUFFER = 1024 * 1024  # bytes that are written at a time
-TRIES = 20  # how often a file is opened anew that somebody replaced just then
+BUFFER = 1024 * 1024  # bytes to write at a time
+TRIES = 20  # attempts to open a file that is replaced between our steps
 
 
 def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], None]) -> None:
-    """Create ``path`` with ``chunks``, exclusively, after ``check(temporary path)`` found nothing to object to.
+    """Create the new file ``path`` from ``chunks`` after ``check(temporary path)`` accepts it.
 
-    Raises WriteFailed where the disk refuses or the name is taken, and whatever ``check`` raises;
-    in every case nothing is left behind.
+    Raise WriteFailed if the disk refuses or the name is taken; errors of ``check`` propagate. On
+    any failure no file remains.
     """
     folder = os.path.dirname(path)
     sweep_spare_names(folder)
@@ -50,14 +50,14 @@ def create_session(path: str, chunks: Iterable[bytes], check: Callable[[str], No
 def replace_session(
     path: str, original: int, kept: str, chunks: Iterable[bytes], check: Callable[[str], None]
 ) -> bool:
-    """Put ``chunks`` in place of what ``kept``, an exact copy, holds of ``path``.
+    """Replace the content of ``path``, of which ``kept`` is an exact copy, with ``chunks``.
 
-    What was appended since goes on.
+    Lines appended since the copy are kept.
 
-    ``original`` is the file, open to be read: what somebody still writes into it after the rename
-    is carried over. Returns whether a program holds it open even then. Raises WriteFailed and
-    whatever ``check(temporary path)`` raises; nothing was changed then, unless the message says so.
-    A crash leaves the file as it was or the new one.
+    ``original`` is the file's descriptor, open for reading; writes to it after the rename are
+    carried over. Return whether a program still has it open for writing. Raise WriteFailed, or an
+    error of ``check(temporary path)``; the file is unchanged then unless the message says
+    otherwise. A crash leaves the old file or the new one.
     """
     folder = os.path.dirname(path)
     sweep_spare_names(folder)
@@ -70,7 +70,7 @@ def replace_session(
             if (was.st_uid, was.st_gid) != (
                 ours.st_uid,
                 ours.st_gid,
-            ):  # root leaves it to whom it belongs
+            ):  # as root, keep the file's owner
                 os.fchown(target.fileno(), was.st_uid, was.st_gid)
             splice.settle(target.fileno())
             os.fsync(target.fileno())
@@ -82,8 +82,8 @@ def replace_session(
                     "Nothing was changed. Run the command again.",
                 )
             splice.carry(target.fileno())
-            # An old session that is rewritten is neither the latest nor open; what is carried over
-            # later counts anew.
+            # Keep the times: a rewritten old session must not become the latest or count as open.
+            # Lines carried over later update the time again.
             was = os.fstat(original)
             os.utime(temporary, ns=(was.st_atime_ns, was.st_mtime_ns))
             os.replace(temporary, path)
@@ -93,18 +93,18 @@ def replace_session(
 def append_line(path: str, line: bytes) -> None:
     """Append one whole line (without its ending) to a private file of ours.
 
-    Concurrent writers don't mix.
+    Lines of concurrent writers never mix.
 
-    A torn last line of an interrupted writer is ended first, so that it can't swallow this one. A
-    file with a second name, which need not be ours, is left to that name as it is; a copy takes its
-    place. OSError on failure.
+    If an interrupted writer left a partial last line, end it first. If the file has a second hard
+    link, which may belong to someone else, replace it with a copy and append to the copy. Raise
+    OSError on failure.
     """
     for _ in range(TRIES):
         descriptor = _open_to_append(path, os.O_CREAT)
         try:
             lock(descriptor, None)
             if not os.path.samestat(os.lstat(path), os.fstat(descriptor)):
-                continue  # it was replaced while we waited for it
+                continue  # replaced while we waited for the lock
             if os.fstat(descriptor).st_nlink > 1:
                 _unshare(path, descriptor)
                 continue
@@ -112,17 +112,16 @@ def append_line(path: str, line: bytes) -> None:
             return
         finally:
             os.close(descriptor)
-    raise OSError(errno.EMLINK, f"{path} is linked anew again and again", path)
+    raise OSError(errno.EMLINK, f"{path} keeps getting new hard links", path)
 
 
 def append_records(path: str, lines: Sequence[bytes]) -> None:
-    """Append whole lines (without their endings) to a session file that is there.
+    """Append whole lines (without their endings) to an existing session file.
 
-    All of them, or WriteFailed and none.
+    Append all of them, or raise WriteFailed and append none.
 
-    A line that a client is writing just then is waited for. The file's time stays, unless others
-    write too: by it the client tells which session is the latest, and which are old enough to be
-    deleted.
+    Wait for a line that a client is writing. Keep the file's time unless other programs write as
+    well: from it clients determine the latest session and the sessions old enough to delete.
     """
     with convert_os_error(
         f"Could not add to {path}",
@@ -139,7 +138,7 @@ def append_records(path: str, lines: Sequence[bytes]) -> None:
 
 
 def _open_to_append(path: str, create: int = 0) -> int:
-    """A regular file, open to be appended to; OSError for anything else, links among them."""
+    """Open a regular file for appending. Raise OSError for anything else, including links."""
     flags = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | create | flags, MODE)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -149,9 +148,9 @@ def _open_to_append(path: str, create: int = 0) -> int:
 
 
 def append_synced(descriptor: int, lines: bytes) -> int:
-    """Write whole lines at the end of an open file, synced; how many bytes.
+    """Append whole lines to an open file, sync it, and return the number of bytes.
 
-    What did not fit is taken back.
+    Undo a partial write.
     """
     lock(descriptor, None)
     size = os.fstat(descriptor).st_size
@@ -172,20 +171,20 @@ def _unshare(path: str, descriptor: int) -> None:
 
 
 def _keep_time(descriptor: int, was: os.stat_result, size: int) -> None:
-    """Give an open file the time that it had, if it has the ``size`` that our own writing made."""
-    with contextlib.suppress(OSError):  # another user's file, which we may write: it counts as new
+    """Restore an open file's former time if its ``size`` shows that only we wrote to it."""
+    with contextlib.suppress(OSError):  # another user's file; its time stays new
         now = os.fstat(descriptor)
         if now.st_size == size:
             os.utime(descriptor, ns=(now.st_atime_ns, was.st_mtime_ns))
             if os.fstat(descriptor).st_size != size:
-                os.utime(descriptor)  # somebody wrote between the two calls
+                os.utime(descriptor)  # another program wrote between the two calls
 
 
 def _finish_replacement(path: str, splice: Splice, target: int) -> bool:
-    """See to what comes after the rename; whether a program still has the old file open."""
+    """Carry over late writes after the rename; return whether a program still has the old file open."""
     with convert_os_error(
-        f"{path} was rewritten, but what a running client added meanwhile could not be",
-        "Make room on the disk. The last lines may be missing; what was trimmed is in the backup.",
+        f"{path} was rewritten, but a running client's new lines could not be carried over",
+        "Make room on the disk. The last lines may be missing; the backup has the trimmed contents.",
     ):
         held = splice.follow(target)
         os.fsync(target)
@@ -195,13 +194,13 @@ def _finish_replacement(path: str, splice: Splice, target: int) -> bool:
 
 @contextlib.contextmanager
 def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
-    """Write a new file; it is synced while the block runs, and is so when the block is left.
+    """Write a new file, and sync it by the end of the block.
 
-    OSError if it can't be.
+    Raise OSError on failure.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE)
     with os.fdopen(descriptor, "wb", buffering=BUFFER) as stream:
-        os.chmod(path, MODE)  # whatever the umask took away
+        os.chmod(path, MODE)  # regardless of the umask
         for chunk in chunks:
             stream.write(chunk)
         stream.flush()
@@ -211,7 +210,7 @@ def _new_file(path: str, chunks: Iterable[bytes]) -> Iterator[None]:
             return
         failures: list[OSError] = []
         syncing = threading.Thread(target=_sync, args=(stream.fileno(), failures))
-        syncing.start()  # the disk takes as long as a check of what was written
+        syncing.start()  # syncing takes as long as checking, so do both at once
         try:
             yield
         finally:
@@ -228,9 +227,9 @@ def _sync(descriptor: int, failures: list[OSError]) -> None:
 
 
 def name_exclusively(temporary: str, path: str, within: int | None = None) -> bool:
-    """Name a finished file, seen from ``within``, never over an existing one.
+    """Give a finished file its name, relative to the folder ``within``, without replacing an existing file.
 
-    Whether its old name is left, too.
+    Return whether its old name still exists.
     """
     try:
         os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
@@ -239,7 +238,7 @@ def name_exclusively(temporary: str, path: str, within: int | None = None) -> bo
     except OSError as error:
         if error.errno == errno.EXDEV:
             raise
-        # No hard links here (some network and FAT volumes): reserve the name, then rename over the
+        # Some network and FAT volumes have no hard links: reserve the name, then rename over the
         # reservation.
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, MODE, dir_fd=within))
         try:

@@ -1,6 +1,6 @@
-"""Backups of sessions that are rewritten in place: exact copies in the state folder, one folder a session.
+"""Backups of sessions rewritten in place: exact copies in the state folder, one subfolder per session.
 
-Copies, not links: a program that still has the old file open would go on writing into a link.
+They are copies because a program with the old file open would continue to write into a hard link.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from resume_hooks.storage.state_file import (
 )
 
 FOLDER = "backups"
-FILES = "files"  # below it: copies of what a rewind of a project's files overwrote
+FILES = "files"  # the subfolder with copies of files that a rewind overwrote in a project
 
 
 def backup_folder(session_id: str, where: Where) -> str:
-    """Where the backups of a session lie; it may not exist."""
+    """Return the folder for a session's backups, which may not exist."""
     return os.path.join(where.state, FOLDER, session_id)
 
 
 @contextlib.contextmanager
 def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
-    """While the block runs nobody else rewrites this session in place.
+    """Keep other processes from rewriting this session in place during the block.
 
-    SessionOpen where somebody does.
+    Raise SessionOpen if another process already does.
     """
     busy, failed = (
-        "This session is being trimmed in place already",
+        "This session is already being trimmed in place",
         "The session was not backed up to",
     )
     with locked_folder(backup_folder(session_id, where), where, busy, failed):
@@ -50,9 +50,9 @@ def lock_rewrite(session_id: str, where: Where) -> Iterator[None]:
 def hold_for_rewrite(
     session_id: str, path: str, where: Where, *, stays: bool = False
 ) -> Iterator[tuple[int, str]]:
-    """Hold a session for a rewrite in place: locked, open to be read, with the path of its copy.
+    """Hold a session for a rewrite in place; yield its descriptor for reading and the path of its copy.
 
-    SessionOpen while another process rewrites it.
+    Raise SessionOpen if another process is rewriting it.
     """
     with lock_rewrite(session_id, where):
         folder = backup_folder(session_id, where)
@@ -67,10 +67,10 @@ def hold_for_rewrite(
 
 @contextlib.contextmanager
 def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[int]:
-    """Hold a file open while an exact copy of it is there, which ``stays`` only if the file is replaced.
+    """Hold a file open beside an exact copy, which survives the block if ``stays`` and the file was replaced.
 
-    A copy that is to stay is on disk. WriteFailed where it can't be made; nothing is left of it
-    then.
+    A surviving copy is synced. Raise WriteFailed if the copy can't be made, and leave no part of
+    it.
     """
     with convert_os_error(f"{path} can't be read", "Nothing was changed."):
         stream = open_regular(path, follow=False)
@@ -92,7 +92,7 @@ def hold_beside_copy(path: str, copy: str, *, stays: bool = False) -> Iterator[i
 
 
 def backup_time(path: str) -> str:
-    """The instant that a backup is named by; ``""`` for any other file."""
+    """Return the timestamp in a backup's file name, or ``""`` for any other file."""
     name = os.path.basename(path).removesuffix(".jsonl")
     if name[10:11] == "T" and name.endswith("Z"):
         return f"{name[:11]}{name[11:].replace('-', ':')}"

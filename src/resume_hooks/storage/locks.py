@@ -1,4 +1,4 @@
-"""Locks between processes; the system releases one when its holder ends, so none is ever stale.
+"""Locks between processes. The system releases a lock when its holder ends, so locks are never stale.
 
 Standard library, Python 3.9.
 """
@@ -20,19 +20,20 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-NAME = "lock"  # the lock file in a folder that one process at a time may change
-_BEYOND = 1 << 40  # the byte locked on Windows, where nobody else can use it: behind any end
+NAME = "lock"  # the lock file of a folder that only one process at a time may change
+_BEYOND = 1 << 40  # the locked byte on Windows, far beyond the end of any file
 
 _PAUSE = 0.005
-_TRIES = 20  # how often a lock file is opened anew that its holder removed just then
+_TRIES = 20  # attempts to open a lock file that its holder removes between our steps
 
 
 def lock(descriptor: int, patience: float | None = 0.0) -> bool | None:
     """Lock an open file or folder until it is closed.
 
-    None: wait as long as it takes, else so many seconds.
+    Wait for up to ``patience`` seconds, or without a limit if it is None.
 
-    False if another process holds the lock, None where the volume or the system knows no locks.
+    Return False if another process holds the lock, None if the volume or the system does not
+    support locks.
     """
     if patience is None:
         deadline = None
@@ -55,7 +56,7 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
     if hasattr(fcntl, "flock"):
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         return
-    import msvcrt  # exists on Windows alone
+    import msvcrt  # exists on Windows only
 
     was = os.lseek(descriptor, 0, os.SEEK_CUR)
     os.lseek(descriptor, _BEYOND, os.SEEK_SET)
@@ -69,20 +70,20 @@ def _try_lock(descriptor: int, *, wait: bool) -> None:
 def locked_folder(
     folder: str, where: Where, busy: str, failed: str, patience: float = 0.0
 ) -> Iterator[None]:
-    """Hold the lock of a folder in the state folder while the block runs.
+    """Hold the lock of a folder in the state folder during the block.
 
-    The folder is made, and removed if empty.
+    Create the folder first; afterwards remove it if it is empty.
 
-    SessionOpen, which says ``busy``, if another process holds it for longer than ``patience``
-    seconds; WriteFailed, which begins with ``failed``, where the lock file can't be made. A volume
-    without locks holds nobody up.
+    Raise SessionOpen with the message ``busy`` if another process holds the lock for longer than
+    ``patience`` seconds, and WriteFailed, with ``failed`` first, if the lock file can't be created.
+    On a volume without locks continue without one.
     """
     descriptor, locked = _acquire(folder, where, busy, failed, time.monotonic() + patience)
     try:
         yield
     finally:
         if locked:
-            with contextlib.suppress(OSError):  # whoever has the lock file open tries anew
+            with contextlib.suppress(OSError):  # a process that has the lock file open retries
                 if os.listdir(folder) == [NAME]:
                     removal.remove_file(os.path.join(folder, NAME), where.state)
                     removal.remove_empty(folder, where.state)
@@ -104,13 +105,13 @@ def _acquire(
         if not locked or leads_to(path, descriptor):
             return descriptor, bool(locked)
         os.close(descriptor)  # its holder removed it between our two steps
-    raise WriteFailed(f"{failed} {path}: it comes and goes", "Nothing was changed. Try again.")
+    raise WriteFailed(f"{failed} {path}: it keeps changing", "Nothing was changed. Try again.")
 
 
 def _open(path: str, where: Where, failed: str) -> int | None:
-    """The open lock file; None if its folder was removed just now.
+    """Open the lock file; return None if its folder was just removed.
 
-    WriteFailed where it can't be made.
+    Raise WriteFailed if it can't be created.
     """
     folder = os.path.dirname(path)
     try:
@@ -124,7 +125,7 @@ def _open(path: str, where: Where, failed: str) -> int | None:
         else:
             there = None
         if there and (os.path.isdir(there) or not os.path.lexists(there)):
-            return None  # there when it was to be made, and gone when it was looked at
+            return None  # it existed when we tried to create it, and was removed before we checked
         raise WriteFailed(
             f"{failed} {folder}: {error.strerror or error}",
             UNCHANGED,
@@ -132,7 +133,7 @@ def _open(path: str, where: Where, failed: str) -> int | None:
 
 
 def leads_to(path: str, descriptor: int) -> bool:
-    """Whether a path is still that of an open file."""
+    """Check whether a path still leads to an open file."""
     try:
         return os.path.samestat(os.lstat(path), os.fstat(descriptor))
     except OSError:

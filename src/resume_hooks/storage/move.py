@@ -1,6 +1,6 @@
-"""Files and folders given a second name, compared and removed.
+"""Hard links to files and folders, their comparison, and the choice of files to remove.
 
-No link is followed: links stay links.
+Links are copied as links and never followed.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from resume_hooks.storage.atomic import BUFFER, name_exclusively
 from resume_hooks.storage.state_file import MODE, spare_name
 
 IN_USE = 60 * 60
-"""Seconds after its last use that a copy stays which can be made anew."""
+"""Seconds after its last use during which a reproducible copy is not removed."""
 
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 def second_name(source: str, target: str) -> None:
-    """Give a file or link a free second name, or that of a copy, compared as read back. OSError."""
+    """Give a file or link a second name, as a hard link or as a verified copy. Raise OSError."""
     try:
         os.link(source, target, follow_symlinks=False)
     except (FileExistsError, FileNotFoundError):
         raise
-    except (OSError, NotImplementedError):  # another file system, or one without links
+    except (OSError, NotImplementedError):  # another file system, or one without hard links
         with spare_name(os.path.dirname(target)) as temporary:
             _copy_file(source, temporary)
             if not has_same_bytes(source, temporary):
@@ -38,9 +38,9 @@ def second_name(source: str, target: str) -> None:
 
 
 def paths_inside(path: str) -> list[str]:
-    """Everything in a folder but folders, by its path, sorted; of anything else ``[""]``.
+    """Return the relative paths of all files and links in a folder, sorted; ``[""]`` for anything but a folder.
 
-    OSError.
+    Raise OSError.
     """
 
     def refuse(error: OSError) -> None:
@@ -60,7 +60,7 @@ def paths_inside(path: str) -> list[str]:
 
 
 def sizes_in(folder: str) -> Iterator[int]:
-    """The bytes of each file below a folder, as far as it can be looked into.
+    """Yield the size in bytes of each file below a folder, as far as it is readable.
 
     No link is followed.
     """
@@ -71,10 +71,10 @@ def sizes_in(folder: str) -> Iterator[int]:
 
 
 def least_recently_used(found: Iterable[tuple[float, str, int]], over: int) -> Iterator[str]:
-    """Of files or folders that can be made anew those to remove, the least used first, so that ``over`` bytes go.
+    """Yield the least recently used of some reproducible files or folders, until ``over`` bytes would be freed.
 
-    Each comes as when it was last used, its path and size. What was used within ``IN_USE`` stays,
-    whatever it takes.
+    Each row is the time of last use, the path and the size. Files used within the last ``IN_USE``
+    seconds are kept, whatever their size.
     """
     now = time.time()
     for used, path, size in sorted(found):
@@ -84,7 +84,7 @@ def least_recently_used(found: Iterable[tuple[float, str, int]], over: int) -> I
 
 
 def has_same_bytes(one: str, other: str) -> bool:
-    """Whether two files, or two links, hold the same bytes. OSError where one can't be read."""
+    """Check whether two files, or two links, have the same bytes. Raise OSError if one can't be read."""
     first, second = os.lstat(one), os.lstat(other)
     if stat.S_IFMT(first.st_mode) != stat.S_IFMT(second.st_mode) or first.st_size != second.st_size:
         return False
@@ -92,9 +92,9 @@ def has_same_bytes(one: str, other: str) -> bool:
 
 
 def digest(path: str) -> str:
-    """The sha256, in hex, of a file's bytes, of a link's text; anything else is told by its kind.
+    """Return the sha256, in hex, of a file's bytes or a link's target; for other kinds hash the kind.
 
-    OSError.
+    Raise OSError.
     """
     mode = os.lstat(path).st_mode
     if stat.S_ISLNK(mode):
@@ -106,7 +106,7 @@ def digest(path: str) -> str:
 
 
 def is_stub(path: str) -> bool:
-    """Whether an empty file lies there: clients leave such, and so does a move that was killed."""
+    """Check whether ``path`` is an empty file; clients and interrupted moves leave such files."""
     return os.path.isfile(path) and not os.path.islink(path) and not os.path.getsize(path)
 
 

@@ -1,9 +1,11 @@
-"""The only writer of files in a user's project: a document, a file put back. Whole or not at all.
+"""The only writer of files in a user's project, such as documents and restored files.
 
-The bytes go to a temporary file beside the target, are synced and read back, and only then get the
-name. A symbolic link is never written through, and a file is replaced or removed only as long as it
-is the one that was looked at. With ``within``, an open folder (``safe_tree``), the last part of a
-path is seen from there and no link before it counts; the path itself is for messages.
+It writes a file completely or not at all.
+
+The bytes go to a temporary file beside the target, which is synced, read back and only then
+renamed. Symbolic links are never written through, and a file is replaced or removed only if it has
+not changed since it was examined. ``within`` is the descriptor of an open folder (``safe_tree``):
+the last component of a path is then relative to it, and the whole path serves only for messages.
 """
 
 from __future__ import annotations
@@ -23,23 +25,23 @@ from resume_hooks.storage.state_file import sweep_spare_names, sync_folder, temp
 def state_of(
     path: str, within: int | None = None, *, read_only: bool = False
 ) -> os.stat_result | None:
-    """The regular file that may be replaced at ``path``; None where there is nothing.
+    """Return the state of the regular file to replace at ``path``, or None if no file exists.
 
-    WriteFailed for a link, for anything else that is not a file, and for a file that its owner
-    protected, unless ``read_only``.
+    Raise WriteFailed for a link, for anything else but a regular file, and, unless ``read_only``,
+    for a write-protected file.
     """
     name = _seen_from(within, path)
     try:
         found = os.lstat(name, dir_fd=within)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:  # a NUL in a name
+    except (OSError, ValueError) as error:  # ValueError for a NUL in a name
         raise write_error(path, error) from error
     if not stat.S_ISREG(found.st_mode):
         if stat.S_ISLNK(found.st_mode):
             what = "a symbolic link"
         else:
-            what = "no regular file"
+            what = "not a regular file"
         raise WriteFailed(f"{path} is {what}, so it was left alone", "Name another file.")
     if not read_only and not os.access(name, os.W_OK, dir_fd=within):
         raise WriteFailed(
@@ -52,9 +54,9 @@ def state_of(
 def read_state(
     path: str, limit: int, within: int | None = None
 ) -> tuple[bytes, os.stat_result | None]:
-    """A file's content, and the state that ``write_project_file`` must find; ``b""`` and None without a file.
+    """Return a file's content and the state that ``write_project_file`` requires; ``b""`` and None without a file.
 
-    WriteFailed else.
+    Raise WriteFailed on failure.
     """
     if state_of(path, within, read_only=True) is None:
         return b"", None
@@ -79,12 +81,12 @@ def write_project_file(
     mode: int | None = None,
     within: int | None = None,
 ) -> None:
-    """Write ``content`` to ``path``: a new file, or in place of the one whose state ``over`` is.
+    """Write ``content`` to ``path``: a new file, or a replacement of the file with the state ``over``.
 
-    That keeps its mode.
+    A replacement keeps its mode.
 
-    ``mode`` gives the file another one. WriteFailed leaves what was there, and nothing else. Who
-    writes many files ``within`` a folder sweeps it themselves, once.
+    ``mode`` overrides the file's mode. After WriteFailed the folder is unchanged. A caller that
+    writes many files ``within`` a folder sweeps temporary files once itself.
     """
     folder = os.path.dirname(path)
     if within is None:
@@ -106,7 +108,7 @@ def write_project_file(
 
 
 def remove_project_file(path: str, over: os.stat_result, within: int | None = None) -> None:
-    """Remove the file whose state ``over`` is. WriteFailed leaves what was there."""
+    """Remove the file with the state ``over``. After WriteFailed it is unchanged."""
     name = _seen_from(within, path)
     try:
         _require_same(name, over, within)
@@ -118,9 +120,9 @@ def remove_project_file(path: str, over: os.stat_result, within: int | None = No
 
 @contextlib.contextmanager
 def ensure_folder(folder: str) -> Iterator[None]:
-    """Make ``folder``, its last part alone, where it is missing.
+    """Create ``folder``, but not its parents, if it is missing.
 
-    It is gone again if the block fails. WriteFailed.
+    Remove it again if the block fails. Raise WriteFailed.
     """
     made = False
     try:
@@ -133,13 +135,13 @@ def ensure_folder(folder: str) -> Iterator[None]:
         yield
     except WriteFailed:
         if made:
-            with contextlib.suppress(OSError):  # somebody else put something into it
+            with contextlib.suppress(OSError):  # another program put a file into it
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
         raise
 
 
 def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
-    """The failure of a write, in words."""
+    """Return the error for a failed write, with its reason."""
     if isinstance(error, OSError) and error.strerror:
         why = error.strerror
     else:
@@ -150,7 +152,7 @@ def write_error(path: str, error: OSError | ValueError) -> WriteFailed:
 
 
 def is_same_state(there: os.stat_result | None, over: os.stat_result | None) -> bool:
-    """Whether nobody changed or replaced a file between two looks at it."""
+    """Check whether two states show the same unchanged file."""
     if there is None or over is None:
         return there is over
     same = (there.st_dev, there.st_ino, there.st_size, there.st_mtime_ns)
@@ -158,7 +160,7 @@ def is_same_state(there: os.stat_result | None, over: os.stat_result | None) -> 
 
 
 def _seen_from(within: int | None, path: str) -> str:
-    """What to call a path: its last part in an open folder, else all of it."""
+    """Return a path's last component if it is relative to an open folder, else the whole path."""
     if within is None:
         return path
     return os.path.basename(path)
@@ -168,7 +170,7 @@ def _write_and_rename(
     path: str, content: bytes, over: os.stat_result | None, mode: int | None, within: int | None
 ) -> None:
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    # A file of the project: what the user's umask leaves of its mode.
+    # A project's file gets the mode that the user's umask allows.
     descriptor = os.open(path, flags, 0o666, dir_fd=within)
     with os.fdopen(descriptor, "w+b") as stream:
         stream.write(content)
@@ -176,7 +178,7 @@ def _write_and_rename(
         if over is not None:
             with contextlib.suppress(
                 OSError
-            ):  # where it is a colleague's; root gives it back to its owner
+            ):  # fails for a colleague's file; as root it restores the owner
                 os.chown(path, over.st_uid, over.st_gid, dir_fd=within)
         if mode is not None:
             kept = mode
@@ -187,11 +189,11 @@ def _write_and_rename(
         if kept is not None:
             os.chmod(
                 path, kept, dir_fd=within
-            )  # after the owner: giving a file away takes bits from its mode
+            )  # after the owner, because a change of owner clears bits of the mode
         os.fsync(descriptor)
         stream.seek(0)
         if stream.read() != content:
-            raise OSError(None, "it was read back otherwise than it was written")
+            raise OSError(None, "its content differs after writing")
 
 
 def _require_same(path: str, over: os.stat_result, within: int | None) -> None:

@@ -1,10 +1,10 @@
-"""The only place where anything is removed: below a root, through open folders, and behind no link.
+"""The only place that removes files: below a root, through open folders, and never behind a link.
 
-A path says where its root is: our state folder, or the folder that the user has the client or a
-project in. From there on every step is opened without following a link, and what is removed is
-named from the folder that is open, so that a link in the place of a folder, there before or put
-there meanwhile, leads nowhere. A link itself is removed as a link. A test forbids ``unlink``,
-``rmdir`` and their like elsewhere, with the few exceptions that it names.
+A path has a root: our state folder, or the folder of the client or a project that the user chose.
+Each folder below the root is opened without following links, and the target is removed relative to
+its open folder. So a link in place of a folder leads nowhere, whether it existed before or was
+created meanwhile. A link itself is removed as a link. A test forbids ``unlink``, ``rmdir`` and
+similar calls elsewhere, with a few listed exceptions.
 
 Standard library, Python 3.9.
 """
@@ -17,18 +17,18 @@ import os
 import stat
 from collections.abc import Iterator
 
-_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # Windows can't
+_BY_DESCRIPTOR = os.unlink in os.supports_dir_fd and hasattr(os, "fwalk")  # not on Windows
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
-_TRIES = 3  # times that a folder is emptied before it counts as one that can't be
+_TRIES = 3  # attempts to empty a folder before giving up
 
 
 def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file, a link or a whole folder for good.
+    """Remove a file, a link or a whole folder permanently.
 
-    OSError where it can't be, is gone, or lies behind a link.
+    Raise OSError if it can't be removed, does not exist, or is behind a link.
 
-    ``follow_root``: the root is the user's own, who may have made it a link.
+    ``follow_root``: the root belongs to the user, who may have made it a link.
     """
     with _open_parent(path, root, follow_root) as (within, name):
         if within is None:
@@ -38,47 +38,47 @@ def remove_for_good(path: str, root: str, *, follow_root: bool = False) -> None:
 
 
 def remove_file(path: str, root: str, *, follow_root: bool = False) -> None:
-    """The same for anything but a folder."""
+    """Remove a file or link. Raise OSError as ``remove_for_good`` does."""
     with _open_parent(path, root, follow_root) as (within, name):
         os.unlink(path if within is None else name, dir_fd=within)
 
 
 def remove_empty(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a folder in which nothing is. OSError as above, and where something is in it."""
+    """Remove an empty folder. Raise OSError as ``remove_for_good`` does, or if it is not empty."""
     with _open_parent(path, root, follow_root) as (within, name):
         os.rmdir(path if within is None else name, dir_fd=within)
 
 
 def discard(path: str, root: str, *, follow_root: bool = False) -> None:
-    """Remove a file, a link or a whole folder; what can't be removed, or is gone, does no harm."""
+    """Remove a file, a link or a whole folder; ignore it if it is missing or can't be removed."""
     with contextlib.suppress(OSError):
         remove_for_good(path, root, follow_root=follow_root)
 
 
 def removal_root(folder: str, state: str) -> str:
-    """The root of what lies in a folder of ours: the state folder, or itself where that could not be written."""
+    """Return the root for removals from a folder of ours: the state folder, or the folder itself if it is elsewhere."""
     if folder.startswith(os.path.join(state, "")):
         return state
     return folder
 
 
 def remove_name(name: str, within: int | None) -> None:
-    """Remove the file or link that has a name in an open folder, or, with None, a path whose folder is its maker's."""
+    """Remove the file or link ``name`` from an open folder; with None, ``name`` is a path in a folder that we trust."""
     os.unlink(name, dir_fd=within)
 
 
 def remove_empty_name(name: str, within: int) -> None:
-    """Remove the folder that has a name in an open one, where nothing is in it. OSError."""
+    """Remove an empty folder from an open one. Raise OSError."""
     os.rmdir(name, dir_fd=within)
 
 
 def remove_at(name: str, within: int) -> None:
-    """Remove what has a name in an open folder, with all below it. OSError.
+    """Remove ``name`` and everything below it from an open folder. Raise OSError.
 
-    What could be removed is gone then.
+    A failure still removes as much as possible.
 
-    A folder that somebody writes into meanwhile, as an index does that is just closed, is looked
-    through again.
+    Retry if another program writes into a folder meanwhile, as an index does just after it is
+    closed.
     """
     for _ in range(_TRIES - 1):
         try:
@@ -102,14 +102,14 @@ def _remove_tree(name: str, within: int) -> None:
                 except OSError as error:
                     failed = failed or error
     except RecursionError as error:
-        raise OSError(errno.ENAMETOOLONG, "Folders lie too deep in one another", name) from error
+        raise OSError(errno.ENAMETOOLONG, "Folders are nested too deeply", name) from error
     if failed is not None:
         raise failed
     os.rmdir(name, dir_fd=within)
 
 
 def _remove_one(name: str, within: int) -> None:
-    """Remove a file, a link, or a folder that was emptied."""
+    """Remove a file, a link, or an empty folder."""
     if stat.S_ISDIR(os.stat(name, dir_fd=within, follow_symlinks=False).st_mode):
         os.rmdir(name, dir_fd=within)
     else:
@@ -118,9 +118,9 @@ def _remove_one(name: str, within: int) -> None:
 
 @contextlib.contextmanager
 def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int | None, str]]:
-    """The open folder that has a path below a root, and its name there.
+    """Yield the open parent folder of a path below a root, and the path's name in it.
 
-    None where the system opens no folders.
+    Yield None for the folder if the system can't open folders.
     """
     try:
         steps = _steps(path, root)
@@ -143,14 +143,14 @@ def _open_parent(path: str, root: str, follow_root: bool) -> Iterator[tuple[int 
 
 
 def _steps(path: str, root: str) -> list[str]:
-    """The names from a root to a path below it. OSError where it is not below it."""
+    """Return the names from a root down to a path. Raise OSError if the path is not below the root."""
     top = os.path.join(root, "")
     if path.startswith(top):
         steps = path[len(top) :].split(os.sep)
     else:
         steps = []
     if not steps or {"", os.curdir, os.pardir} & set(steps) or "\0" in path:
-        raise OSError(errno.EINVAL, f"It does not lie below {root}", path)
+        raise OSError(errno.EINVAL, f"It is not below {root}", path)
     return steps
 
 

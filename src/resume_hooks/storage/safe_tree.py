@@ -1,6 +1,7 @@
-"""Folders below a root, gone into one by one through open descriptors: no link on the way is followed, then or later.
+"""Folders below a root, opened one by one through descriptors, so that no link on the way is ever followed.
 
-What is open stays the same folder, whoever renames it or puts a link in its place meanwhile.
+An open descriptor stays with its folder even if someone renames the folder or puts a link in its
+place.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from resume_hooks.paths import open_regular
 
 SUPPORTED = (
     os.open in os.supports_dir_fd
-)  # whether this system can open a name in an open folder; Windows can't
+)  # whether the system can open a name relative to an open folder; Windows can't
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextlib.contextmanager
 def open_root(root: str) -> Iterator[int]:
-    """The open folder at the top; links on the way are followed, as the user's own.
+    """Open the root folder. Links on the way to it are followed, because they are the user's own.
 
-    OSError if it is not a folder.
+    Raise OSError if it is not a folder.
     """
     descriptor = os.open(root, _FOLDER)
     try:
@@ -34,11 +35,11 @@ def open_root(root: str) -> Iterator[int]:
 
 @contextlib.contextmanager
 def open_folder(root: int, parts: Sequence[str], *, make: bool = False) -> Iterator[int]:
-    """The open folder that ``parts`` lead to from the open folder ``root``.
+    """Open the folder at the path ``parts`` below the open folder ``root``.
 
-    With ``make``, missing ones are made.
+    With ``make``, create missing folders.
 
-    FileNotFoundError where one is missing, WriteFailed where one is a link or no folder.
+    Raise FileNotFoundError if one is missing, WriteFailed if one is a link or not a folder.
     """
     descriptor = os.dup(root)
     try:
@@ -55,9 +56,9 @@ def open_folder(root: int, parts: Sequence[str], *, make: bool = False) -> Itera
 
 
 def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
-    """The folders on the way that are not there, the upper ones first.
+    """Return the missing folders on the path, from the top down.
 
-    WriteFailed as for ``open_folder``.
+    Raise WriteFailed as ``open_folder`` does.
     """
     for depth in range(1, len(parts) + 1):
         try:
@@ -69,9 +70,9 @@ def missing_folders(root: int, parts: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def takes_files(root: int, parts: Sequence[str]) -> bool:
-    """Whether names may come and go in the folder, or in the last on the way that is there.
+    """Check whether files can be added and removed in the folder, or in its nearest existing parent.
 
-    WriteFailed.
+    Raise WriteFailed.
     """
     there = len(parts) - len(missing_folders(root, parts))
     with open_folder(root, parts[:there]) as within:
@@ -79,9 +80,9 @@ def takes_files(root: int, parts: Sequence[str]) -> bool:
 
 
 def read_file_below(root: str, parts: Sequence[str], limit: int) -> tuple[bytes, os.stat_result]:
-    """A regular file's content and state, no link followed below ``root``.
+    """Return a regular file's content and state without following links below ``root``.
 
-    OSError beyond ``limit``, WriteFailed.
+    Raise OSError if it exceeds ``limit`` bytes, or WriteFailed.
     """
     with (
         open_root(root) as top,
@@ -100,6 +101,6 @@ def _open_step(within: int, part: str) -> int:
     except OSError as error:
         if error.errno in {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}:
             raise WriteFailed(
-                f"{part} is a symbolic link, or not a folder, so nothing was looked for behind it"
+                f"{part} is a symbolic link, or not a folder, so it was not followed"
             ) from error
         raise

@@ -1,9 +1,8 @@
-"""What comes from elsewhere, in a private file of our own for as long as it is looked at.
+"""Private temporary copies of foreign data for an import.
 
-Then it is gone.
+They are removed after the import.
 
-Invariant: no more is read or written than was allowed, neither of what comes nor of what it unpacks
-to.
+Invariant: neither the input nor its unpacked form exceeds the allowed size.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from resume_hooks.storage.state_file import (
     temporary_in,
 )
 
-MAX_BYTES = 200 * 1024 * 1024  # bytes that are taken in where nobody says how many
+MAX_BYTES = 200 * 1024 * 1024  # bytes; the default limit of an import
 MAX_LINE = (
     64 * 1024 * 1024
-)  # bytes of one line, which a parser may need thirty times; the longest known has 60 MB
-MAX_LINES = 5_000_000  # lines, each of which costs a parser time, were it empty; 400,000 of sessions have 1.2 GB
-PIECE = 256 * 1024  # bytes that are read, or unpacked, at a time
+)  # of one line, which a parser may expand thirtyfold; the longest known line has 60 MB
+MAX_LINES = 5_000_000  # even empty lines cost a parser time; 400,000 lines of sessions have 1.2 GB
+PIECE = 256 * 1024  # bytes to read or unpack at a time
 _GZIP = b"\x1f\x8b"
-_WBITS = 31  # zlib's word for: with the head and the checksum of gzip
+_WBITS = 31  # zlib's code for a gzip header and checksum
 
 
 class StagedFile(NamedTuple):
-    """A file of ours with ``size`` bytes, and their digest in hex."""
+    """A temporary file with its size in bytes and its digest in hex."""
 
     path: str
     size: int
@@ -47,17 +46,17 @@ class StagedFile(NamedTuple):
 
 @contextlib.contextmanager
 def stage_chunks(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[StagedFile]:
-    """``chunks`` in a file of the state folder, unpacked where they are gzip, which is removed at the end.
+    """Write ``chunks``, unpacked if they are gzip, to a file in the state folder that is removed after the block.
 
-    So is that folder where it was made for it and nothing else is there. ImportFailed past ``most``
-    bytes, for a line past ``MAX_LINE`` of them, past ``MAX_LINES``, and for damaged gzip;
-    WriteFailed where the disk refuses.
+    Also remove the state folder if it was created for the file and is empty. Raise ImportFailed
+    beyond ``most`` bytes, ``MAX_LINE`` bytes in a line, or ``MAX_LINES`` lines, and for damaged
+    gzip; raise WriteFailed if the disk refuses.
     """
     folder = where.state
     known, temporary = os.path.lexists(folder), temporary_in(folder)
     try:
         with convert_os_error(
-            "What was to be imported could not be kept",
+            "The import could not be stored",
             "Nothing was changed. Check free space and the permissions of the state folder.",
         ):
             private_folder(folder, where)
@@ -76,17 +75,17 @@ def stage_chunks(chunks: Iterable[bytes], most: int, where: Where) -> Iterator[S
     finally:
         discard_spare(temporary)
         if not known:
-            with contextlib.suppress(OSError):  # something was kept in it
+            with contextlib.suppress(OSError):  # other files were stored in it
                 removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)
 
 
 def file_chunks(path: str) -> Iterator[bytes]:
-    """The bytes of a regular file, through links. ImportFailed where it can't be read."""
+    """Yield the bytes of a regular file, through links. Raise ImportFailed if it can't be read."""
     try:
         with open_regular(path) as stream:
             while piece := stream.read(PIECE):
                 yield piece
-    except (OSError, ValueError) as error:  # the latter for a NUL in a name
+    except (OSError, ValueError) as error:  # ValueError for a NUL in a name
         if isinstance(error, OSError) and error.strerror:
             why = error.strerror
         else:
@@ -102,7 +101,7 @@ def _limit_size(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
         count += len(chunk)
         if count > most:
             raise ImportFailed(
-                f"It is larger than {most:,} bytes, so it was not taken in",
+                f"It is larger than {most:,} bytes, so it was not imported",
                 "--max-bytes allows more.",
             )
         yield chunk
@@ -149,7 +148,7 @@ def _decompress_gzip(chunks: Iterable[bytes]) -> Iterator[bytes]:
                 yield inflater.decompress(left, PIECE)
                 left = inflater.unconsumed_tail or inflater.unused_data.lstrip(
                     b"\0"
-                )  # which tapes are filled up with
+                )  # the padding of tapes
         yield inflater.flush()
     except zlib.error as error:
         raise ImportFailed("Its gzip is damaged", "Unpack it yourself and import that.") from error

@@ -1,6 +1,6 @@
-"""Private files of ours, replaced whole.
+"""Atomic writes of our private files.
 
-Temporary files beside them, and what removes those of a killed writer.
+Also the temporary files beside them, and the removal of those left by killed processes.
 
 Standard library, Python 3.9.
 """
@@ -17,19 +17,19 @@ from resume_hooks.storage import removal
 
 MODE = 0o600
 
-PIECE = 1024 * 1024  # bytes that are read at a time
+PIECE = 1024 * 1024  # bytes to read at a time
 UNCHANGED = "Nothing was changed. Check free space and the permissions of the folder."
 _TEMP_PREFIX = ".resume-hooks-"
 _TEMP_SUFFIX = ".tmp"
 
 _SYNCHRONIZE, _ACCESS_DENIED, _WAIT_TIMEOUT = 0x00100000, 5, 0x102
-"""Of Windows: the right to wait for a process, what is said of one that isn't ours, and of one that has not ended."""
+"""Windows: the right to wait for a process, and the codes for another user's process and for a running one."""
 
 
 def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where) -> None:
-    """Write a private file, synced, in place of a file or link; its folder is made.
+    """Write a synced private file, replacing a file or link; create its folder.
 
-    OSError leaves the old one.
+    After an OSError the old file is unchanged.
     """
     folder = private_folder(os.path.dirname(path), where)
     sweep_spare_names(folder)
@@ -40,15 +40,15 @@ def replace_state_file(path: str, content: bytes | Iterable[bytes], where: Where
 
 
 def create_file(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> int:
-    """Write a new private file, synced if ``lasting``; its size.
+    """Write a new private file, synced if ``lasting``, and return its size.
 
-    OSError where it can't be, or the name is taken.
+    Raise OSError if that fails or the name is taken.
     """
     descriptor = os.open(
         path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0), MODE
     )
     with os.fdopen(descriptor, "wb") as stream:
-        os.chmod(path, MODE)  # whatever the umask took away
+        os.chmod(path, MODE)  # regardless of the umask
         for piece in pieces:
             stream.write(piece)
         stream.flush()
@@ -58,9 +58,9 @@ def create_file(path: str, pieces: Iterable[bytes], *, lasting: bool = True) -> 
 
 
 def leave_mark(path: str, where: Where) -> bool:
-    """Leave an empty private file, in a folder of ours; False where it is there already.
+    """Create an empty private file in a folder of ours; return False if it already exists.
 
-    OSError.
+    Raise OSError.
     """
     private_folder(os.path.dirname(path), where)
     with contextlib.suppress(FileExistsError):
@@ -70,9 +70,9 @@ def leave_mark(path: str, where: Where) -> bool:
 
 
 def read_open(descriptor: int, size: int) -> Iterator[bytes]:
-    """The first ``size`` bytes of an open file, a piece at a time, as far as it has them.
+    """Yield the first ``size`` bytes of an open file in pieces, or fewer if it is shorter.
 
-    Its position stays.
+    The file's position does not change.
     """
     offset = 0
     while offset < size and (piece := read_at(descriptor, min(PIECE, size - offset), offset)):
@@ -81,15 +81,15 @@ def read_open(descriptor: int, size: int) -> Iterator[bytes]:
 
 
 def temporary_in(folder: str) -> str:
-    """A name for a temporary file, which ``sweep_spare_names`` removes should its writer be killed."""
+    """Return a name for a temporary file, which ``sweep_spare_names`` removes if its writer is killed."""
     return os.path.join(folder, f"{_TEMP_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_TEMP_SUFFIX}")
 
 
 @contextlib.contextmanager
 def spare_name(folder: str) -> Iterator[str]:
-    """A name for a temporary file or folder.
+    """Yield a name for a temporary file or folder.
 
-    What still has it when the block is left is removed.
+    Remove it after the block if it still exists.
     """
     temporary = temporary_in(folder)
     try:
@@ -100,7 +100,7 @@ def spare_name(folder: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def convert_os_error(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
-    """Raise WriteFailed for an OSError of the block: ``what`` could not be done, and why the system says so."""
+    """Convert an OSError in the block to WriteFailed with the message ``what`` and the system's reason."""
     try:
         yield
     except OSError as error:
@@ -108,7 +108,7 @@ def convert_os_error(what: str, remedy: str = UNCHANGED) -> Iterator[None]:
 
 
 def sweep_spare_names(folder: str) -> None:
-    """Remove temporary files whose writer was killed; those of running processes stay."""
+    """Remove the temporary files of killed processes, but not those of running ones."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -123,16 +123,15 @@ def sweep_spare_names(folder: str) -> None:
 def discard_spare(path: str) -> None:
     """Remove a temporary file or folder of our own.
 
-    What can't be removed, or is gone, does no harm.
+    Ignore it if it is missing or can't be removed.
 
-    Its name is ours wherever it lies, so links on the way to its folder are those by which it was
-    made.
+    The name is ours in any folder, so links on the way to the folder are followed as on creation.
     """
     removal.discard(path, os.path.dirname(path), follow_root=True)
 
 
 def process_runs(process: int) -> bool:
-    """Whether a process id is in use; one that belongs to somebody else counts."""
+    """Check whether a process with this id runs, even one of another user."""
     if os.name == "nt":
         return _runs_on_windows(process)
     try:
@@ -145,11 +144,11 @@ def process_runs(process: int) -> bool:
 
 
 def _runs_on_windows(process: int) -> bool:
-    """There ``os.kill`` would send it Ctrl+C.
+    """On Windows ``os.kill`` would send Ctrl+C.
 
-    A handle without rights to anything but waiting harms nobody.
+    So open a handle that can only wait, which is harmless.
     """
-    import ctypes  # nobody else pays for it
+    import ctypes  # only Windows pays for the import
 
     kernel = ctypes.windll.kernel32  # type: ignore[attr-defined]
     handle = kernel.OpenProcess(_SYNCHRONIZE, 0, process)
@@ -162,7 +161,7 @@ def _runs_on_windows(process: int) -> bool:
 
 
 def sync_folder(folder: str) -> None:
-    """Make the names in a folder as durable as its file system makes them; some refuse to."""
+    """Sync the names in a folder; ignore file systems that refuse."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""Write one setting to our settings file; what else is in it stays."""
+"""Write one setting to our settings file and keep the rest of the file."""
 
 from __future__ import annotations
 
@@ -10,22 +10,19 @@ from resume_hooks.settings import VERSION, Value, is_damaged, load, read_one, se
 from resume_hooks.storage import state_file
 
 _REMEDIES = {
-    "environment": "RESUME_HOOKS_{} says so, and wins over our file: unset it first.",
-    "plugin": (
-        "An option of the plugin says so, and wins over our file: /plugin configure "
-        "resume-hooks changes it."
-    ),
+    "environment": "RESUME_HOOKS_{} overrides our file: unset it first.",
+    "plugin": ("A plugin option overrides our file: /plugin configure resume-hooks changes it."),
 }
-"""What to do where another source is stronger than our file."""
+"""Advice if another source overrides our file."""
 
 
 def store_setting(name: str, text: str, where: Where | None = None) -> Value:
-    """Write one setting and return its value. UsageError for an unknown key or a bad value.
+    """Write one setting and return its value. Raise UsageError for an unknown setting or an invalid value.
 
-    WriteFailed.
+    Raise WriteFailed if the file can't be written.
 
-    UsageError as well where a variable or an option of the plugin gives another value: that one
-    would stay in force.
+    Also raise UsageError if a variable or a plugin option sets another value, which would stay in
+    force.
     """
     value = read_one(name, text)
     where = where or Where()
@@ -33,10 +30,10 @@ def store_setting(name: str, text: str, where: Where | None = None) -> Value:
     if source in _REMEDIES and given != value:
         raise UsageError(f"{name} stays {given}", _REMEDIES[source].format(name.upper()))
     path = settings_file(where)
-    there = read_object(path)  # what a rewrite must keep
+    there = read_object(path)  # to be kept by the rewrite
     if not there and is_damaged(path):
         raise WriteFailed(
-            f"{path} can't be read as settings, so it was left alone",
+            f"{path} is not a readable settings file, so it was left alone",
             "Repair the file, or remove it.",
         )
     version = there.get("version", VERSION)

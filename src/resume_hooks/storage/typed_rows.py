@@ -1,4 +1,4 @@
-"""Rows of our own notes read by the type hints of a value; a row of another form is ignored."""
+"""Parse rows of our own notes by a type's hints; rows of another form are ignored."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 def read_as(kind: Callable[..., T], row: object) -> T | None:
-    """A value of JSON as a named tuple; None where a field is missing or of another type.
+    """Convert a JSON value to a named tuple; return None if a field is missing or of another type.
 
-    It may have more fields.
+    Extra fields are ignored.
     """
     try:
         value: T = _reader(kind)(row)
@@ -23,7 +23,7 @@ def read_as(kind: Callable[..., T], row: object) -> T | None:
 
 @functools.cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
-    """Reads what a hint says: a named tuple out of an object or a list, a tuple out of a list, a plain value itself."""
+    """Return a parser for a type: a named tuple from an object or a list, a tuple from a list, a plain value as is."""
     if get_origin(hint) is tuple:
         item = _reader(get_args(hint)[0])
         return lambda rows: tuple(map(item, _exactly(list, rows)))
@@ -43,7 +43,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
 
 
 def _exactly(kind: type[T], value: object) -> T:
-    """A value of exactly this type: True is not a number."""
+    """Return a value of exactly this type (True is not a number). Raise TypeError otherwise."""
     if type(value) is not kind:
         raise TypeError
     return value

@@ -1,9 +1,9 @@
-"""Our log of bugs: where our code failed, and nothing of what a session or a user said.
+"""Our log of bugs: the code locations of failures, without any text of a session or a user.
 
-An entry holds the instant, the version, the verb or trigger, and places in code; no error message,
-since that may quote a transcript, and nothing of the environment. Past ``MAX_LOG`` bytes the file
-becomes the one older generation. Standard library only and readable by Python 3.9: the installer
-keeps its own log with it.
+An entry contains the time, the version, the verb or trigger, and code locations. It has no error
+message, because that may quote a transcript, and no environment. A file larger than ``MAX_LOG``
+bytes replaces the older generation. Standard library only and readable by Python 3.9: the installer
+uses it for its own log.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ except ImportError:  # Windows
 
 FOLDER = "log"
 FILE_NAME = "errors.log"
-OLDER = ".1"  # the ending of the older generation
-MAX_LOG = 256 * 1024  # bytes of a log that begin a new generation
-MAX_FRAMES = 40  # places of one entry, the innermost; a recursion has a thousand
+OLDER = ".1"  # the suffix of the older generation
+MAX_LOG = 256 * 1024  # bytes at which a new generation begins
+MAX_FRAMES = 40  # the innermost frames of an entry; a recursion has a thousand
 
 _MODE = 0o600
 _TRIES = 10
@@ -32,14 +32,14 @@ _PACKAGE = "resume_hooks"
 
 
 def log_file(where: Optional[Where] = None) -> str:
-    """The path of our log; it may not exist."""
+    """Return the path of our log, which may not exist."""
     return os.path.join((where or Where()).state, FOLDER, FILE_NAME)
 
 
 def log_bug(who: str, version: str, error: BaseException, where: Optional[Where] = None) -> str:
-    """Log where an error came from, for ``who``, a verb or trigger of ours.
+    """Log the origin of an error in ``who``, a verb or trigger of ours.
 
-    The log's path, ``""`` for none.
+    Return the log's path, or ``""`` if writing failed.
     """
     where = where or Where()
     path = log_file(where)
@@ -60,9 +60,9 @@ def log_bug(who: str, version: str, error: BaseException, where: Optional[Where]
 
 
 def open_log(path: str) -> int:
-    """Open a private log for appending, a full one turned over, without waiting or following links.
+    """Open a private log for appending without waiting or following links; rotate a full log first.
 
-    OSError.
+    Raise OSError.
     """
     special = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
     for _ in range(_TRIES):
@@ -74,7 +74,7 @@ def open_log(path: str) -> int:
 
 
 def log_entries(where: Optional[Where] = None) -> List[str]:
-    """The entries of both generations, oldest first."""
+    """Return the entries of both generations, oldest first."""
     path = log_file(where)
     text = b""
     for name in (path + OLDER, path):
@@ -88,30 +88,31 @@ def log_entries(where: Optional[Where] = None) -> List[str]:
 
 
 def _rotate_log(path: str, descriptor: int) -> bool:
-    """Make a full log the older generation; of several writers one does.
+    """Rename a full log to the older generation; only one of several writers succeeds.
 
-    Returns whether to open the path again.
+    Return whether the caller must reopen the path.
 
-    Whoever still has the old file open writes into that generation.
+    Writers that still have the old file open write to the older generation.
     """
     if fcntl is not None:
-        with contextlib.suppress(
-            OSError
-        ):  # a volume without locks: the worst is a generation that is short
+        with contextlib.suppress(OSError):  # without locks, the older generation may be short
             fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         if os.path.samestat(os.lstat(path), os.fstat(descriptor)):
             os.replace(path, path + OLDER)
     except FileNotFoundError:
-        pass  # another writer has just done it
+        pass  # another writer has just renamed it
     except OSError:
-        return False  # a folder that can't be changed: better a growing file than a lost entry
+        return False  # the folder can't be changed: let the file grow rather than lose an entry
     return True
 
 
 def _traceback_places(error: BaseException) -> List[str]:
-    """The traceback's places, the innermost last: our files by their path in the package, others by name alone."""
-    import traceback  # only a bug waits for it
+    """Return the traceback's locations, innermost last.
+
+    Our files have their path in the package, others only a name.
+    """
+    import traceback  # imported only for a bug
 
     frames = traceback.extract_tb(error.__traceback__)[-MAX_FRAMES:]
     places = []

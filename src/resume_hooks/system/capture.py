@@ -1,7 +1,7 @@
-"""Run a program on a text and capture its output, within a time and a size.
+"""Run a program with a text as input and capture its output, limited in time and size.
 
-Invariant: when ``run_captured`` returns or raises, nothing that it started in its process group is
-left.
+Invariant: when ``run_captured`` returns or raises, no process of the program's group is still
+running.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "
 
 @contextlib.contextmanager
 def ending_signals() -> Iterator[threading.Event]:
-    """An event that Ctrl+C, SIGTERM and SIGHUP set.
+    """Yield an event that Ctrl+C, SIGTERM and SIGHUP set.
 
-    Outside the main thread, which alone gets signals, nothing does.
+    Only the main thread receives signals, so in other threads the event is never set.
     """
     event = threading.Event()
     before = {}
     try:
         for number in _ENDING:
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            if signal.getsignal(number) is not signal.SIG_IGN:  # ignored under nohup
                 before[number] = signal.signal(number, lambda *_: event.set())
     except ValueError:
         pass
@@ -43,17 +43,18 @@ def ending_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-MAX_OUTPUT = 32 * 1024 * 1024  # bytes; a verbose client repeats the whole text that it was given
-MAX_ERRORS = 64 * 1024  # bytes of error output that are captured
+MAX_OUTPUT = 32 * 1024 * 1024  # a verbose client repeats its whole input
+MAX_ERRORS = 64 * 1024  # bytes of error output to capture
 CHUNK = 256 * 1024
-TICK = 0.05  # seconds between checks for the end of the program while something else still holds its pipes
-GRACE = 0.5  # seconds from asking a program to end to ending it: 2.1.329 gives a hook one second after Esc
+# seconds between checks of the program's exit while a child process holds its pipes open
+TICK = 0.05
+GRACE = 0.5  # seconds between SIGTERM and SIGKILL: 2.1.329 gives a hook one second after Esc
 
 
 class Captured(NamedTuple):
-    """The output of a program. ``status`` is negative for a signal.
+    """A program's exit status and output. ``status`` is negative for a signal.
 
-    It was ended if ``late`` or ``much``.
+    ``late`` and ``much`` mean that we ended it for its time or its output's size.
     """
 
     status: int
@@ -66,16 +67,18 @@ class Captured(NamedTuple):
 def run_captured(
     command: Sequence[str], text: bytes, *, environ: Mapping[str, str], folder: str, limit: float
 ) -> Captured:
-    """Run ``command`` in ``folder`` on ``text`` for at most ``limit`` seconds.
+    """Run ``command`` in ``folder`` with ``text`` on stdin for at most ``limit`` seconds.
 
-    OSError if it can't be started.
+    Raise OSError if it can't be started.
 
-    Ctrl+C, SIGTERM and SIGHUP end it first, and then raise KeyboardInterrupt. OSError on Windows.
+    Ctrl+C, SIGTERM and SIGHUP end the program and then raise KeyboardInterrupt. On Windows raise
+    OSError.
     """
     if not hasattr(os, "killpg"):
-        raise OSError(errno.ENOSYS, "this system can't end whatever a program started")
+        raise OSError(errno.ENOSYS, "this system can't end a program's child processes")
     pipe = subprocess.PIPE
-    # An exception out of a handler could come between a program's start and whoever has to end it.
+    # An exception from a signal handler could occur after the program starts and before the code
+    # that ends it.
     with ending_signals() as interrupted:
         process = programs.start_program(
             command,
@@ -108,7 +111,7 @@ class _Exchange:
         self._left = memoryview(text)
 
     def run(self, interrupted: threading.Event) -> None:
-        """Run until it has ended and its pipes are empty, it takes too long, says too much, or we must end."""
+        """Exchange data until the program exits and its pipes are empty, a limit is exceeded, or a signal arrives."""
         process = self._process
         with selectors.DefaultSelector() as waiting:
             for stream, event in (
@@ -130,12 +133,12 @@ class _Exchange:
                     if self._feed(key.fd) if key.fileobj is process.stdin else self._take(key):
                         waiting.unregister(key.fileobj)
                         key.data()
-                # What it started may live on and hold the pipes; that is not waited for.
+                # Its children may live on and hold the pipes; do not wait for them.
                 if ended and not any(key.events == selectors.EVENT_READ for key, _ in ready):
                     return
 
     def _feed(self, descriptor: int) -> bool:
-        """Write some of the text; whether all of it is written, or nobody reads."""
+        """Write part of the input; return True once all is written or the program closed its stdin."""
         try:
             self._left = self._left[os.write(descriptor, self._left[:CHUNK]) :]
         except BlockingIOError:
@@ -145,7 +148,7 @@ class _Exchange:
         return not self._left
 
     def _take(self, key: selectors.SelectorKey) -> bool:
-        """Read some of a stream; whether it has come to its end."""
+        """Read part of a stream; return True at its end."""
         piece = os.read(key.fd, CHUNK)
         if key.fileobj is self._process.stdout:
             self.out += piece
@@ -168,5 +171,5 @@ def _end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _signal_group(group: int, number: int) -> None:
-    with contextlib.suppress(OSError):  # nothing of it is left
+    with contextlib.suppress(OSError):  # the group has ended
         os.killpg(group, number)

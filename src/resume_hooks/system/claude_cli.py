@@ -14,14 +14,14 @@ from resume_hooks.system import programs
 from resume_hooks.system.claude_settings import settings_files
 from resume_hooks.system.subprocesses import output_of_command
 
-OLDEST = (2, 1, 112)  # the oldest client that the plugin is tested with
-LIMIT = 10  # seconds that ``claude --version`` may take
+OLDEST = (2, 1, 112)  # the oldest client in the plugin's tests
+LIMIT = 10  # the time limit of ``claude --version`` in seconds
 
 
 def client_executable(where: Where) -> str | None:
-    """The path of the client: on PATH, or where its own installers put it behind an alias.
+    """Return the client's path: on PATH, or in the folders that its own installers use.
 
-    None if not installed.
+    Return None if it is not installed.
     """
     places = (
         os.path.join(where.config, "local"),
@@ -32,9 +32,9 @@ def client_executable(where: Where) -> str | None:
 
 
 def client_version() -> tuple[int, ...] | None:
-    """The version of the client on PATH, such as (2, 1, 329).
+    """Return the version of the client on PATH, such as (2, 1, 329).
 
-    None if it is missing or does not answer.
+    Return None if it is missing or does not answer.
     """
     out = output_of_command(["claude", "--version"], os.environ, time.monotonic() + LIMIT)
     words = (out or b"").decode("utf-8", "replace").split()
@@ -45,7 +45,7 @@ def client_version() -> tuple[int, ...] | None:
 
 
 def settings_file_with(key: str, cwd: str) -> str:
-    """The strongest settings file in which ``key`` is true, ``""`` for none."""
+    """Return the strongest settings file in which ``key`` is true, or ``""``."""
     return next(
         (
             path
@@ -57,7 +57,7 @@ def settings_file_with(key: str, cwd: str) -> str:
 
 
 def enabled_plugins(cwd: str) -> dict[str, bool]:
-    """Plugins by ``name@marketplace`` and whether they are on, the strongest level deciding."""
+    """Return whether each plugin, by ``name@marketplace``, is enabled; the strongest settings level decides."""
     found: dict[str, bool] = {}
     for path in settings_files(cwd, Where()):
         plugins = read_object(path).get("enabledPlugins")
@@ -69,7 +69,7 @@ def enabled_plugins(cwd: str) -> dict[str, bool]:
 
 
 def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
-    """Every UserPromptSubmit hook of settings and plugins, as (where it is declared, its command)."""
+    """Yield every UserPromptSubmit hook of settings and plugins as (settings file or plugin, command)."""
     for path in settings_files(cwd, Where()):
         for command in _commands_of_hooks(read_object(path).get("hooks")):
             yield (path, command)
@@ -89,12 +89,12 @@ def prompt_hooks(cwd: str) -> Iterator[tuple[str, str]]:
 
 
 def marketplace(name: str) -> object:
-    """What the client knows of a marketplace, wherever that comes from; None for nothing."""
+    """Return the client's entry for a marketplace, or None."""
     return read_object(os.path.join(Where().config, "plugins", "known_marketplaces.json")).get(name)
 
 
 def marketplace_folder(name: str) -> str:
-    """The local folder that a marketplace was added from, ``""`` for none."""
+    """Return the local folder that a marketplace was added from, or ``""``."""
     known = marketplace(name)
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None

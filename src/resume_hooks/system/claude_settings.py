@@ -1,4 +1,4 @@
-"""The client's own settings, from the weakest level to the strongest. Read-only.
+"""The client's own settings, read-only, from the weakest level to the strongest.
 
 A damaged file counts as empty.
 """
@@ -13,13 +13,14 @@ from resume_hooks.paths import Where, read_object
 
 KEPT_DAYS = "cleanupPeriodDays"
 
-DEFAULT_KEPT_DAYS = 30  # days after its last write that the client keeps a transcript by default
-LEAST_WINDOW = 100_000  # tokens; clients take no smaller window to compact at
-MAX_KEPT_DAYS = 1_000_000  # days that a calendar can still add; more is for ever
+# days after its last write until the client deletes a transcript, by default
+DEFAULT_KEPT_DAYS = 30
+LEAST_WINDOW = 100_000  # tokens; clients reject a smaller window for compaction
+MAX_KEPT_DAYS = 1_000_000  # the most days that date arithmetic supports; treated as for ever
 
 
 def settings_files(cwd: str, where: Where) -> list[str]:
-    """The client's settings files from the weakest level to the strongest: user, project, local, managed."""
+    """Return the client's settings files from the weakest level to the strongest: user, project, local, managed."""
     return [
         os.path.join(where.config, "settings.json"),
         os.path.join(cwd, ".claude", "settings.json"),
@@ -29,11 +30,12 @@ def settings_files(cwd: str, where: Where) -> list[str]:
 
 
 def policy_file(where: Where) -> str:
-    """The file of an organization's policy that is in force on this machine; ``""`` for none.
+    """Return the file of the organization's policy that applies to this machine, or ``""``.
 
-    Any managed setting makes one (2.1.332): the file of the machine, one of the folder beside it,
-    or what the client fetched for a Team or Enterprise account. Under a policy the client skips
-    what modules of plugins answer when it compacts, and for its classic hooks.
+    Any managed setting makes a policy (2.1.332): the machine's file, a file in the folder beside
+    it, or the settings that the client fetched for a Team or Enterprise account. Under a policy the
+    client ignores compaction by plugins' modules and the answers of its classic hooks to a
+    compaction.
     """
     folder = _managed_folder()
     try:
@@ -53,7 +55,7 @@ def policy_file(where: Where) -> str:
 
 
 def _managed_folder() -> str:
-    """Where an administrator puts settings that bind everybody on the machine."""
+    """Return the folder of an administrator's settings for all users of the machine."""
     folders = {
         "darwin": "/Library/Application Support/ClaudeCode",
         "win32": "C:\\Program Files\\ClaudeCode",
@@ -62,10 +64,10 @@ def _managed_folder() -> str:
 
 
 def compaction_window(cwd: str, model: str, where: Where) -> int:
-    """Tokens that a client started in ``cwd`` takes for the window of a ``model`` by its settings; 0: the model's own.
+    """Return the window in tokens that settings define for a ``model`` in ``cwd``; 0 means the model's own.
 
-    As 2.1.330 reads them: a model's own row, which /autocompact writes, goes before the file's; the
-    variable first.
+    As in 2.1.330, the variable comes first, then the model's own row, which /autocompact writes,
+    then the file's value.
     """
     named = where.environ.get("CLAUDE_CODE_AUTO_COMPACT_WINDOW", "")
     if named.isdecimal():
@@ -92,19 +94,20 @@ def compaction_window(cwd: str, model: str, where: Where) -> int:
 
 
 class Retention(NamedTuple):
-    """How long a client keeps transcripts: ``days`` after their last write, None for ever, by the settings ``path``."""
+    """A client's retention of transcripts: ``days`` after their last write, None for ever, and the deciding file."""
 
     days: int | None
     path: str
 
 
 def client_retention(cwd: str, where: Where) -> Retention:
-    """The ``cleanupPeriodDays`` of a client started in ``cwd``.
+    """Return ``cleanupPeriodDays`` of a client started in ``cwd``.
 
     It applies to the transcripts of all folders.
 
-    The strongest level that has it decides. For ever if any has something else than a whole number
-    from 1: clients do not clean up then (2.1.112, 2.1.329; 2.1.42 took 0 for "for ever").
+    The strongest level that sets it decides. If any level has anything but a whole number from 1,
+    transcripts stay for ever, because clients do not clean up then (2.1.112, 2.1.329; in 2.1.42 0
+    meant for ever).
     """
     found = Retention(DEFAULT_KEPT_DAYS, "")
     for path in settings_files(cwd, where):
@@ -118,15 +121,15 @@ def client_retention(cwd: str, where: Where) -> Retention:
 
 
 def kept_days(cwd: str, where: Where) -> int | None:
-    """Days that a client started in ``cwd`` keeps transcripts after their last write.
+    """Return the days after their last write that a client started in ``cwd`` keeps transcripts.
 
-    None for ever.
+    Return None for ever.
     """
     return client_retention(cwd, where).days
 
 
 def managed_days() -> tuple[str, int]:
-    """The managed settings file of this machine, and the days that it keeps sessions; 0 if it does not say."""
+    """Return this machine's managed settings file, and its retention in days or 0."""
     path = settings_files("", Where())[-1]
     days = read_object(path).get(KEPT_DAYS)
     return path, min(days, MAX_KEPT_DAYS) if isinstance(

@@ -1,7 +1,7 @@
-"""Put text on the clipboard of the person who typed, and say which way it went.
+"""Copy text to the clipboard of the user at the keyboard, and report the method.
 
-Invariant: "copied" is said only of text that was read back or that tmux has taken; anything
-unconfirmed is "sent". Nothing runs longer than ``LIMIT``, but for the program that holds the
+Invariant: "copied" is reported only for text that was read back or that tmux accepted; anything
+unconfirmed is "sent". Nothing runs longer than ``LIMIT`` except the program that holds the
 selection. Standard library, Python 3.9.
 """
 
@@ -17,10 +17,8 @@ from resume_hooks.system.copy_result import NOT_COPIED, Copied
 if TYPE_CHECKING:
     from resume_hooks.system.clipboard_tools import Tool
 
-LIMIT = 2.0  # seconds that all ways together may take
-RESERVE = (
-    0.6  # seconds of those that are left to tmux and the terminal if a clipboard program hangs
-)
+LIMIT = 2.0  # the time limit in seconds for all methods together
+RESERVE = 0.6  # seconds reserved for tmux and the terminal in case a clipboard program hangs
 
 WAYS = ("auto", "pyperclip", "native", "tmux", "osc52", "none")
 
@@ -29,11 +27,11 @@ OSC_52 = "OSC 52"
 
 
 def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = None) -> Copied:
-    """Copy ``text`` by the first way that works, or by ``way`` alone (one of WAYS, else ValueError).
+    """Copy ``text`` by the first method that works, or by ``way`` alone (one of WAYS, else ValueError).
 
-    ``environ`` (default: this process's) decides what there is to try, and is the programs'
-    environment. Never raises for what the machine lacks; empty text and lone surrogates, which no
-    clipboard holds, are not copied.
+    ``environ`` (default: this process's) determines the available methods, and is the programs'
+    environment. Missing programs never raise. Empty text, and text with lone surrogates, which no
+    clipboard accepts, is not copied.
     """
     if way not in WAYS:
         raise ValueError(f"way is one of {', '.join(WAYS)}, not {way!r}")
@@ -62,8 +60,8 @@ def copy(text: str, *, way: str = "auto", environ: Mapping[str, str] | None = No
 
 
 def clipboard_ways(environ: Mapping[str, str] | None = None) -> list[str]:
-    """The names of what ``copy`` would try here, in its order; nothing is started."""
-    from resume_hooks.system import terminal  # as below
+    """Return the names of the methods that ``copy`` would try here, in order, without starting a program."""
+    from resume_hooks.system import terminal  # imported late, as below
 
     env = dict(os.environ if environ is None else environ)
     found = []
@@ -76,11 +74,11 @@ def clipboard_ways(environ: Mapping[str, str] | None = None) -> list[str]:
     return found
 
 
-# Each way is loaded when its turn comes: cards import Copied alone, and a way costs 10 to 20 ms.
+# Each method is imported on first use: cards import Copied alone, and a method costs 10 to 20 ms.
 
 
 def _copy_by_program(text: str, env: Mapping[str, str], deadline: float, way: str) -> Copied | None:
-    """By the clipboard of this machine; ``auto`` asks first whether it is the one in front of the user."""
+    """Copy to this machine's clipboard; ``auto`` first checks whether the user sits at this machine."""
     from resume_hooks.system import clipboard_tools
 
     if way == "auto":
@@ -107,9 +105,9 @@ def _tools_in_reach(env: Mapping[str, str], deadline: float) -> list[Tool]:
 
 
 def _is_far_away(env: Mapping[str, str], deadline: float) -> bool:
-    """Whether the user sits at another machine.
+    """Check whether the user sits at another machine.
 
-    Tmux knows better than a pane that was opened elsewhere.
+    Inside tmux ask tmux, because the pane may have been opened from elsewhere.
     """
     if env.get("TMUX"):
         from resume_hooks.system import terminal

@@ -1,8 +1,8 @@
-"""The clipboard programs of each platform, run by pyperclip or, before that is installed, by ourselves.
+"""The clipboard programs of each platform, run through pyperclip or, before its installation, directly.
 
-Invariant: a copy is confirmed only by reading the same text back; pyperclip checks no exit status.
-pyperclip's own choice is not used: it may load Qt and does not know about ssh. Standard library,
-Python 3.9.
+Invariant: a copy is confirmed only by reading the same text back, because pyperclip checks no exit
+status. pyperclip's own choice of program is not used: it may load Qt and ignores ssh. Standard
+library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from resume_hooks.system import programs, subprocesses
 
-SETTLE = 0.3  # seconds that a program may take to own the selection after it has ended
+SETTLE = 0.3  # seconds that a program may need to own the selection after it exits
 
 
 class Tool(NamedTuple):
-    """A clipboard program: how to copy and, if that is quick, how to read back.
+    """A clipboard program: its commands to copy and, if that is quick, to read back.
 
-    Pyperclip's name for it.
+    ``pyperclip`` is pyperclip's name for it.
     """
 
     name: str
@@ -33,8 +33,8 @@ class Tool(NamedTuple):
     locale: str = ""
 
 
-# Without a UTF-8 locale pbcopy takes its input for another encoding, and pbpaste hides it by the
-# inverse mistake.
+# Without a UTF-8 locale pbcopy assumes another encoding, and pbpaste hides it by the inverse
+# mistake.
 PBCOPY = Tool("pbcopy", ("pbcopy",), ("pbpaste",), "pbcopy", locale="en_US.UTF-8")
 WL_COPY = Tool("wl-copy", ("wl-copy",), ("wl-paste", "-n", "-t", "text"), "wl-clipboard")
 XCLIP = Tool(
@@ -44,13 +44,13 @@ XCLIP = Tool(
     "xclip",
 )
 XSEL = Tool("xsel", ("xsel", "-b", "-i"), ("xsel", "-b", "-o"), "xsel")
-# Reading back means a start of PowerShell, of a second or more.
+# These can't be read back: it would start PowerShell, which takes a second or more.
 CLIP_EXE = Tool("clip.exe", ("clip.exe",), encoding="utf-16-le")
 WINDOWS = Tool("Windows", ("clip",), pyperclip="windows", encoding="utf-16-le")
 
 
 def available_tools(env: Mapping[str, str], *, far_away: bool = False) -> list[Tool]:
-    """The programs that can reach a clipboard, best first; ``far_away``, for another machine's user, forwarded ones."""
+    """Return the available clipboard programs, best first; only forwarded ones if the user is ``far_away``."""
     tools = []
     for tool in _tools_for_display(env, far_away):
         if programs.find_program(tool.put[0], env):
@@ -67,19 +67,19 @@ def _tools_for_display(env: Mapping[str, str], far_away: bool) -> Iterator[Tool]
         elif "WSL_DISTRO_NAME" in env or "microsoft" in os.uname().release.lower():
             yield CLIP_EXE
     wayland, display = env.get("WAYLAND_DISPLAY", ""), env.get("DISPLAY", "")
-    # A compositor of its own names its socket wayland-0; waypipe adds letters.
+    # A local compositor names its socket wayland-0; waypipe adds letters.
     if wayland and not (far_away and wayland.rstrip("0123456789") == "wayland-"):
         yield WL_COPY
-    # ssh -X gives localhost:10.0; a display without a host is the far machine's own.
+    # ssh -X sets localhost:10.0; a display without a host belongs to this machine.
     if display and not (far_away and display.startswith((":", "unix:", "/"))):
         yield XCLIP
         yield XSEL
 
 
 def import_pyperclip() -> ModuleType | None:
-    """pyperclip, or None while the engine's packages are not installed."""
+    """Import pyperclip, or return None if the engine's packages are not installed."""
     try:
-        # Loaded late: 17 ms that nothing but a copy should pay.
+        # Imported late: only a copy should pay its 17 ms.
         import pyperclip
     except ImportError:
         return None
@@ -94,11 +94,11 @@ def copy_by_tools(
     env: Mapping[str, str],
     deadline: float,
 ) -> tuple[str, bool] | None:
-    """Copy by the first of ``tools`` that does it, run by pyperclip if given.
+    """Copy with the first of ``tools`` that succeeds, through pyperclip if given.
 
-    None when none did by ``deadline``.
+    Return None if none succeeded before ``deadline``.
 
-    What comes back is its name, and whether the same text was read back.
+    Otherwise return the program's name, and whether the same text was read back.
     """
     for tool in tools:
         if time.monotonic() >= deadline:
@@ -129,7 +129,7 @@ def _copy_by_pyperclip(tool: Tool, text: str, pyperclip: ModuleType) -> Callable
 
 
 def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[[], bool]:
-    import subprocess  # 9 ms, paid only where pyperclip has not loaded it; before the fork, which is timed
+    import subprocess  # takes 9 ms unless pyperclip loaded it; before the fork, which is timed
 
     def put() -> bool:
         with programs.start_program(tool.put, env, stdin=subprocess.PIPE) as process:
@@ -142,10 +142,9 @@ def _copy_by_process(tool: Tool, text: str, env: Mapping[str, str]) -> Callable[
 def _clipboard_holds(
     tool: Tool, data: bytes, env: Mapping[str, str], deadline: float
 ) -> bool | None:
-    """Whether the clipboard holds ``data``; None when it does not answer.
+    """Check whether the clipboard contains ``data``; return None if it does not answer.
 
-    xsel and wl-copy return before they own the selection, so that the answer may take a moment to
-    be right.
+    xsel and wl-copy exit before they own the selection, so the answer may be wrong for a moment.
     """
     settled = time.monotonic() + SETTLE
     while subprocesses.output_of_command(tool.get, env, deadline) != data:

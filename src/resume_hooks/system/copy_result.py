@@ -1,4 +1,4 @@
-"""The result of copying a text, for those who show it and reach no clipboard. Standard library, Python 3.9."""
+"""The result of copying a text, for callers that display it without a clipboard. Standard library, Python 3.9."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Copied(NamedTuple):
-    """What became of a text: ``how`` is copied, sent or not copied; ``via`` names the way, ``""`` for none."""
+    """The result of a copy: ``how`` is copied, sent or not copied; ``via`` names the method, or is ``""``."""
 
     how: str
     via: str = ""
 
     def sentence(self, what: str) -> str:
-        """What became of ``what``; the caller shows the text itself, too."""
+        """Return a sentence about ``what``; the caller also shows the text itself."""
         if self.how == "not copied":
             return f"{what} not copied"
         if self.how == "copied":

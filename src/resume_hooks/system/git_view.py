@@ -1,11 +1,11 @@
-"""How git is asked about a repository whose settings nobody has looked at: by a git folder of our own.
+"""Ask git about a repository with untrusted settings, through a git folder of our own.
 
-Invariant: git never sees the repository's own git folder as such. It is given a folder of ours that
-leads to the repository's references, index and objects, which are data, and a configuration that is
-complete without the repository's. So there is no filter, hook, monitor, external diff, pager,
-remote or include that it could run, whatever the repository's configuration and attributes say.
-What we need of that configuration git reads for us as a plain file (``git config --file``), and a
-list of harmless keys is taken over, by value.
+Invariant: git never uses the repository's own git folder. Our folder links to the repository's
+references, index and objects, which are data, and has a complete configuration of its own. So git
+can't run any filter, hook, monitor, external diff, pager, remote or include, whatever the
+repository's configuration and attributes say. Git reads the settings that we need from that
+configuration as a plain file (``git config --file``), and we copy the values of a list of harmless
+keys.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from resume_hooks.system import programs
 from resume_hooks.system.git_worktrees import git_folders
 from resume_hooks.system.subprocesses import kill_group
 
-PIPE = 1 << 18  # bytes that git can tell before anybody listens
-LONGEST_HEAD = 4_096  # bytes of a ``HEAD``
-MOST_SHARED = 100  # shared parts of an index that a split one is looked for in
-MOST_VALUES = 100  # values of the repository's settings that are taken over
-GRACE = 0.1  # seconds in which a run that was killed is gone
+PIPE = 1 << 18  # bytes that git can write before we read
+LONGEST_HEAD = 4_096  # the size limit of a ``HEAD``
+MOST_SHARED = 100  # shared index files to link for a split index
+MOST_VALUES = 100  # values to copy from the repository's settings
+GRACE = 0.1  # seconds to wait for a killed run
 
 HEADS = "refs/heads/"
 
@@ -43,7 +43,7 @@ _ENVIRONMENT = {
     "GIT_TRACE2_EVENT": "0",
     "GIT_TRACE2_PERF": "0",
 }
-"""What keeps git from settings of anybody, from the network, from locks and from writing traces."""
+"""Variables that keep git from anyone's settings, from the network, from locks and from writing traces."""
 
 _PASSED = ("LANG", "LC_ALL", "SYSTEMROOT")
 _FIXED = ("core.fsmonitor=false", "core.untrackedCache=false", f"core.hooksPath={os.devnull}")
@@ -63,7 +63,7 @@ _HARMLESS = {
     "core.eol": ("lf", "crlf", "native"),
     "core.checkstat": ("default", "minimal"),
 }
-"""The settings of a repository or a user that are taken over, with the values that are: how files are compared."""
+"""The settings of a repository or a user to copy, and their allowed values. They decide how files are compared."""
 
 _ONLY_READ = ("core.bare", "extensions.partialclone")
 _USERS = "core.excludesfile"
@@ -78,10 +78,10 @@ Settings = list[tuple[str, str]]
 
 
 class GitView:
-    """A repository, for questions to git that run nothing of the repository's. Used with ``with``.
+    """A repository for git queries that run no code of the repository. Use it with ``with``.
 
-    ``branch`` is ``""`` where none is checked out. OSError if there is no git, or no such
-    repository, or it can't be looked at before the deadline.
+    ``branch`` is ``""`` if none is checked out. Raise OSError if git or the repository is missing,
+    or can't be read before the deadline.
     """
 
     def __init__(self, root: str, where: Where, deadline: float) -> None:
@@ -113,13 +113,13 @@ class GitView:
         self._close()
 
     def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """Start ``git`` with these words; it is ended, at the latest, with the view."""
+        """Start ``git`` with these arguments; the view's end also ends the process."""
         return self._start([*self._options, *words], self._environment)
 
     def output(
         self, run: subprocess.Popen[bytes], deadline: float, data: bytes = b""
     ) -> bytes | None:
-        """The output of a run, ``b""`` if it failed, None if it took too long: then it is ended."""
+        """Return a run's output, ``b""`` if it failed, or None if it took too long and was killed."""
         try:
             found, _ = run.communicate(
                 data or None, timeout=max(0.001, deadline - time.monotonic())
@@ -132,7 +132,7 @@ class GitView:
         return b""
 
     def _make_folder(self) -> None:
-        """Make the folder by which git sees the repository, and the settings that it sees."""
+        """Create the git folder and the configuration through which git sees the repository."""
         own, common = git_folders(self.root)
         head = os.fsdecode(read_regular(os.path.join(own, "HEAD"), LONGEST_HEAD))
         if head.startswith("ref:"):
@@ -171,12 +171,11 @@ class GitView:
         self._take_over(*self._settings(os.path.join(common, "config")))
 
     def _settings(self, path: str) -> tuple[Settings, Settings]:
-        """The settings of the user, and those of the repository, that we ask for.
+        """Return the user's and the repository's values for the keys that we need.
 
-        TimeoutError where git is slow.
+        Raise TimeoutError if git is slow.
 
-        Both as git reads them: the user's own with what they include, the repository's file as it
-        is.
+        Git reads both: the user's settings with their includes, the repository's file without.
         """
         given = programs.program_environment(self._where.environ)
         users: dict[str, str] = {}
@@ -201,9 +200,9 @@ class GitView:
         return user, repository[0] if repository else []
 
     def _take_over(self, users: Settings, repositorys: Settings) -> None:
-        """Give git the settings that can do no harm.
+        """Copy the harmless settings to git's configuration.
 
-        Of the user's also the name of the list of ignored files.
+        Also copy the path of the user's ignore file.
         """
         found = dict(repositorys)
         self.is_bare = (
@@ -234,7 +233,7 @@ class GitView:
         self._environment |= self._tracking(repositorys, found)
 
     def _ignore_file(self, named: str) -> str:
-        """The user's list of files to ignore everywhere: the one that their settings name, or git's usual one."""
+        """Return the path of the user's global ignore file: the one in their settings, or git's default."""
         environ = self._where.environ
         home = environ.get("HOME", "")
         if named.startswith("~/"):
@@ -244,7 +243,7 @@ class GitView:
         )
 
     def _tracking(self, repositorys: Settings, found: Mapping[str, str]) -> dict[str, str]:
-        """The environment that tells git which reference the branch's upstream is."""
+        """Return environment variables with the upstream reference of the branch."""
         remote = found.get(f"branch.{self.branch}.remote", "")
         wanted = {
             f"branch.{self.branch}.remote",
@@ -275,7 +274,7 @@ class GitView:
         return run
 
     def _close(self) -> None:
-        """End what still runs, and remove the folder."""
+        """End all running processes and remove the folder."""
         for run in self._runs:
             _end_run(run)
         for folder in filter(
@@ -288,7 +287,7 @@ class GitView:
 
 
 def _private_folder(where: Where, root: str) -> str:
-    """A new folder that is ours alone, outside the repository. tempfile would cost a prompt 5 ms to import."""
+    """Create a private folder outside the repository. Importing tempfile would cost a prompt 5 ms."""
     top = programs.temporary_folders({**where.environ, "CLAUDE_PROJECT_DIR": root})
     path = os.path.join(top, f"resume-hooks-git-{os.urandom(12).hex()}")
     os.mkdir(path, 0o700)
@@ -296,15 +295,15 @@ def _private_folder(where: Where, root: str) -> str:
 
 
 def _link_to(target: str, link: str) -> None:
-    """Point ``link`` at ``target``, if that exists."""
+    """Create ``link`` to ``target`` if the target exists."""
     if os.path.exists(target):
         os.symlink(os.path.abspath(target), link)
 
 
 def _parse_settings(output: bytes) -> Settings:
-    """The rows that ``git config --null`` prints: a key, a line feed, a value.
+    """Parse the output of ``git config --null``: each row is a key, a line feed and a value.
 
-    A key alone is a true boolean.
+    A key without a value is true.
     """
     rows = (os.fsdecode(row).partition("\n") for row in output.split(b"\0") if row)
     settings = []
@@ -314,9 +313,9 @@ def _parse_settings(output: bytes) -> Settings:
 
 
 def _end_run(run: subprocess.Popen[bytes]) -> None:
-    """End a run with whatever it started.
+    """Kill a run and its children.
 
-    Its pipe is not read to the end: a grandchild may hold that open.
+    Do not read its pipe to the end, because a grandchild may keep it open.
     """
     if run.poll() is None:
         kill_group(run.pid)

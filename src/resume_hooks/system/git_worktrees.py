@@ -1,8 +1,8 @@
-"""The project of a folder: the repository it lies in with all that was started below it, and its other worktrees.
+"""A folder's project: its repository, with the folders below it, and the repository's other worktrees.
 
-Read from git's own files, and from the notes of first starts, which tell of repositories that are
-gone; no program is run. A note is a small file of three lines: the folder, the first record of
-git's log there (of a linked worktree where it belongs), and a remote. hooks/new-folder writes it.
+The facts come from git's own files, and for deleted repositories from the notes of first starts; no
+program is run. A note is a small file of three lines: the folder, the first record of git's log
+there (for a linked worktree the path of its git folder), and a remote. hooks/new-folder writes it.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from resume_hooks.paths import (
 from resume_hooks.system.invocation import quote_word
 
 PREFIX = "folder-"
-LONGEST = 16_384  # bytes of a note, or of what is looked at in a repository
-MOST_LINE, MOST_REMOTE = 2_000, 1_000  # bytes of the second and of the third line
+LONGEST = 16_384  # bytes to read from a note, or from a file of a repository
+MOST_LINE, MOST_REMOTE = 2_000, 1_000  # the size limits of the second and third line
 _LINKED = "gitdir:"
 _URL = re.compile(rb"^\s+url = (.+)$", re.MULTILINE)
 _PASSWORD = re.compile(r"(?<=://)[^/]*@")
 
-MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches that are looked through
-LONGEST_FILE = 4_096  # bytes of a ``.git`` file that is read
+MOST_REFS = 16 * 1024 * 1024  # bytes of packed branches to read
+LONGEST_FILE = 4_096  # bytes of a ``.git`` file to read
 
 
 class StartedFolder(NamedTuple):
-    """A folder as it was noted: ``git`` is the second line, ``remote`` the third."""
+    """A folder's note: ``git`` is its second line, ``remote`` its third."""
 
     path: str
     git: str
@@ -47,7 +47,7 @@ class StartedFolder(NamedTuple):
 
     @property
     def common(self) -> str:
-        """The git folder that a linked worktree shares with its main one; ``""`` for anything else."""
+        """The git folder that a linked worktree shares with the main one; ``""`` for any other folder."""
         if not self.git.startswith(_LINKED):
             return ""
         own = os.path.join(self.path, self.git.removeprefix(_LINKED).strip())
@@ -55,12 +55,12 @@ class StartedFolder(NamedTuple):
 
     @property
     def is_there(self) -> bool:
-        """Whether the repository is still in the folder."""
+        """Whether the repository still exists in the folder."""
         return os.path.lexists(os.path.join(self.path, ".git"))
 
 
 def started_folders(where: Where) -> Iterator[StartedFolder]:
-    """Every folder that was noted; damaged notes are skipped."""
+    """Yield the notes of all folders, without damaged ones."""
     home = os.path.join(where.state, "pending")
     try:
         if is_private(home, where):
@@ -82,7 +82,7 @@ def started_folders(where: Where) -> Iterator[StartedFolder]:
 
 
 def describe_folder(folder: str) -> StartedFolder:
-    """What a start would note of a folder now."""
+    """Return the note that a start in a folder would write now."""
     git = os.path.join(folder, ".git")
     first = _first_bytes(
         git if os.path.isfile(git) else os.path.join(git, "logs", "HEAD")
@@ -102,7 +102,7 @@ def _first_bytes(path: str) -> bytes:
 
 @dataclass(frozen=True)
 class Project:
-    """Working directories, folders ``within`` which all belongs to it too, and ``names`` of project folders."""
+    """A project: working directories, roots ``within`` which every folder counts, and ``names`` of project folders."""
 
     folders: tuple[str, ...]
     within: tuple[str, ...] = ()
@@ -110,14 +110,14 @@ class Project:
 
     @cached_property
     def _keys(self) -> frozenset[str]:
-        """The beginnings of project folder names; each costs system calls."""
+        """The beginnings of the project folders' names, cached because each costs system calls."""
         return frozenset(project_key(folder)[:MAX_KEY] for folder in self.folders)
 
     def holds(self, started: Iterable[str], name: str) -> bool:
-        """Whether a session in the project folder ``name``, started in one of these directories, is of this project.
+        """Check whether a session in the project folder ``name`` that started in these folders belongs to this project.
 
-        Keys collide and may fit several folders: what stands in the file decides, as far as it fits
-        the name.
+        Different folders may have the same key, so the directories in the session's file decide if
+        they match the name.
         """
         if name in self.names:
             return True
@@ -133,7 +133,7 @@ class Project:
         return not fitting or any(canonical(cwd) in self.folders for cwd in fitting)
 
     def folder_names(self, where: Where, known: Callable[[], list[str]] | None = None) -> list[str]:
-        """The names of the project folders that may hold its sessions, among those that ``known`` lists."""
+        """Return the names of the project folders that may contain its sessions, out of those that ``known`` lists."""
         there = known or (lambda: [os.path.basename(path) for path in paths.all_folders(where)])
         keyed = (name for cwd in self.folders for name in paths.project_names(cwd, where, there))
         starts = tuple(f"{project_key(folder)[:MAX_KEY]}-" for folder in self.within)
@@ -142,15 +142,15 @@ class Project:
 
 
 def project_of_folder(cwd: str, where: Where) -> Project:
-    """The project of a folder: its repository with all that was started below it, and the other worktrees.
+    """Return a folder's project: its repository with the folders below it, and the other worktrees.
 
-    The folder that a variable names holds the sessions of every project: it is all of this one's,
-    too.
+    The folder set by ``CLAUDE_CODE_PROJECT_DIR_NAME`` contains sessions of every project, so it
+    belongs to this one as well.
     """
     folders = (*worktrees(cwd), *removed_worktrees(cwd, where))
     home = canonical(
         os.path.expanduser("~")
-    )  # kept in a repository by some, with every project below it
+    )  # some users keep their home in a repository, with all their projects below it
     roots = (
         folder
         for folder in folders
@@ -161,9 +161,9 @@ def project_of_folder(cwd: str, where: Where) -> Project:
 
 
 def worktrees(cwd: str) -> tuple[str, ...]:
-    """A folder, the root of the repository it lies in, and that repository's other worktrees.
+    """Return a folder, its repository's root, and that repository's other worktrees.
 
-    Runs no program.
+    Run no program.
     """
     root = root_above(canonical(cwd))
     if not root:
@@ -174,7 +174,7 @@ def worktrees(cwd: str) -> tuple[str, ...]:
 
 
 def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
-    """The linked worktrees of a folder's repository that are gone by now, as starts in them noted."""
+    """Return the deleted linked worktrees of a folder's repository, from the notes of starts in them."""
     common = git_folder(cwd)
     noted, real = started_folders(where) if common else (), cache(canonical)
     gone = (one for one in noted if real(one.common) == real(common) and not one.is_there)
@@ -182,9 +182,9 @@ def removed_worktrees(cwd: str, where: Where) -> tuple[str, ...]:
 
 
 def main_checkout(folder: str, where: Where) -> list[str]:
-    """The main checkout of a linked worktree that is gone, as starts there noted it.
+    """Return the main checkout of a deleted linked worktree, from the note of a start there, as a list of at most one.
 
-    None where it is gone, too.
+    The list is empty if the main checkout is gone as well.
     """
     noted = []
     for one in started_folders(where):
@@ -194,7 +194,7 @@ def main_checkout(folder: str, where: Where) -> list[str]:
 
 
 def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
-    """The command that makes a linked worktree anew that is gone; ``""`` where none was there, or its repository is."""
+    """Return the command that recreates a deleted linked worktree, or ``""`` for any other folder."""
     for main in main_checkout(folder, where):
         git = os.path.join(main, ".git")
         branch = "" if branch.startswith("-") else branch
@@ -212,7 +212,7 @@ def command_to_rebuild(folder: str, branch: str, where: Where) -> str:
 
 
 def git_folder(cwd: str) -> str:
-    """The git folder that all worktrees of a folder's repository share; ``""`` outside of any."""
+    """Return the git folder that all worktrees of a folder's repository share, or ``""`` outside any repository."""
     root = root_above(canonical(cwd))
     if root:
         return _common_folder(os.path.join(root, ".git"))
@@ -220,13 +220,13 @@ def git_folder(cwd: str) -> str:
 
 
 def git_folders(root: str) -> tuple[str, str]:
-    """The git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
+    """Return the git folder of the worktree at ``root``, and the one that all worktrees of its repository share."""
     git = os.path.join(root, ".git")
     return _git_folder_of_worktree(git), _common_folder(git)
 
 
 def root_above(folder: str) -> str:
-    """The root of the repository that a folder lies in, by its path as it is given; ``""`` for none."""
+    """Return the root of the repository that contains a folder, or ``""``. The path is used as given."""
     while not os.path.lexists(os.path.join(folder, ".git")):
         parent = os.path.dirname(folder)
         if parent == folder:
@@ -236,7 +236,7 @@ def root_above(folder: str) -> str:
 
 
 def _git_folder_of_worktree(git: str) -> str:
-    """The git folder of one worktree, to which a linked one's ``.git``, a file, leads."""
+    """Return a worktree's own git folder; in a linked worktree the file ``.git`` names it."""
     if os.path.isdir(git):
         return git
     line = _first_line(git)
@@ -246,7 +246,7 @@ def _git_folder_of_worktree(git: str) -> str:
 
 
 def _common_folder(git: str) -> str:
-    """The git folder that all worktrees share, to which that of a linked one leads."""
+    """Return the git folder that all worktrees share; a linked worktree's git folder names it."""
     own = _git_folder_of_worktree(git)
     if own == git:
         return own
@@ -254,7 +254,7 @@ def _common_folder(git: str) -> str:
 
 
 def _main_folder(common: str) -> Iterator[str]:
-    """The worktree that a git folder lies in; a bare repository and a submodule have none there."""
+    """Yield the worktree that contains a git folder, if any; bare repositories and submodules have none."""
     parent = os.path.dirname(common)
     beside = os.path.join(parent, ".git")
     if beside == common or (

@@ -1,4 +1,4 @@
-"""The commands that a user can type: ours, by name or by the launcher in the plugin's folder, and the client's."""
+"""Commands for the user to type: ours, by name or through the launcher in the plugin's folder, and the client's."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _CODEX = "CODEX_THREAD_ID"
 _NAMED = re.compile(
     r"(?:\A|(?<=: )|(?<=\brun )|(?<=\bwith )|(?<=\bsee )|(?<=\bSee ))resume-hooks (?=[a-z-])"
 )
-"""Where a remedy names a command of ours; elsewhere our name is that of the program."""
+"""Our commands in a remedy; in other places ``resume-hooks`` is the program's name."""
 
 
 def in_shell(words: str) -> str:
-    """The shell command that runs us with ``words``.
+    """Return the shell command that runs us with the arguments ``words``.
 
-    The plugin alone puts no ``resume-hooks`` on PATH.
+    Without the pip package ``resume-hooks`` is not on PATH.
 
-    To Claude Code's model that name is a function of its shell (see hooks/session-start); the
-    plugin lets it through.
+    In the shell of Claude Code's model that name is a function (see hooks/session-start), which the
+    plugin allows.
     """
     if not is_model():
         return _in_any_shell(words)
@@ -37,7 +37,7 @@ def in_shell(words: str) -> str:
 
 
 def after_updates(words: str) -> str:
-    """The same in a text that Codex's model may read later: an update removes the folder that it was copied to."""
+    """Return the same for a text that Codex's model may read later: an update removes the plugin's current folder."""
     versions = os.path.dirname(_ROOT)
     is_copy = versions.split(os.sep)[-4:-2] == ["plugins", "cache"]
     if not is_copy or not _needs_launcher():
@@ -46,12 +46,12 @@ def after_updates(words: str) -> str:
 
 
 def with_shell_commands(remedy: str) -> str:
-    """A remedy with each of its commands formatted by ``in_shell``."""
+    """Format each command in a remedy by ``in_shell``."""
     return _NAMED.sub(lambda _: in_shell(""), remedy)
 
 
 def is_model() -> bool:
-    """Whether it is a model's shell that runs us, Claude Code's or Codex's."""
+    """Check whether we run in the shell of a model, Claude Code's or Codex's."""
     return ("CLAUDECODE" in os.environ or _CODEX in os.environ) and not sys.stdout.isatty()
 
 
@@ -66,7 +66,7 @@ def _needs_launcher() -> bool:
 
 
 def _is_on_path() -> bool:
-    # shutil.which would cost a prompt 5 ms.
+    # Importing shutil for ``which`` would cost a prompt 5 ms.
     folders = os.environ.get("PATH", "").split(os.pathsep)
     programs = (
         os.path.join(folder, f"resume-hooks{'.exe' if os.name == 'nt' else ''}")
@@ -76,16 +76,17 @@ def _is_on_path() -> bool:
 
 
 def resume_command(folder: str, session_id: str) -> str:
-    """The shell command that starts the client on a session, in the session's own folder."""
+    """Return the shell command that resumes a session in the session's own folder."""
     return f"cd {quote_word(folder)} && claude --resume {session_id}"
 
 
 def quote_word(word: str) -> str:
-    """``word`` quoted for a shell, as ``$'...'`` if a screen shows it not, which bash, zsh and ksh read."""
+    """Quote ``word`` for a shell; use ``$'...'``, which bash, zsh and ksh support, for invisible characters."""
     if plain_line(word) == word:
         return shlex.quote(word)
     try:
-        raw = word.encode("utf-8", "surrogateescape")  # as paths hold bytes that are no UTF-8
+        # restores the bytes of a path that is not UTF-8
+        raw = word.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raw = word.encode("utf-8", "surrogatepass")
     shown = (

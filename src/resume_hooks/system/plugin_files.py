@@ -1,7 +1,7 @@
-"""Assemble the plugin's own files, of a checkout or an installed wheel, in one folder for the client.
+"""Assemble the plugin's own files, from a checkout or an installed wheel, in one folder for the client.
 
-The client copies or reads a plugin's whole folder, so a checkout's ``.venv`` and tests must not be
-in it.
+The client copies or reads a plugin's whole folder, so that folder must not contain a checkout's
+``.venv`` and tests.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ PARTS = (
     "README.md",
     "LICENSE",
 )
-"""What makes up the plugin besides the package under ``src``."""
+"""The plugin's files besides the package in ``src``."""
 
 _MARK = os.path.join("src", "resume_hooks", "__main__.py")
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECKOUT = os.path.dirname(
     os.path.dirname(_PACKAGE)
-)  # or the assembled plugin, where we run from one
+)  # the assembled plugin's folder if we run from there
 
 _BUNDLED = os.path.join(_PACKAGE, "_plugin")
 
 
 def plugin_folder() -> str:
-    """The folder of the assembled plugin.
+    """Return the folder of the assembled plugin.
 
-    The client reads it for as long as the plugin is installed.
+    The client reads it as long as the plugin is installed.
     """
     return os.path.join(Where().state, "plugin")
 
 
 def is_packaged() -> bool:
-    """Whether we run from a package that was installed, not from a checkout or a plugin."""
+    """Check whether we run from an installed package, not from a checkout or a plugin."""
     return not os.path.isfile(os.path.join(CHECKOUT, ".claude-plugin", "plugin.json"))
 
 
 def is_assembled(folder: str) -> bool:
-    """Whether ``folder`` is an assembled plugin of ours."""
+    """Check whether ``folder`` is an assembled plugin of ours."""
     return not os.path.islink(folder) and os.path.isfile(os.path.join(folder, _MARK))
 
 
 def assemble(target: str) -> None:
-    """Assemble the plugin at ``target``, replacing an older one.
+    """Assemble the plugin in the folder ``target``, replacing an older one.
 
-    WriteFailed leaves what is there in place.
+    After WriteFailed the existing folder is unchanged.
     """
     if os.path.lexists(target) and not is_assembled(target):
         raise WriteFailed(
@@ -79,7 +79,7 @@ def assemble(target: str) -> None:
         shutil.copytree(_PACKAGE, os.path.join(fresh, "src", "resume_hooks"), ignore=ignored)
         for each, _, names in os.walk(
             fresh
-        ):  # doctor calls what others may read in the state a problem
+        ):  # doctor reports files of the state folder that others can read
             for path in (each, *(os.path.join(each, name) for name in names)):
                 os.chmod(path, os.stat(path).st_mode & 0o700)
         if os.path.isdir(target):

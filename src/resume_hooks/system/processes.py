@@ -1,12 +1,12 @@
-"""The processes above this one: which client runs us, what started it, and which terminal the user sits at.
+"""The processes above this one: the client that runs us, the process that started it, and the user's terminal.
 
-Standard library, Python 3.9. Other people's processes are seen but never touched.
+Standard library, Python 3.9. Other users' processes are read but never changed.
 
-Whether the client itself started us, not a shell of the model's, was measured on 2.1.329 and
-2.1.330: what a hooks module starts is the client's own child and stays in the client's session of
-the kernel; each shell of the model's leads a session of its own, and nothing in there can rejoin
-the client's. So the parent must be a client that lists itself, of our own session, with no other
-client above it: a client that the model started is not a person's.
+The test whether the client itself started us, and not a shell of the model, relies on measurements
+with 2.1.329 and 2.1.330. A process started by a hooks module is the client's own child and stays in
+the client's kernel session. Each shell of the model leads a new session, and no process in it can
+rejoin the client's. So the parent must be a client that lists itself, in our own session, with no
+other client above it, because the model may have started a client of its own.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from typing import Dict, NamedTuple, Optional, Set
 from resume_hooks.paths import Where, read_object
 from resume_hooks.system.subprocesses import output_of_command
 
-MAX_DEPTH = 64  # ancestors followed; real chains have a dozen
-PS_LIMIT = 2.0  # seconds that ``ps`` may take, on systems without /proc
+MAX_DEPTH = 64  # ancestors to follow; real chains have a dozen
+PS_LIMIT = 2.0  # seconds for ``ps``, on systems without /proc
 
 _HELPERS = ("sh", "bash", "dash", "zsh", "ksh", "busybox", "ash", "python", "uv", "timeout", "env")
 
 _known: Dict[int, Process] = {}
 
-_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search  # what runs a client from npm
+# the interpreter of a client installed by npm
+_RUNS_SCRIPTS = re.compile(r"/(?:node|bun)[^/]*\Z").search
 
 
 class Process(NamedTuple):
-    """A running process; ``tty`` is the device number of its controlling terminal on Linux, or ``ps``'s name for it."""
+    """A running process. ``tty`` is the device number of its terminal on Linux, elsewhere ``ps``'s name for it."""
 
     pid: int
     parent: int
@@ -40,7 +41,7 @@ class Process(NamedTuple):
 
 
 def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
-    """The processes above ``pid`` (default: this one), nearest first."""
+    """Yield the processes above ``pid`` (default: this one), nearest first."""
     seen: Set[int] = set()
     process = _find_process(os.getpid() if pid is None else pid)
     while (
@@ -56,7 +57,7 @@ def ancestors(pid: Optional[int] = None) -> Iterator[Process]:
 
 
 def client_pid() -> Optional[int]:
-    """The client that runs this hook: as it says (2.1.220 and later), else the first one above that is not a helper."""
+    """Return the client that runs this hook: CLAUDE_PID (2.1.220 and later) or the first ancestor but helpers."""
     pid = os.environ.get("CLAUDE_PID", "")
     if pid.isdecimal():
         return int(pid)
@@ -67,7 +68,7 @@ def client_pid() -> Optional[int]:
 
 
 def start_of_process(pid: int) -> str:
-    """When a process started, in the kernel's ticks as clients note it; ``""`` if unknown."""
+    """Return a process's start time in kernel ticks, as clients record it; ``""`` if unknown."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stream:
             return stream.read().rpartition(b")")[2].split()[19].decode()
@@ -87,7 +88,7 @@ def _from_proc(pid: int) -> Optional[Process]:
             raw = stream.read().decode("utf-8", "replace")
     except OSError:
         return None
-    # The name stands in parentheses and may hold spaces and parentheses itself.
+    # The name is in parentheses and may contain spaces and parentheses.
     name = raw[raw.find("(") + 1 : raw.rfind(")")]
     fields = raw[raw.rfind(")") + 1 :].split()
     return Process(pid, int(fields[1]), name, fields[4])
@@ -107,31 +108,31 @@ def _process_table() -> Dict[int, Process]:
 
 
 def is_asked_by_client(where: Where) -> bool:
-    """Whether the parent of this process is a client that nobody but a person can have started.
+    """Check whether this process's parent is a client that only a person can have started.
 
-    False if unknown.
+    Return False if unknown.
     """
     parent = os.getppid()
     try:
         if os.getsid(0) != os.getsid(parent):
             return False
-    except (OSError, AttributeError):  # Windows knows no such sessions
+    except (OSError, AttributeError):  # Windows has no such sessions
         return False
     above = [parent, *(process.pid for process in ancestors(parent))]
     return [pid for pid in above if _is_client(pid, where, *_home_of_process(pid))] == [parent]
 
 
 def is_below_client(where: Where) -> bool:
-    """Whether a client started this process, through however many others; False if unknown."""
+    """Check whether a client started this process, directly or through other processes; False if unknown."""
     return any(
         _is_client(process.pid, where, *_home_of_process(process.pid)) for process in ancestors()
     )
 
 
 def command_of_client(where: Where) -> list[str]:
-    """What started the nearest client above this process, so that another can be.
+    """Return the command that started the nearest client above this process, to start another client.
 
-    Empty if unknown.
+    Return an empty list if unknown.
     """
     pid = next((process.pid for process in ancestors() if _is_client(process.pid, where)), 0)
     try:
@@ -151,7 +152,7 @@ def command_of_client(where: Where) -> list[str]:
 
 
 def _is_client(pid: int, *homes: Where) -> bool:
-    """Whether a process is a client that lists itself in one of some homes, and its number went to no other since."""
+    """Check whether a process is a client listed in one of ``homes``, and its id was not reused since."""
     now = start_of_process(pid)
     entries = (read_object(os.path.join(each.config, "sessions", f"{pid}.json")) for each in homes)
     return any(
@@ -160,10 +161,10 @@ def _is_client(pid: int, *homes: Where) -> bool:
 
 
 def _home_of_process(pid: int) -> list[Where]:
-    """The config home that a process was started with; none where that can't be read.
+    """Return a process's config home from its initial environment, or an empty list if it can't be read.
 
-    A shell below a client can name us another home, but can't change what the client was started
-    with.
+    A shell below a client can set another home for us, but can't change the client's initial
+    environment.
     """
     try:
         with open(f"/proc/{pid}/environ", "rb") as stream:

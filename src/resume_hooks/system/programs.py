@@ -1,10 +1,9 @@
-"""The only way in which our Python starts a program. hooks/programs is that of the shell scripts.
+"""The only code that starts programs from Python. hooks/programs does it for the shell scripts.
 
-Invariant: a project never decides what is started. A program is looked for outside the project,
-runs in the root folder and gets the variables of a list; whatever it looks for in its working
-folder or above, the project has put nothing there. Who has a reason for another folder or for the
-whole environment says so: ``folder`` and ``environ`` are given. Standard library, Python 3.9; what
-is imported late would cost a prompt milliseconds.
+Invariant: a project never decides which program is started. A program is searched for outside the
+project, runs in the root folder and gets only listed variables, so the project can't place files in
+its working folder or above. A caller that needs another folder or the whole environment passes
+``folder`` or ``environ``. Standard library, Python 3.9. Late imports save milliseconds of a prompt.
 """
 
 from __future__ import annotations
@@ -30,18 +29,20 @@ _PASSED = frozenset(
     | {"PIP_DEFAULT_TIMEOUT", "UV_HTTP_TIMEOUT", "UV_NATIVE_TLS"}
     | {"SYSTEMROOT", "SYSTEMDRIVE", "COMSPEC", "PATHEXT", "WINDIR"}
 )  # fmt: skip
-"""The variables that a program gets: who and where the user is, screens, ways to a network. Of those of pip and uv
-where they get packages from: what we have them install must fit our digests."""
+"""The variables that a program gets: the user and the locale, displays, and network access.
+
+For pip and uv these include their package sources; packages that we install must match our digests.
+"""
 
 _PASSED_OUTSIDE = frozenset(
     {"HOME", "TMPDIR", "TEMP", "TMP", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"}
     | {"SSL_CERT_DIR", "SSL_CERT_FILE", "PIP_CERT", "APPDATA", "LOCALAPPDATA", "USERPROFILE"}
 )
-"""Variables that name files which decide what a program does: passed unless they lie in the project."""
+"""Variables that name files which influence a program; passed unless the files are in the project."""
 
 
 def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
-    """What a program gets of ``env``: the variables of our list, and PATH without the project's folders."""
+    """Return the listed variables of ``env``, with a PATH that excludes the project's folders."""
     projects = projects_of(env)
     found = {}
     for name, value in env.items():
@@ -50,7 +51,7 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
     if "HOME" in env:
         found["HOME"] = (
             users_home()
-        )  # which HOME may say otherwise: pip and others read their settings there
+        )  # HOME may be set by the project, and pip and others read their settings there
     for name in _PASSED_OUTSIDE & env.keys():
         if is_outside(env[name], projects):
             found[name] = env[name]
@@ -58,13 +59,13 @@ def program_environment(env: Mapping[str, str]) -> Dict[str, str]:
 
 
 def search_path(env: Mapping[str, str]) -> str:
-    """PATH without folders that are relative or the project's; never ``""``, the current one."""
+    """Return PATH without relative folders and the project's; never ``""``, which means the current folder."""
     return _path_outside(env.get("PATH", ""), tuple(projects_of(env)))
 
 
 @lru_cache(maxsize=8)
 def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
-    """See ``search_path``. To resolve all folders takes a millisecond, and one run starts several programs."""
+    """Implement ``search_path`` with a cache, because resolving all folders takes a millisecond."""
     return (
         os.pathsep.join(folder for folder in path.split(os.pathsep) if is_outside(folder, projects))
         or os.defpath
@@ -72,13 +73,13 @@ def _path_outside(path: str, projects: Tuple[str, ...]) -> str:
 
 
 def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
-    """The absolute path of the program ``name``, a name or a path.
+    """Return the absolute path of the program ``name``, a name or a path.
 
-    None if it is not found outside the project.
+    Return None if it is not found outside the project.
 
-    shutil.which would cost 6 ms to import.
+    Importing shutil for ``which`` would cost 6 ms.
     """
-    if name == sys.executable:  # it runs already
+    if name == sys.executable:  # already running
         return name
     endings = ("", ".exe") if os.name == "nt" else ("",)
     if os.path.dirname(name):
@@ -97,7 +98,7 @@ def find_program(name: str, env: Mapping[str, str]) -> Optional[str]:
 
 
 def temporary_folders(env: Mapping[str, str]) -> str:
-    """The folder for temporary ones: TMPDIR, unless that lies in the project, where programs would find its files."""
+    """Return the parent of temporary folders: TMPDIR unless it is in the project, which could plant files there."""
     named = env.get("TMPDIR") or env.get("TEMP", "")
     return named if is_outside(named, projects_of(env)) and os.path.isdir(named) else "/tmp"  # noqa: S108 - made private
 
@@ -112,11 +113,11 @@ def start_program(
 ) -> subprocess.Popen[bytes]:
     """Start a program; ``options`` are those of ``Popen``.
 
-    FileNotFoundError if ``find_program`` does not find it.
+    Raise FileNotFoundError if ``find_program`` does not find it.
 
-    ``env`` is ours: it says what the project is. ``folder`` and ``environ`` are for programs that
-    need another folder, or more variables: an editor of the user's, our own code, git with a folder
-    of ours, and the client.
+    ``env`` is our environment, which determines the project. ``folder`` and ``environ`` are for
+    programs that need another folder or more variables: the user's editor, our own code, git with a
+    folder of ours, and the client.
     """
     import subprocess
 
@@ -133,9 +134,9 @@ def start_program(
 def run_program(
     words: Sequence[str], env: Mapping[str, str], *, timeout: Optional[float] = None, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
-    """Start a program as ``start_program`` does and wait for its end.
+    """Run a program by ``start_program`` and wait for its end.
 
-    ``subprocess.TimeoutExpired`` kills it.
+    A timeout kills it and raises ``subprocess.TimeoutExpired``.
     """
     import subprocess
 
@@ -151,6 +152,9 @@ def run_program(
 def become_program(
     program: str, words: Sequence[str], folder: str, environ: Mapping[str, str]
 ) -> NoReturn:
-    """Become the client, as if the user had started it by hand in ``folder``: with all that is the user's. OSError."""
+    """Replace this process by the client, with the user's whole environment, as if started by hand in ``folder``.
+
+    OSError.
+    """
     os.chdir(folder)
     os.execve(program, [program, *words], environ)  # noqa: S606 - no shell is wanted

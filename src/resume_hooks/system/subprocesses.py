@@ -1,7 +1,7 @@
-"""Run what may hang: programs, and a piece of work in a process of its own, under a time limit.
+"""Run programs or functions that may hang, in a process with a time limit.
 
-Invariant: nothing that is started here has our pipes, so that our own output ends when we do, and
-what does not end in time is killed. Standard library, Python 3.9.
+Invariant: these processes never inherit our pipes, so that our own output ends with us, and a
+process past its time limit is killed. Standard library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from resume_hooks.untrusted_folders import ROOT
 def output_of_command(
     command: Sequence[str], env: Mapping[str, str], deadline: float, data: bytes = b""
 ) -> bytes | None:
-    """Run ``command`` with ``data`` on stdin: its stdout.
+    """Run ``command`` with ``data`` on stdin and return its stdout.
 
-    None if it is absent, fails, or is killed at ``deadline``.
+    Return None if it is missing, fails, or is killed at ``deadline``.
 
-    For programs that leave nothing behind: a child that kept its stdout would be waited for until
-    then.
+    Only for programs without background children: a child that keeps stdout open would delay us
+    until the deadline.
     """
     if programs.find_program(command[0], env) is None:
         return None
-    import subprocess  # 9 ms, which a machine without a clipboard need not pay
+    import subprocess  # takes 9 ms, which a machine without a clipboard saves
 
     pipe, null, left = subprocess.PIPE, subprocess.DEVNULL, max(0.0, deadline - time.monotonic())
     try:
@@ -50,16 +50,15 @@ def output_of_command(
 
 
 def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]) -> bool | None:
-    """Do ``work``: what it returns, False if it raises, None if it has not ended by ``deadline`` (time.monotonic).
+    """Run ``work`` and return its result: False if it raises, None if it is not done by ``deadline`` (time.monotonic).
 
-    It runs in a forked process, in a session of its own, with /dev/null as its stdin, stdout and
-    stderr, in the folder and with the environment that ``programs`` gives to what is started, since
-    a library may start something there. On None that whole process group is killed. Its children
-    may outlive a True or False.
+    It runs in a forked process and session of its own, with /dev/null as stdin, stdout and stderr,
+    and with the folder and environment that ``programs`` uses, since a library may start programs
+    there. On None the whole process group is killed. After True or False its children may live on.
     """
     if not hasattr(
         os, "fork"
-    ):  # Windows: its clipboard calls are made here and limit themselves to half a second
+    ):  # Windows: its clipboard calls run here, and take at most half a second
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             return work()
         return False
@@ -76,8 +75,8 @@ def run_within(deadline: float, work: Callable[[], bool], env: Mapping[str, str]
 
 def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
     with warnings.catch_warnings():
-        # In a process with threads a fork may hang, which Python 3.12 warns of; here the deadline
-        # covers it.
+        # Python 3.12 warns that a fork may hang in a process with threads; the deadline covers
+        # that.
         warnings.simplefilter("ignore", DeprecationWarning)
         pid = os.fork()
     if pid:
@@ -94,12 +93,12 @@ def _fork_work(work: Callable[[], bool], env: Mapping[str, str]) -> int:
         os.environ.update(given)
         code = 0 if work() else 1
     finally:
-        # Whatever was raised ends here: this process must never return into its parent's code.
+        # Every exception ends here: this process must never return into its parent's code.
         os._exit(code)
 
 
 def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
-    """Wait for the end of the pipe that only the process ``pid`` holds, then for its exit status."""
+    """Wait until the process ``pid`` closes its pipe, then for its exit status."""
     ready = False
     try:
         ready = bool(select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0])
@@ -108,7 +107,7 @@ def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
         if not ready:
             kill_group(pid)
         status = 1
-        with contextlib.suppress(ChildProcessError):  # where SIGCHLD is ignored the kernel reaps
+        with contextlib.suppress(ChildProcessError):  # the kernel reaps it if SIGCHLD is ignored
             status = os.waitpid(pid, 0)[1]
     if ready:
         return status == 0
@@ -116,14 +115,14 @@ def _wait_for_exit(pid: int, ended: int, deadline: float) -> bool | None:
 
 
 def kill_group(pid: int) -> None:
-    """Kill a process that leads a group, and the group.
+    """Kill a group's leader and its whole group.
 
-    On Windows, which knows no groups, the process alone.
+    On Windows, which has no groups, kill the process alone.
     """
     if not hasattr(os, "killpg"):
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
         return
-    for kill in (os.killpg, os.kill):  # the group is there only once the process has made it
+    for kill in (os.killpg, os.kill):  # the group may not exist yet if the process has just started
         with contextlib.suppress(OSError):
             kill(pid, signal.SIGKILL)

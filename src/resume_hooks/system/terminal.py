@@ -1,8 +1,8 @@
-"""The user's terminal, that of a process above us, OSC 52, which asks it to fill its clipboard, and the tmux around us.
+"""The user's terminal, found through the processes above us; its clipboard by OSC 52; and the tmux around us.
 
-Invariants: bytes are written only to a terminal device that belongs to this user, never waiting
-past the deadline; a text that tmux passed on to a terminal is never confused with one that only
-tmux holds. Standard library, Python 3.9.
+Invariants: bytes are written only to a terminal device of this user, and never past the deadline. A
+text that tmux passed on to a terminal is never confused with one that stayed in tmux. Standard
+library, Python 3.9.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from collections.abc import Mapping
 from resume_hooks.system import subprocesses
 from resume_hooks.system.processes import ancestors
 
-MAX_BASE64 = 74_994  # bytes of base64 that terminals commonly accept in one sequence (xterm, hterm)
-SCREEN_CHUNK = 768  # bytes that GNU screen passes through at once, the wrapping included
+MAX_BASE64 = 74_994  # bytes of base64 that most terminals accept in one sequence (xterm, hterm)
+SCREEN_CHUNK = 768  # bytes that GNU screen passes through at once, including the wrapping
 PTY_MAJORS = range(136, 144)  # Linux device numbers of pseudo-terminals, 256 terminals each
 
 _TEXT_CONSOLE = re.compile(r"/dev/tty\d+")
 _DEVICE = re.compile(r"/dev/[A-Za-z0-9]+(/[A-Za-z0-9]+)?")
 
-IN_BUFFER = "in tmux alone: prefix ] pastes it"
-"""Where a text is that tmux could hand to no terminal.
+IN_BUFFER = "only in tmux: prefix ] pastes it"
+"""The note for a text that tmux could not pass to a terminal.
 
-The prefix is Ctrl+B unless it was changed.
+The prefix is Ctrl+B unless the user changed it.
 """
 
 
 def terminal_device() -> str | None:
-    """The terminal of the nearest process above that has one, if it is this user's and no text console.
+    """Return the terminal of the nearest ancestor that has one, if it belongs to this user and is not a text console.
 
-    A hook has none itself; a Linux text console has no clipboard, and stands above a desktop's own
-    programs.
+    A hook has no terminal of its own. A Linux text console has no clipboard, and is above a
+    desktop's programs.
     """
     for process in ancestors():
         path = device_path(process.tty)
@@ -52,7 +52,7 @@ def terminal_device() -> str | None:
 
 
 def device_path(tty: str) -> str | None:
-    """The file of a terminal, named by a device number (Linux) or as ``ps`` does (``ttys003``, ``pts/3``, ``??``)."""
+    """Return a terminal's device file from a device number (Linux) or from ``ps``'s name, such as ``ttys003``."""
     if tty.lstrip("-").isdigit():
         return _path_of_number(int(tty))
     path = os.path.join("/dev", tty)
@@ -62,7 +62,7 @@ def device_path(tty: str) -> str | None:
 
 
 def _path_of_number(number: int) -> str | None:
-    """Linux packs 12 bits of major number between the lower 8 and the upper 12 bits of the minor."""
+    """Return the device file for a Linux number: 12 bits of major between the lower 8 and upper 12 bits of minor."""
     if number <= 0:
         return None
     major, minor = number >> 8 & 0xFFF, number & 0xFF | number >> 12 & 0xFFF00
@@ -79,9 +79,9 @@ def _is_our_device(status: os.stat_result) -> bool:
 
 
 def osc52(text: str, environ: Mapping[str, str]) -> bytes:
-    """Build the sequence that puts ``text`` on the terminal's clipboard, wrapped as tmux and screen need it.
+    """Build the sequence that copies ``text`` to the terminal's clipboard, wrapped for tmux and screen.
 
-    ``b""`` if it can't be done: no text, too long a text, or a terminal known to have no clipboard.
+    Return ``b""`` for empty or too long text and for terminals without a clipboard. Raise
     ValueError for lone surrogates.
     """
     payload = base64.b64encode(text.encode("utf-8"))
@@ -90,13 +90,13 @@ def osc52(text: str, environ: Mapping[str, str]) -> bytes:
         return b""
     plain = b"\x1b]52;c;" + payload + b"\x07"
     if environ.get("TMUX") or kind.startswith("tmux"):
-        # tmux takes the first with set-clipboard on, the second with allow-passthrough on, and
+        # tmux accepts the first with set-clipboard on, the second with allow-passthrough on, and
         # drops the other.
         return plain + b"\x1bPtmux;" + plain.replace(b"\x1b", b"\x1b\x1b") + b"\x1b\\"
     if environ.get("STY"):
         return _through_screen(plain)
     if kind.startswith("screen"):
-        # Beyond ssh this may be tmux or screen; each drops what is meant for the other.
+        # Over ssh this may be tmux or screen; each drops the other's sequence.
         return plain + _through_screen(plain)
     return plain
 
@@ -110,7 +110,7 @@ def _through_screen(sequence: bytes) -> bytes:
 def send(sequence: bytes, device: str, deadline: float) -> bool:
     """Write ``sequence`` to a terminal.
 
-    False if that fails or takes until ``deadline`` (monotonic).
+    Return False if that fails or is not done by ``deadline`` (monotonic).
     """
     try:
         descriptor = os.open(device, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
@@ -126,26 +126,27 @@ def send(sequence: bytes, device: str, deadline: float) -> bool:
 
 
 def _write_sequence(descriptor: int, sequence: bytes, deadline: float) -> bool:
-    """Write all at once if the terminal keeps up: the client draws there too, and may come between two writes."""
+    """Write everything at once if possible, because the client also writes there and may write in between."""
     while sequence:
         if not select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))[1]:
             return False
         try:
             sequence = sequence[os.write(descriptor, sequence) :]
         except BlockingIOError:
-            time.sleep(0.005)  # writable by select's word, but full to the last byte
+            time.sleep(0.005)  # select reported it writable, but its buffer is full
     return True
 
 
 def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
-    """Give ``text`` to tmux and, by it, to the terminal: ``tmux``; ``IN_BUFFER`` if no terminal can take it.
+    """Copy ``text`` to tmux's buffer and, through it, to the terminal; return ``tmux``, or ``IN_BUFFER`` without one.
 
-    ``""`` if tmux refused: it is gone, or older than 3.2 and knows no ``-w``. Then its buffer alone
-    would not be the user's clipboard either, and OSC 52 has the better chance.
+    Return ``""`` if tmux refused: it has exited, or is older than 3.2 and lacks ``-w``. In the
+    latter case its buffer alone would not be the user's clipboard, and OSC 52 is more likely to
+    work.
     """
     if _run_tmux(["load-buffer", "-w", "-"], env, deadline, text.encode("utf-8")) is None:
         return ""
-    # load-buffer succeeds on a detached session, and on a terminal without a clipboard, too.
+    # load-buffer also succeeds in a detached session, and on a terminal without a clipboard.
     client = _run_tmux(["display-message", "-p", "#{client_name}"], env, deadline)
     capabilities = _run_tmux(["show-messages", "-T"], env, deadline)
     if client and capabilities and _takes_clipboard(client.strip(), capabilities):
@@ -154,9 +155,9 @@ def load_tmux_buffer(text: str, env: Mapping[str, str], deadline: float) -> str:
 
 
 def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
-    """Whether the terminal attached last came over ssh, which a pane's environment can't tell.
+    """Check whether the terminal attached last came over ssh, which a pane's environment does not show.
 
-    None for unknown.
+    Return None if unknown.
     """
     answer = _run_tmux(["show-environment", "SSH_CONNECTION"], env, deadline)
     if answer is None:
@@ -165,7 +166,7 @@ def attached_over_ssh(env: Mapping[str, str], deadline: float) -> bool | None:
 
 
 def _takes_clipboard(client: str, capabilities: str) -> bool:
-    """Whether ``client`` has the capability Ms, in tmux's list: a heading for each terminal, then its capabilities."""
+    """Check whether ``client`` has the capability Ms in tmux's list, which has a heading for each terminal."""
     ours = False
     for line in capabilities.split("\n"):
         if line.startswith("Terminal "):

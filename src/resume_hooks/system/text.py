@@ -1,9 +1,9 @@
-"""Text that can't drive a terminal: control characters of foreign text never reach a screen.
+"""Foreign text made safe for a terminal: its control characters never reach the screen.
 
-How wide it is there.
+Also the width of text on the screen.
 
-Titles, folders and branches come from transcripts, which anybody may have written. Standard
-library, Python 3.9.
+Titles, folders and branches come from transcripts, which anyone may have written. Standard library,
+Python 3.9.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from typing import Any
 _SEQUENCE = (
     "(?:\x1b\\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\\]|\x9d)[^\x07\x1b\x9c\x9d\n]*(?:\x07|\x1b\\\\|\x9c)"
 )
-"""Whole escape sequences: colours and cursor moves, titles and links.
+"""A whole escape sequence: colours and cursor moves, titles and links.
 
-Of any other only the escape goes.
+Of any other sequence only the escape is removed.
 
-This and most others are compiled when they are first used, since every hook loads this module.
+Most patterns are compiled on first use, because every hook loads this module.
 """
 
 _BREAK = "\r\n?|[\x0b\x0c\x85\u2028\u2029]"
@@ -28,44 +28,44 @@ _CONTROLS = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e"
     "\u2060-\u2064\u2066-\u2069\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
 )
-"""Controls, and what reorders or hides text on the screen."""
+"""Control characters, and characters that reorder or hide text on the screen."""
 
 _CONTROL = f"[{_CONTROLS}]"
 _SURROGATE = "[\ud800-\udfff]"
 _ODD = re.compile(
     f"[{_CONTROLS}\x0b-\r\u2028\u2029\ud800-\udfff]"
-)  # anything that ``plain_text`` takes out or replaces
-LONG_WORD = 16  # characters; a word of that length may be a token, a key or an address with a password in it
-WORD_SHOWN = 8  # characters that are left of such a word if nothing stands before it
+)  # any character that ``plain_text`` removes or replaces
+LONG_WORD = 16  # characters; a longer word may be a token, a key or an address with a password
+WORD_SHOWN = 8  # characters that remain of such a word at the beginning of a line
 
 _SIGNS = "".join(map(chr, range(33, 127)))
 _PATH = r"[\"'`(<\[]*(?:[A-Za-z][A-Za-z+]*:/|\.{0,2}|~)/"
 
 
 def without_sequences(text: str) -> str:
-    """``text`` without escape sequences: colours would stick to the words behind them."""
+    """Remove escape sequences, which would otherwise stick to the following words."""
     if "\x1b" in text or "\x9b" in text:
         return re.sub(_SEQUENCE, "", text)
     return text
 
 
 def plain_text(text: str) -> str:
-    """``text`` with tabs and line feeds as its only controls, and U+FFFD for lone surrogates."""
-    if not _ODD.search(text):  # most texts, at a tenth of the time
+    """Remove all controls but tabs and line feeds, and replace lone surrogates by U+FFFD."""
+    if not _ODD.search(text):  # most texts are plain, and this takes a tenth of the time
         return text
     lines = re.sub(_BREAK, "\n", re.sub(_SEQUENCE, "", text))
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
 QUOTE = "\u2039"
-"""Stands for the angle bracket of a tag that is to be plain words."""
+"""The replacement for the angle bracket of a tag that must read as plain words."""
 
 
 def replace_matches(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> str:
-    """``text`` with every match of each pattern replaced, also those that only its plain letters hold.
+    """Replace every match of each pattern, including matches that appear only in the plain letters.
 
-    Letters of full width and what nobody sees in a word hide a match: of such a text the plain
-    letters stay.
+    Full-width letters and invisible characters can hide a match; the result then has the plain
+    letters.
     """
     replaced = _replace_all(text, changes)
     letters = plain_text(replaced)
@@ -86,12 +86,12 @@ def _replace_all(text: str, changes: Sequence[tuple[re.Pattern[str], str]]) -> s
 
 
 def encodable(text: str) -> str:
-    """``text`` with a question mark for each lone surrogate, which UTF-8 can't hold."""
+    """Replace each lone surrogate, which UTF-8 can't encode, by a question mark."""
     return text.encode("utf-8", "replace").decode()
 
 
 def encodable_all(value: Any) -> Any:
-    """A JSON value with every string in it ``encodable``."""
+    """Apply ``encodable`` to every string in a JSON value."""
     if isinstance(value, str):
         return encodable(value)
     if isinstance(value, dict):
@@ -102,19 +102,19 @@ def encodable_all(value: Any) -> Any:
 
 
 def plain_line(text: str) -> str:
-    """``text`` as ``plain_text`` has it, on one line.
+    """Return ``plain_text`` on one line.
 
-    Runs of spaces stay, since they may belong to a path.
+    Keep runs of spaces, since they may belong to a path.
     """
     return plain_text(text).replace("\n", " ").replace("\t", " ")
 
 
 def shorten_line(line: str, limit: int) -> str:
-    """A line cut to ``limit`` characters with an ellipsis.
+    """Cut a line to ``limit`` characters with an ellipsis.
 
-    The cut never falls inside a long word: half a token is not recognised as a secret any more. The
-    word is left out, a path or an address from its last slash on; if there is nothing else, its
-    beginning stays.
+    Never cut inside a long word, because half a token is no longer recognised as a secret. Drop the
+    word instead, or, for a path or an address, the part after its last slash. If nothing else is on
+    the line, keep the word's beginning.
     """
     if len(line) <= limit:
         return line
@@ -131,14 +131,14 @@ def shorten_line(line: str, limit: int) -> str:
 
 
 def utf16_length(text: str) -> int:
-    """The length of a text in UTF-16 units, as clients count that run JavaScript."""
+    """Return a text's length in UTF-16 units, as JavaScript clients count."""
     if text.isascii():
         return len(text)
     return len(_utf16(text)) // 2
 
 
 def front_units(text: str, most: int) -> str:
-    """The longest start of a text that fits in ``most`` UTF-16 units."""
+    """Return the longest beginning of a text with at most ``most`` UTF-16 units."""
     if text.isascii():
         return text[:most]
     return _utf16(text)[: 2 * most].decode("utf-16-le", "ignore")
@@ -149,17 +149,17 @@ def _utf16(text: str) -> bytes:
 
 
 def plural(count: int, noun: str) -> str:
-    """A number with its noun, in the plural unless it is one."""
+    """Format a number with its noun, in the plural unless the number is one."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def one_line(text: str, limit: int) -> str:
-    """``text`` with its white space collapsed, cut as ``shorten_line`` does."""
+    """Collapse the white space in ``text`` and cut it by ``shorten_line``."""
     return shorten_line(" ".join(text.split()), limit)
 
 
 def quoted_name(name: str) -> str:
-    """A name as it stands among words of ours: in quotes where it holds more than a name needs, and could go on."""
+    """Quote a name for use in a sentence if it contains characters beyond a plain name's."""
     if _NAME.fullmatch(name):
         return name
     return '"{}"'.format(name.replace('"', "'"))
@@ -167,18 +167,18 @@ def quoted_name(name: str) -> str:
 
 _NAME = re.compile(r"[\w./@+#=~-]+")
 
-_NO_WIDTH = {"Mn", "Me", "Cf"}  # kinds of characters that take no column
+_NO_WIDTH = {"Mn", "Me", "Cf"}  # categories of characters without a column
 
 
 def width(text: str) -> int:
-    """The columns that ``text`` takes on a terminal: two for a wide letter, none for an accent."""
+    """Return the columns of ``text`` on a terminal: two for a wide letter, none for an accent."""
     if text.isascii():
         return len(text)
     return sum(map(_columns, text))
 
 
 def fit_columns(text: str, most: int) -> str:
-    """``text``, cut to ``most`` columns with an ellipsis."""
+    """Cut ``text`` to ``most`` columns with an ellipsis."""
     if width(text) <= most:
         return text
     if most < 1:

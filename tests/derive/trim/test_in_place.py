@@ -317,7 +317,7 @@ def test_one_at_a_time(config_home: ConfigHome) -> None:
     """
     path, other = laid(config_home, bulky(6)), laid(config_home, bulky(6), number=2)
     with backups.lock_rewrite(SESSION, config_home.where):
-        with pytest.raises(ResumeHooksError, match="in place already"):
+        with pytest.raises(ResumeHooksError, match="already being trimmed in place"):
             trim(config_home, path)
         assert trim(config_home, other).receipt.written
     assert trim(config_home, path).receipt.written

@@ -125,8 +125,8 @@ def test_an_absolute_path_is_the_same_file(project: Project) -> None:
         ("sub/b", lambda at, _: at.symlink_to(at.parent.parent), "symbolic link"),
         ("sub/b", lambda at, inside: at.symlink_to(inside), "symbolic link"),
         ("sub/b", lambda at, _: at.write_text("a file"), "not a folder"),
-        ("a", lambda at, _: at.mkdir(), "no regular file"),
-        ("a", lambda at, _: os.mkfifo(at), "no regular file"),  # to read it would take for ever
+        ("a", lambda at, _: at.mkdir(), "not a regular file"),
+        ("a", lambda at, _: os.mkfifo(at), "not a regular file"),  # to read it would take for ever
         ("a", lambda at, inside: at.hardlink_to(inside / "b"), "hard links"),
     ],
 )

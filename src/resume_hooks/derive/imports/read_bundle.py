@@ -101,7 +101,7 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
                 found = _Reader(stream, folder, made).sessions()
         except OSError as error:
             raise WriteFailed(
-                f"What was to be imported could not be kept: {error.strerror or error}",
+                f"The import could not be stored: {error.strerror or error}",
                 "Nothing was changed. Check free space and the permissions of the state folder.",
             ) from error
         yield found
