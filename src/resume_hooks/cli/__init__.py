@@ -1,5 +1,5 @@
-"""The command line: what verbs take and do; typed options in, text or JSON and an exit code out.
+"""The command line: parse a verb's options, run it, and print text or JSON with an exit code.
 
-May import everything below, of hooks what ``slash`` and the chooser need. Must not decide anything
-that a hook would decide otherwise.
+May import everything below, and from hooks only what ``slash`` and the chooser need. Must not make
+a decision that a hook could make differently.
 """

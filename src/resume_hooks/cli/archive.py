@@ -1,6 +1,6 @@
-"""``archive``: keeps sessions beyond the client's period.
+"""``archive``: copy sessions to the vault before the client deletes them.
 
-Shows, verifies and forgets what is kept.
+It also lists, verifies and forgets the copies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NOTHING: dict[str, Any] = {
     "written": False,
 }  # fmt: skip
 _SAID = {"kept": "archived"}
-"""Results in words, where those are not theirs."""
+"""The words for results that are shown under another name."""
 
 
 def archive(options: ArchiveOptions) -> int:
@@ -133,8 +133,8 @@ def _archive_all(sessions: Sequence[SessionFile], options: ArchiveOptions) -> in
 
 
 def _archive_and_slim(session: SessionFile, options: ArchiveOptions) -> int:
-    """Archive a session, read the vault's copy back, and only then make a copy that leads to it."""
-    # What makes children takes 40 ms to load, for which no other archive waits.
+    """Archive a session, verify its archived copy, and only then create the slim copy that refers to it."""
+    # The modules that create children take 40 ms to load; no other archive needs them.
     from resume_hooks.derive.child.write import carry_out
     from resume_hooks.derive.trim.plan import slim_plan
 

@@ -1,4 +1,4 @@
-"""What all verbs that make a child share: their options, the receipt in words, the start of the client."""
+"""The common work of verbs that create a child: their options, the printed receipt, the client's start."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from resume_hooks.shared_values import MODEL_SECONDS
 
 
 def require_client(options: VerbOptions) -> None:
-    """Refuse ``--start`` in a folder where no client finds a child."""
+    """Refuse ``--start`` in a folder in which the client cannot find a child."""
     if _asks_to_start(options) and options.output_dir is not None:
         raise UsageError(
             "--start can't start a session in another folder", "Leave --start or --output-dir out."
@@ -37,7 +37,7 @@ def require_client(options: VerbOptions) -> None:
 
 
 def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None:
-    """Refuse ``--start`` before anything is made where the agent is not installed, or the folder is gone."""
+    """Refuse ``--start``, before any child is created, if the agent is not installed or the folder does not exist."""
     if not _asks_to_start(options):
         return
     found = agent_named(agent, options.where).launch("")
@@ -54,7 +54,7 @@ def require_folder(options: VerbOptions, folder: str, agent: str = NAME) -> None
 
 
 def require_start(options: VerbOptions, child: Draft) -> None:
-    """Refuse ``--start`` on a child that the client would not find."""
+    """Refuse ``--start`` for a child that the client would not find."""
     if _asks_to_start(options) and OUTSIDE in child.warnings:
         raise UsageError(
             "--start can't start a session outside of its project's folder", "Leave --start out."
@@ -63,7 +63,7 @@ def require_start(options: VerbOptions, child: Draft) -> None:
 
 
 def caller_of(options: VerbOptions) -> Caller:
-    """The terms on which a command has a child made."""
+    """Return the terms on which a command creates a child."""
     check_draft = partial(require_start, options)
     return Caller(options.where, options.output_dir, options.dry_run, check_draft=check_draft)
 
@@ -74,15 +74,16 @@ def print_child(
     more: dict[str, Any] | None = None,
     text: Callable[[], str] | None = None,
 ) -> Receipt:
-    """Print a receipt with ``more`` fields, or as ``text``; start the client if asked.
+    """Print a receipt with ``more`` fields, or as ``text``; start the client on request.
 
-    Return it to a calling verb.
+    Return the receipt to a calling verb.
     """
     options.emit(
         With(receipt, more or {}), text or (lambda: receipt_text(receipt)), receipt.warnings
     )
     if receipt.written and _asks_to_start(options):
-        click.get_current_context().close()  # what the verb held: the client takes this process over
+        # release the verb's resources, because the client replaces this process
+        click.get_current_context().close()
         become_client(
             start_of_session(receipt.session_id, receipt.file, receipt.folder, options.where)
         )
@@ -94,9 +95,9 @@ def _asks_to_start(options: VerbOptions) -> bool:
 
 
 def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessModel:
-    """The model of ``--model``, else of the settings, for a session.
+    """Return the model of ``--model``, or the settings' model for a session.
 
-    UsageError if it can't be one.
+    Raise UsageError for an invalid name.
     """
     try:
         if named:
@@ -105,25 +106,26 @@ def model_of(named: str | None, session: SessionFile, where: Where) -> HeadlessM
             given = ""
     except ValueError as error:
         raise UsageError(f"--model must be {error}, not '{named}'") from error
-    from resume_hooks.derive.model.headless import model_for  # only who asks a model waits for it
+    # only a verb that asks a model needs this import
+    from resume_hooks.derive.model.headless import model_for
 
     return model_for(session, where, given)
 
 
 def time_limit(given: int | None) -> float:
-    """The seconds of ``--timeout``, else the usual ones."""
+    """Return the seconds of ``--timeout``, or the default."""
     return given or MODEL_SECONDS
 
 
 def model_progress(name: str, *, quiet: bool) -> Callable[[int, int], None]:
-    """A function that says which call a model is at, if somebody waits."""
+    """Return a function that reports the number of the current model call, if a user is waiting."""
     if quiet or not sys.stderr.isatty():
         return lambda _number, _count: None
     return lambda number, count: print_text(f"Asking {name}, {number} of {count} ...", err=True)
 
 
 def tell_child_made(receipt: Receipt) -> None:
-    """Say in a line what was made on the way to something else: on stderr, where no command is caught."""
+    """Print a line on stderr about a child that was created on the way, so that stdout has only the command."""
     print_text(
         f"{word_of(receipt.kind)}: {receipt.title} · {receipt.session_id} · {receipt.sizes}",
         err=True,
@@ -135,7 +137,7 @@ def tell_child_made(receipt: Receipt) -> None:
 
 
 def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> str:
-    """A receipt for people, with ``more`` facts before its commands."""
+    """Return a receipt as text, with ``more`` facts before its commands."""
     facts = [
         ("parent", f"{receipt.parent_session_id} (unchanged)"),
         ("tokens", receipt.sizes),
@@ -158,7 +160,7 @@ def receipt_text(receipt: Receipt, more: Sequence[tuple[str, object]] = ()) -> s
 
 
 def checks_text(receipt: Receipt) -> str:
-    """How the checks of the written file went."""
+    """Return the result of the written file's checks."""
     if not receipt.written:
         return "not run: nothing was written"
     return f"{sum(check.ok for check in receipt.checks)} of {len(receipt.checks)} checks passed"

@@ -1,7 +1,6 @@
-"""What Tab offers where a session is to be named: ids, with their titles beside them.
+"""Shell completion of sessions: ids with their titles.
 
-A title, which anybody may have written, is only ever shown: what is put on the command line is an
-id of ours.
+Anybody may have written a title, so titles are only shown: the command line gets an id.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import plain_line
 from resume_hooks.transcripts.head_tail import HeadTail
 
-MOST = 40  # sessions that are offered, the newest; more are no choice
-PATIENCE = 0.06  # seconds that titles are looked up for; sessions beyond that are offered by their id alone
-LONGEST = 60  # characters of a title that are shown
-LEAST = 2  # characters that a part of a title needs to be looked for
-_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")  # what might mean something to a shell
+MOST = 40  # the maximum number of sessions to offer, newest first
+PATIENCE = 0.06  # seconds for reading titles; later sessions are offered without one
+LONGEST = 60  # characters of a shown title
+LEAST = 2  # characters; a shorter text is not searched in titles
+_MEANING = re.compile(r"[^\w .,;()/#@&+=·-]")  # characters that may be special in a shell
 
 
 class Bash(BashComplete):
-    """Bash has no descriptions, so a choice shows its title as a part of itself."""
+    """Completion for bash, which shows no descriptions, so an item contains its title."""
 
     def complete(self) -> str:
-        """The items, a line each."""
+        """Return the items, one in each line."""
         items = self.get_completions(*self.get_completion_args())
         several = len(items) > 1
         lines = []
@@ -49,18 +48,18 @@ class Bash(BashComplete):
 
 
 def register() -> None:
-    """Have click answer bash with titles."""
+    """Let click complete bash with titles."""
     add_completion_class(Bash)
 
 
 def complete_locators(incomplete: str) -> list[CompletionItem[str]]:
-    """The sessions of this project that the word may be the beginning of: of an id, or a part of a title."""
+    """Return this project's sessions whose id begins with the word, or whose title contains it."""
     if incomplete.startswith((".", "~", "/")):
         return [CompletionItem(incomplete, type="file")]
     try:
         found = list(_completions(incomplete.lower()))
     except (OSError, ResumeHooksError):
-        return []  # the folder is gone; Tab is no place for a message
+        return []  # the folder no longer exists; Tab must not print a message
     words = []
     for word in ("latest",):
         if word.startswith(incomplete.lower()) and found:

@@ -1,6 +1,6 @@
-"""``continue``: the client on a session, without a question; and what ``resume`` shares with it.
+"""``continue``: start the client on a session without questions, with the code shared with ``resume``.
 
-A session is continued as it is, or in a child that the code of another verb makes first.
+The client continues the session itself, or a child that another verb's code creates first.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from resume_hooks.system import clipboard
 from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.transcript import is_live_part_within
 
-READ_BY_CLIENTS = 50_000_000  # bytes of a file past which readers of the client's give up
+READ_BY_CLIENTS = 50_000_000  # bytes of a file; the client's readers give up above this
 
 
 def continue_session(options: ContinueOptions) -> None:
-    """Start the client on a session, or print the command that does."""
+    """Start the client on a session, or print the command for it."""
     session: SessionFile = options.locate_whole_session()
     whole = options.forks and is_archived_copy(
         session.path, options.where
-    )  # a fork is made of a kept copy, too
+    )  # an archived copy can be forked, too
     if options.watched and not whole:
         session = settle_session(session)
     elif not whole and (lost := relocate.find_loss(session, options.where)) is not None:
@@ -78,9 +78,9 @@ def _start_of_child(session: SessionFile, made: Receipt | None) -> Start:
 
 
 class Finish(NamedTuple):
-    """What is done with the session that is continued: its command is printed, or copied.
+    """How to continue a session: print the command, or copy it.
 
-    Else the client started.
+    Otherwise start the client.
     """
 
     show: bool = False
@@ -88,7 +88,7 @@ class Finish(NamedTuple):
 
 
 def settle_session(session: SessionFile) -> SessionFile:
-    """The session, once restored if archived, or a child of it where no client could be started on it."""
+    """Return the session, restored if archived, or a child of it if the client cannot start on it."""
     found = relocate.find_loss(session, Where())
     if found is not None and found.kept:
         session = relocate.bring_back(session, found, Where())
@@ -99,7 +99,7 @@ def settle_session(session: SessionFile) -> SessionFile:
 
 
 def continue_by_way(session: SessionFile, way: str, how: Finish) -> bool:
-    """Continue a session in this ``way``. False if that was to make a child and made none."""
+    """Continue a session in this ``way``. Return False if the way's verb created no child."""
     receipt = None if way == GO_ON else child_by_way(session, way)
     if receipt is not None and not receipt.written:
         return False
@@ -108,7 +108,7 @@ def continue_by_way(session: SessionFile, way: str, how: Finish) -> bool:
 
 
 def start_or_print(begun: Start, how: Finish) -> None:
-    """Print the command, copy it, or become the client. stdout gets the command alone."""
+    """Print the command, copy it, or become the client. Only the command goes to stdout."""
     if how.show:
         print_text(begun.command)
     elif how.copy:
@@ -119,7 +119,7 @@ def start_or_print(begun: Start, how: Finish) -> None:
 
 
 def copy_command(command: str) -> str:
-    """Copy a command; what became of it, and the command itself."""
+    """Copy a command; return the result and the command."""
     return f"{_copy_outcome(command)}\n{command}"
 
 
@@ -129,15 +129,15 @@ def _copy_outcome(command: str) -> str:
 
 
 def child_by_way(session: SessionFile, way: str) -> Receipt:
-    """Make a child by the verb, with its flags, that the way is.
+    """Create a child with the verb and the flags of a way.
 
-    It says on stderr what it made, or why nothing.
+    Report on stderr what was created, or why nothing was.
     """
     if way == FORK:
         receipt = make_fork(session)
         tell_child_made(receipt)
         return receipt
-    # Each verb is loaded when it is chosen: one that asks a model takes 100 ms.
+    # Import the verb only now: a verb that asks a model takes 100 ms to load.
     verb, *flags = way.split()
     given = {flag.removeprefix("--"): True for flag in flags}
     with on_stderr():
@@ -148,12 +148,12 @@ def child_by_way(session: SessionFile, way: str) -> Receipt:
 
 
 def make_fork(session: SessionFile) -> Receipt:
-    """Make a copy of a session's whole live conversation."""
+    """Copy a session's whole live conversation."""
     return fork(Session.of(session, Where()), WHOLE, Caller(Where())).receipt
 
 
 def ask_way(session: SessionFile, found: Comparison) -> str:
-    """Ask how to continue; the recommended answer is marked, the one for an empty line is pointed at."""
+    """Ask how to continue; mark the recommended answer, and point at the default."""
     why_open = agent_of(session, Where()).why_open(session)
     if why_open:
         print_text(

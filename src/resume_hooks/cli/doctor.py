@@ -1,6 +1,6 @@
-"""``doctor``: what is set up, what is not, and what to do about it; a report of a bug.
+"""``doctor``: the checks of the installation with their remedies, and a bug report.
 
-The search index.
+It also maintains the search index.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "problem": ("PROBLE
 
 
 def doctor(options: DoctorOptions) -> int:
-    """Print the findings, the report, or the index's state; 1 where something will not work."""
+    """Print the findings, the report, or the index's state; return 1 if a finding is a problem."""
     if options.output is not None and not options.bundle:
         raise UsageError("-o is for the report", "Add --bundle.")
     options.refuse_together("bundle", "index")
@@ -36,7 +36,7 @@ def doctor(options: DoctorOptions) -> int:
     findings = check_installation(current_folder())
     report = None
     if options.bundle:
-        # As below.
+        # Only a report needs this import.
         from resume_hooks.maintenance import bug_report
 
         report = bug_report.make_bug_report(findings, current_folder(), options.where)
@@ -63,7 +63,7 @@ def doctor(options: DoctorOptions) -> int:
 
 
 def _look_after_index(options: DoctorOptions) -> None:
-    # A look at the installation does without.
+    # A check of the installation does not need this import.
     from resume_hooks.search.index.connect import opened_index
 
     read, notes = 0, []

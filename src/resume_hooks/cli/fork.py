@@ -20,7 +20,7 @@ from resume_hooks.sessions.session import Session
 
 
 def fork(options: ForkOptions) -> None:
-    """Make the copy."""
+    """Create the copy."""
     options.refuse_together("here", "home", "output_dir")
     home = current_folder() if options.here else None
     if options.home is not None:
@@ -37,7 +37,7 @@ def fork(options: ForkOptions) -> None:
 
 
 def _session_and_cut(options: ForkOptions) -> tuple[Session, Truncator | None]:
-    """The session and where to cut it, None for nowhere."""
+    """Return the session and its cut point, or None for no cut."""
     options.refuse_together(
         "at", "before", "turn", "before_compaction", remedy="A session is cut once."
     )

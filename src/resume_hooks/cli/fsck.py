@@ -1,4 +1,4 @@
-"""``fsck``: what is broken in a session, by record, and a repaired child of it."""
+"""``fsck``: the defects of a session by record, and a repaired child."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from resume_hooks.sessions.session_files import SessionFile, unlistable_folders
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.text import plural
 
-SHOWN = 3  # findings of one kind that are shown to people; ``--json`` lists more
+SHOWN = 3  # findings of one kind in the text; ``--json`` lists more
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 
 
 def fsck(options: FsckOptions) -> int:
-    """Examine sessions, or repair one; 1 where something is broken."""
+    """Check sessions, or repair one; return 1 if one has errors or warnings."""
     if options.everywhere and (options.locator or options.repairing):
         raise UsageError(
             "--all reports on every session and repairs none",
@@ -53,9 +53,9 @@ def fsck(options: FsckOptions) -> int:
 
 
 def report_text(report: DefectReport) -> str:
-    """A report for people: by severity, each kind with what clients do with it, then what to do.
+    """Return a report as text: each kind with its effect on clients, by severity, and then the remedy.
 
-    Of a clean session the notes are counted alone: no client minds them.
+    For a clean session, only count the notes, because clients ignore them.
     """
     if report.clean:
         notes = report.count("note")
@@ -89,7 +89,7 @@ def _finding_group_lines(group: DefectGroup) -> Iterator[str]:
 
 
 def _overview(reports: list[DefectReport], hidden: list[str]) -> str:
-    """One line a session with problems and a folder that can't be listed, and the totals."""
+    """Return a line for each session with problems and each unreadable folder, and the totals."""
     rows = []
     for report in reports:
         if not report.clean:
@@ -141,7 +141,7 @@ def _reports_data(reports: list[DefectReport], hidden: Sequence[str] = ()) -> di
 def _sessions_with_progress(sessions: list[SessionFile], *, quiet: bool) -> Iterable[SessionFile]:
     if quiet or len(sessions) < 2 or not sys.stderr.isatty():
         return sessions
-    # rich takes 50 ms to load, which only a long look at many files has to spend.
+    # rich takes 50 ms to load; only a long check needs it.
     from rich.console import Console
     from rich.progress import track
 

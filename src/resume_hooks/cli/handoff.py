@@ -1,7 +1,7 @@
-"""The verbs that make a fresh child: ``handoff``, and ``rollover``, whose summary stands apart.
+"""The verbs that create a fresh child: ``handoff``, and ``rollover`` without its summary.
 
-With ``--edit`` the user's editor opens the digest, in a private folder that is removed unless their
-work would be lost.
+``--edit`` opens the digest in the user's editor, in a private folder. The folder is deleted unless
+the user's text would be lost.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from resume_hooks.system import programs
 
 
 def handoff(options: HandoffOptions) -> Receipt | None:
-    """Make the child, or print what it would be told."""
+    """Create the child, or print its opening."""
     _require_sense(options)
     size = checked_size(options.size) if options.size else ""
     parent = _parent_of_options(options)
@@ -70,9 +70,9 @@ def handoff(options: HandoffOptions) -> Receipt | None:
 
 
 def _parent_of_options(options: HandoffOptions) -> Session:
-    """The session that is named, where it is one.
+    """Return the named session.
 
-    Words that name none may have been meant for the next step.
+    Words that name no session may be a next step: say so in the error.
     """
     try:
         return options.locate_parent()
@@ -86,9 +86,9 @@ def _parent_of_options(options: HandoffOptions) -> Session:
 
 
 def _require_sense(options: HandoffOptions) -> None:
-    """UsageError for options that say two things at once, or nothing.
+    """Raise UsageError for options that contradict each other or have no effect.
 
-    An option of a part is for a child that is made.
+    A part's option needs a child.
     """
     if options.new_task is not None and (options.next_step or not options.new_task.strip()):
         raise UsageError(
@@ -120,7 +120,7 @@ def _show_handoff(decided: FreshPlan, options: HandoffOptions) -> None:
     unmade = (
         f"; all of it: {decided.draft.command('read')} {digest_reference(decided.draft.session_id)}"
     )
-    # Nor is the child of its own row in the lineage ever made.
+    # The plan's child is never created, so its own row in the lineage goes, too.
     own = re.compile(rf" · {decided.draft.session_id}|\n +[^\n]*{decided.draft.session_id}[^\n]*")
     opening = own.sub("", decided.opening.replace(unmade, ""))
 
@@ -137,15 +137,15 @@ def _show_handoff(decided: FreshPlan, options: HandoffOptions) -> None:
 
 USUAL = ("vi", "nano")
 NAME = "handoff.md"
-LARGEST = 4 * 1024 * 1024  # bytes that are read of what was saved
+LARGEST = 4 * 1024 * 1024  # the maximum bytes of the edited text
 _REMEDY = "Name your editor: EDITOR=nano resume-hooks handoff --edit"
 
 
 @contextlib.contextmanager
 def edit_text(text: str) -> Iterator[str]:
-    """Yield what the user made of ``text``; kept if the block fails.
+    """Yield the user's edited ``text``, and keep its file if the block fails.
 
-    ResumeHooksError without editor or room.
+    Raise ResumeHooksError without an editor or free space.
     """
     try:
         folder = tempfile.mkdtemp(prefix="resume-hooks-")
@@ -163,7 +163,7 @@ def edit_text(text: str) -> Iterator[str]:
         try:
             found = read_regular(path, LARGEST).decode("utf-8-sig", "replace")
         except FileNotFoundError:
-            found = ""  # removed in the editor: that cancels too
+            found = ""  # deleting the file in the editor also cancels
         except OSError as error:
             raise ResumeHooksError(
                 f"What you saved can't be read: {error.strerror}; no session was made"
@@ -176,9 +176,7 @@ def edit_text(text: str) -> Iterator[str]:
             raise
     finally:
         if not keep:
-            shutil.rmtree(
-                folder, ignore_errors=True
-            )  # with the copies that editors leave beside a file
+            shutil.rmtree(folder, ignore_errors=True)  # includes the backup copies of editors
 
 
 def _no_room(error: OSError) -> ResumeHooksError:
@@ -190,11 +188,10 @@ def _no_room(error: OSError) -> ResumeHooksError:
 
 def _run_editor(path: str) -> None:
     words = _editor_command()
-    # Ctrl+C is the editor's business, as git has it; what it starts gets the usual answer to it
-    # again.
+    # The editor handles Ctrl+C, as with git. The programs that it starts get the default handler.
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        # The user's own program, at work for the user: where they stand, with all that they set.
+        # The user's own program runs in the user's folder, with the user's environment.
         status = programs.run_program(
             [*words, path], os.environ, folder=os.getcwd(), environ=os.environ
         ).returncode
@@ -235,9 +232,9 @@ def _editor_command() -> list[str]:
 
 
 def rollover(options: RolloverOptions) -> Receipt:
-    """Make the child, with a summary unless ``--quick``."""
+    """Create the child, with a summary unless ``--quick``."""
     if not options.quick:
-        # What asks a model takes 100 ms to load, which a quick rollover need not wait for.
+        # The modules that ask a model take 100 ms to load; a quick rollover does not need them.
         from resume_hooks.cli.rollover_summary import roll_over
 
         return roll_over(options)

@@ -1,4 +1,4 @@
-"""``info`` and ``rename``: which session a locator names, what it holds, by one whole scan, and what it is called."""
+"""``info`` and ``rename``: a session's facts from a complete scan, and its title or tag."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from resume_hooks.transcripts.trimmable_pieces import Pieces
 
 
 def info(options: InfoOptions) -> None:
-    """Scan the session and print what it holds."""
+    """Scan the session and print its facts."""
     session = options.locate_session(foreign=True)
     pieces = Pieces()
     with scan_progress(session.path, quiet=options.as_json) as watching:
@@ -39,7 +39,7 @@ def info(options: InfoOptions) -> None:
 
 
 def session_facts_data(session: Session, transcript: Transcript, pieces: Pieces) -> dict[str, Any]:
-    """What a session holds, in its documented JSON form, by one scan of it and the pieces seen there."""
+    """Return a session's facts in their documented JSON form, from one scan and the pieces found in it."""
     glance = session.head_tail
     own, agent = original_path(glance.path, session.where), name_at(glance.path, session.where)
     if own == glance.path:
@@ -144,9 +144,9 @@ def _info_rows(data: dict[str, Any]) -> list[tuple[str, object]]:
 
 
 def rename_session(options: RenameOptions) -> None:
-    """Give a session a title or a tag, or take its tag away, unless it is a dry run.
+    """Set a session's title or tag, or remove its tag, unless it is a dry run.
 
-    Say what was done.
+    Print the change.
     """
     if (options.title is not None) + (options.tag is not None) + options.no_tag != 1:
         raise UsageError("Give either a TITLE, --tag or --no-tag", "resume-hooks rename --help")

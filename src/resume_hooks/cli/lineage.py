@@ -1,4 +1,4 @@
-"""The lineage of a session: its ancestors, the first of them, what came from it."""
+"""A session's lineage: its ancestors, the first of them, or its descendants."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from resume_hooks.sessions.lineage import LEFT, MISSING, Ancestor, Descendant, F
 from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.invocation import in_shell
 
-WIDEST_LABEL = 160  # columns of a title of wide letters and its kind
+WIDEST_LABEL = 160  # columns for a title of wide letters with its kind
 UNASKED = "No session was named: this is the lineage of the latest one here. {} lists the others."
 
 
 def lineage(options: LineageOptions) -> None:
-    """Print the ancestors, the session itself last; or the first of them, or the descendants.
+    """Print the ancestors and the session itself, or the first of them, or the descendants.
 
-    A part whose option was given is asked for the rows, and what to say of them, with the options
-    and the function for those that are here, which raises SessionNotFound.
+    If a part's option was given, the part returns the rows and notes. It gets the options and the
+    function for the local rows, which raises SessionNotFound.
     """
     options.refuse_together("continued", "original", "derived")
     if options.derived:
@@ -60,7 +60,7 @@ def _local_lineage(options: LineageOptions) -> list[Ancestor]:
 
 
 def ancestors_text(rows: list[Ancestor]) -> str:
-    """Rows for people, numbered from the oldest."""
+    """Return rows as text, numbered from the oldest."""
     return "\n".join(
         f"{click.style(f'{number}.', bold=True)} {ancestor_line(row)}"
         for number, row in enumerate(rows, 1)
@@ -68,7 +68,7 @@ def ancestors_text(rows: list[Ancestor]) -> str:
 
 
 def ancestor_line(row: Ancestor) -> str:
-    """One row: title, how derived, then id, dates, size and file."""
+    """Return a row as text: title, how it was derived, then id, dates, size and file."""
     if row.status == MISSING:
         named = f"\n   {row.session_file}" if row.session_file else ""
         return (
@@ -105,7 +105,7 @@ def _print_derived(options: LineageOptions) -> None:
 
 
 def _descendants_text(root_id: str, found: list[Descendant]) -> str:
-    """Every row beneath the one that it came from, each generation two columns deeper."""
+    """Return every row below its parent, indented by two columns in each generation."""
 
     def below(parent_id: str, depth: int) -> Iterator[str]:
         for child in found:
@@ -117,7 +117,7 @@ def _descendants_text(root_id: str, found: list[Descendant]) -> str:
 
 
 def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
-    # rich draws the tree; it loads only for this view.
+    # rich draws the tree; only this view needs it.
     from rich.console import Console
     from rich.text import Text
     from rich.tree import Tree
@@ -127,8 +127,8 @@ def _descendants_tree(root_id: str, found: list[Descendant]) -> str:
         label = Text(f"{child.row.title_and_origin}\n{child.row.session_id}")
         branches[child.row.session_id] = branches[child.parent_session_id].add(label)
     out = io.StringIO()
-    # Never wrapped: an id cut in two can't be copied. A generation is four columns deeper than its
-    # parent.
+    # Never wrap a line: an id on two lines cannot be copied. A child is four columns deeper than
+    # its parent.
     width = WIDEST_LABEL + 4 * len(found)
     Console(file=out, width=width, no_color=True).print(branches[root_id])
     return out.getvalue().rstrip("\n")

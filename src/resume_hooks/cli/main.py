@@ -1,6 +1,6 @@
-"""The entry of the command line: the list of verbs, and every failure as a sentence and an exit code.
+"""The entry of the command line: the list of verbs, and each failure as a sentence and an exit code.
 
-Verbs are loaded when they are called, so that ``lineage`` does not pay for what ``doctor`` needs.
+A verb is imported when it is called, so that ``lineage`` does not load the modules of ``doctor``.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ BUG = 3
 
 
 class Verbs(click.Group):
-    """A group that knows its verbs by name and imports one when it is called."""
+    """A group that knows the verbs' names and imports a verb when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name the verbs for the help."""
+        """Return the names of the verbs for the help."""
         return list(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Declare a verb, or return None for an unknown name."""
+        """Return a verb's command, or None for an unknown name."""
         if is_verb(cmd_name):
             return command_of_verb(cmd_name)
-        from resume_hooks.hooks.triggers import ROWS  # nothing to a verb
+        from resume_hooks.hooks.triggers import ROWS  # verbs do not need this import
         from resume_hooks.shared_values import SLASH
 
         row = next((row for row in ROWS.values() if cmd_name in {row.bare, row.name}), None)
@@ -66,10 +66,10 @@ class Verbs(click.Group):
         )
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
-        """What a shell offers for the verb, without loading any."""
+        """Return the completions of a verb without importing one."""
         from click.shell_completion import (
             CompletionItem,
-        )  # only a shell that completes waits for it
+        )  # only completion needs this import
 
         verbs = []
         for name, line in VERBS.items():
@@ -78,7 +78,7 @@ class Verbs(click.Group):
         return verbs or click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        """Write the verbs without loading them."""
+        """Write the verbs without importing them."""
         with formatter.section("Verbs"):
             formatter.write_dl(list(VERBS.items()))
 
@@ -95,15 +95,15 @@ def cli() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and end the process with its exit code."""
+    """Run the command line and exit with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(
                 errors="replace"
-            )  # a title in a script that the terminal's encoding lacks
+            )  # a title may have characters that the terminal's encoding lacks
     code = run(given)
-    gc.freeze()  # else the end of the process goes through all that there is once more, for 10 ms
+    gc.freeze()  # else the garbage collector scans all objects once more at exit, for 10 ms
     sys.exit(code)
 
 
@@ -112,7 +112,7 @@ def run(arguments: list[str]) -> int:
     if not arguments:
         arguments = ["--help"]
     if COMPLETING in os.environ:
-        from resume_hooks.cli.complete_sessions import register  # as above
+        from resume_hooks.cli.complete_sessions import register  # only completion needs this import
 
         register()
     as_json = "--json" in arguments
@@ -133,14 +133,12 @@ def run(arguments: list[str]) -> int:
             as_json,
         )
     except OutputFailed as error:
-        # What is still buffered must not fail once more when the process ends.
+        # The buffered rest must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _report_failure(verb, error, as_json=False)
     except ResumeHooksError as error:
         return _report_failure(verb, error, as_json)
-    except (
-        SystemExit
-    ):  # click's answer to a reader that has gone (| head); it got all that it wanted
+    except SystemExit:  # click raises it when the reader has left (| head), which is not a failure
         return 0
     except KeyboardInterrupt:
         return Interrupted.exit_code
@@ -150,7 +148,7 @@ def run(arguments: list[str]) -> int:
 
 
 def _run_verb(arguments: list[str], colour: bool | None) -> object:
-    """Run a verb; where a locator fits several sessions, once more with the one that is chosen on the terminal."""
+    """Run a verb; if its locator is ambiguous, let the user choose and run it again."""
     try:
         return cli.main(
             arguments, prog_name="resume-hooks", standalone_mode=False, color=colour, obj=arguments
@@ -158,7 +156,7 @@ def _run_verb(arguments: list[str], colour: bool | None) -> object:
     except AmbiguousLocator as error:
         from resume_hooks.cli.question import (
             command_with_choice,
-        )  # nobody whose words are clear waits for it
+        )  # only an ambiguous locator needs this import
 
         again = command_with_choice(arguments, error)
         if again is None:
@@ -169,7 +167,7 @@ def _run_verb(arguments: list[str], colour: bool | None) -> object:
 def _help_hint(verb: str) -> str:
     if verb in VERBS:
         return f"resume-hooks {verb} --help"
-    import difflib  # nobody who types a verb right waits for it
+    import difflib  # only an unknown verb needs this import
 
     near = difflib.get_close_matches(verb, VERBS, 1)
     if near:

@@ -1,8 +1,8 @@
-"""How a verb declares what it takes, the options that verbs share, and everything that was asked of one as a value.
+"""The declaration of a verb's options, the options that verbs share, and the parsed values.
 
-A verb is a subclass of ``VerbOptions``: its docstring is the help, its attributes are the options
-in their order there. What the verb does is imported when it is called, so that help and completion
-wait for declarations alone.
+A verb is a subclass of ``VerbOptions``: its docstring is the help, and its attributes are the
+options in the order of the help. The verb's code is imported when it is called, so that help and
+completion load only declarations.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ if TYPE_CHECKING:
 GO_ON, FORK = "go on", "fork"
 WAYS = tuple(
     with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
-)  # to continue a session
-MAX_CHARACTERS = 8_000  # of an answer as text: about 2,000 tokens of a model that reads it
+)  # the ways to continue a session
+MAX_CHARACTERS = 8_000  # of a text answer: about 2,000 tokens for a model
 
 
 class Declared(NamedTuple):
-    """A parameter of a verb, which has the name of the attribute that declares it."""
+    """A verb's parameter, named after its attribute."""
 
     kind: Callable[..., click.Parameter]
     words: tuple[str, ...]
     attributes: dict[str, Any]
 
     def parameter(self, name: str) -> click.Parameter:
-        """The parameter as click has it; an option without a long form is typed by its name."""
+        """Return click's parameter; an option without a long form gets its name as one."""
         named = self.kind is click.Argument or any(word.startswith("--") for word in self.words)
         long = () if named else (f"--{name.replace('_', '-')}",)
         return self.kind((name, *self.words, *long), **self.attributes)
 
 
 def option(*words: str, **attributes: Any) -> Any:
-    """Declare an option: how it is typed where its name does not say that, and what ``click.Option`` takes."""
+    """Declare an option with its forms, if its name is not the form, and the arguments of ``click.Option``."""
     return Declared(click.Option, words, attributes)
 
 
@@ -66,17 +66,17 @@ def flag(*words: str, help: str) -> Any:  # noqa: A002 - as click has it
 
 
 def argument(**attributes: Any) -> Any:
-    """Declare an argument, with what ``click.Argument`` takes."""
+    """Declare an argument, with the arguments of ``click.Argument``."""
     return Declared(click.Argument, (), attributes)
 
 
 def complete_locator(
     _: click.Context, __: click.Parameter, incomplete: str
 ) -> list[CompletionItem[str]]:
-    """Offer sessions where one is to be named."""
+    """Return the sessions that complete a locator."""
     from resume_hooks.cli.complete_sessions import (
         complete_locators,
-    )  # only a shell that completes waits for it
+    )  # only completion needs this import
 
     return complete_locators(incomplete)
 
@@ -93,15 +93,15 @@ MAX_CHARS = option(
 )  # fmt: skip
 OF_PARTS = Declared(
     click.Option, (), {}
-)  # the place of the options that parts which are here have on the verb
+)  # the position of the options that installed parts add to the verb
 
 
 class VerbOptions:
-    """What was asked of a verb: every option and argument by its name, with the value that click read.
+    """The values of a verb's options and arguments, by name.
 
-    ``body`` is the function that is called with it, as ``module:function``; ``acts`` are the
-    commands below a verb that does nothing itself. What else a class is given goes to
-    ``click.Command``. ``where`` says where this run finds things.
+    ``body`` is the function to call with the values, as ``module:function``. ``acts`` are the
+    subcommands of a verb without a function. Other keyword arguments go to ``click.Command``.
+    ``where`` has the paths and the environment of this run.
     """
 
     verb: ClassVar[str]
@@ -128,7 +128,7 @@ class VerbOptions:
 
     @classmethod
     def command(cls) -> click.Command:
-        """The command that is declared."""
+        """Return click's command for the declaration."""
         if cls._acts:
             return click.Group(
                 cls.verb, commands=[act.command() for act in cls._acts], help=cls.__doc__
@@ -149,7 +149,7 @@ class VerbOptions:
 
     @classmethod
     def _parameters(cls) -> Iterator[click.Parameter]:
-        """The verb's own, then those that it shares, each class's in its order."""
+        """Yield the verb's own parameters, then the shared ones, in the order of their classes."""
         for name in dict.fromkeys(name for owner in cls.__mro__ for name in vars(owner)):
             value = getattr(cls, name)
             if value is OF_PARTS:
@@ -159,20 +159,20 @@ class VerbOptions:
                 yield value.parameter(name)
 
     def locate_session(self, *, foreign: bool = False) -> Session:
-        """The session that the locator names, seen from the current folder.
+        """Return the session of the locator, resolved from the current folder.
 
-        Another agent's if ``foreign``.
+        With ``foreign``, also accept another agent's session.
         """
         return locate_session(self.locator, self.where, foreign=foreign)
 
     def locate_parent(self) -> Session:
-        """The session, or the sub-agent, that the locator names for a child to be made of it."""
+        """Return the locator's session or sub-agent as the parent of a child."""
         return locate_parent(self.locator, self.where)
 
     def locate_whole_session(self) -> Session:
-        """The session that the locator names, whoever wrote it.
+        """Return the locator's session, of any agent.
 
-        UsageError where its prompts alone are left.
+        Raise UsageError if only its prompts remain.
         """
         session = self.locate_session(foreign=True)
         require_whole(session)
@@ -183,7 +183,7 @@ class VerbOptions:
         emit(self.verb, data, text, as_json=self.as_json, warnings=warnings)
 
     def refuse_together(self, *names: str, remedy: str = "Leave one of them out.") -> None:
-        """UsageError if more than one of these options was given."""
+        """Raise UsageError if more than one of these options was given."""
         given = [name for name in names if self.has(name)]
         if len(given) > 1:
             raise UsageError(
@@ -191,12 +191,12 @@ class VerbOptions:
             )
 
     def has(self, name: str) -> bool:
-        """Whether an option was given."""
+        """Check whether an option was given."""
         value = getattr(self, name)
         return value is not None and value is not False and value != ()
 
     def asked_of_parts(self, question: Question[Function]) -> list[Function]:
-        """The functions of parts whose option on this verb was given, which answer a question."""
+        """Return the parts' functions for a question, of parts whose option was given."""
         found = []
         for part, names, _, function, _ in _options_of_parts(self.verb):
             if self.has(_parameter_name(names)):
@@ -205,13 +205,13 @@ class VerbOptions:
 
     @property
     def watched(self) -> bool:
-        """Whether somebody at a terminal sees the answer and can be asked."""
+        """Whether a user at a terminal sees the answer and can reply."""
         return sys.stdin.isatty() and sys.stdout.isatty() and not self.as_json
 
     def asks(self, what: str) -> bool:
-        """Whether to ask before writing.
+        """Check whether to ask before writing.
 
-        UsageError if nobody can be asked; ``what`` begins the sentence.
+        Raise UsageError if there is no terminal; ``what`` begins the sentence.
         """
         asks = not (self.yes or self.dry_run)
         if asks and not self.watched:
@@ -220,12 +220,12 @@ class VerbOptions:
         return asks
 
     def agreed(self, question: str, *, asks: bool) -> bool:
-        """Whether to write: false in a dry run, or if ``asks`` and the user says no."""
+        """Return whether to write: False in a dry run, or if ``asks`` and the user says no."""
         return not self.dry_run and (not asks or click.confirm(f"\n{question}", err=True))
 
 
 class SessionOptions(VerbOptions):
-    """The options of a verb about a session, by default the latest one of this folder."""
+    """The options of a verb with a session, by default the latest one of this folder."""
 
     locator: str | None = argument(
         metavar="[SESSION]", required=False, shell_complete=complete_locator
@@ -233,7 +233,7 @@ class SessionOptions(VerbOptions):
 
 
 class ChildOptions(SessionOptions):
-    """The options of a verb that makes a child of a session."""
+    """The options of a verb that creates a child of a session."""
 
     output_dir: str | None = option(
         type=click.Path(exists=True, file_okay=False), help="Write the child there instead."
@@ -243,7 +243,7 @@ class ChildOptions(SessionOptions):
 
 
 def _options_of_parts(verb: str) -> list[tuple[str, tuple[str, ...], str, str, bool]]:
-    """The rows of the table for the options that parts which are here have on a verb of the core."""
+    """Return the table's rows of the options that installed parts add to a core verb."""
     parts = []
     for row in part_table.OPTIONS.get(verb, ()):
         if is_there(row[0]):
@@ -264,9 +264,9 @@ def _flag_of_parameter(name: str) -> str:
 
 
 def locate_session(locator: str | None, where: Where, *, foreign: bool = False) -> Session:
-    """The session that a locator names; another agent's if ``foreign``.
+    """Return the session of a locator; with ``foreign``, also another agent's.
 
-    UsageError for a sub-agent.
+    Raise UsageError for a sub-agent.
     """
     folder = current_folder()
     if locator and locate.names_subagent(locator):
@@ -287,7 +287,7 @@ def locate_session(locator: str | None, where: Where, *, foreign: bool = False) 
 
 
 def _load_session(session: SessionFile, where: Where) -> Session:
-    from resume_hooks.sessions.session import Session  # help and completion wait for this module
+    from resume_hooks.sessions.session import Session  # help and completion do not need this import
 
     return Session.of(session, where)
 
@@ -296,9 +296,9 @@ _TRIMS = ("trim", "smart-trim")
 
 
 def locate_trim(locator: str | None, where: Where) -> Session:
-    """The session to untrim: what the locator names.
+    """Return the session to untrim: the locator's session.
 
-    Without one a trim just made of what a locator would name.
+    Without a locator, prefer a new trim of the default session.
     """
     if locator is not None:
         return locate_session(locator, where, foreign=True)
@@ -314,20 +314,20 @@ def locate_trim(locator: str | None, where: Where) -> Session:
 
 
 class _UnusedChild(NamedTuple):
-    """A child that nobody went on in yet, and how it was made."""
+    """A child without a new prompt, and its kind."""
 
     session: SessionFile
     kind: str
 
 
 def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild | None:
-    """The newest session of a folder where that is a child of ``taken`` without a prompt.
+    """Return a folder's newest session if it is a child of ``taken`` without a new prompt.
 
-    None where it is not.
+    Otherwise return None.
     """
     from resume_hooks.transcripts.head_tail import (
         HeadTail,
-    )  # help and completion wait for this module
+    )  # help and completion do not need this import
     from resume_hooks.transcripts.provenance import read_parent
 
     newest = next(iter(locate.sessions_of(folder, where)), taken)
@@ -342,7 +342,7 @@ def _unused_child(taken: SessionFile, folder: str, where: Where) -> _UnusedChild
 
 
 def _tell_taken(taken: Session, child: _UnusedChild | None) -> None:
-    """Say which session was taken where there is a child of it that nobody went on in yet."""
+    """Name the chosen session if it has a child without a new prompt."""
     if child is not None:
         title = plain_line(taken.head_tail.title)
         why = f"not {child.session.session_id}, its child without a prompt"
@@ -350,9 +350,9 @@ def _tell_taken(taken: Session, child: _UnusedChild | None) -> None:
 
 
 def locate_parent(locator: str | None, where: Where) -> Session:
-    """What a locator names for a child to be made of it: a session, whoever wrote it, or a sub-agent.
+    """Return the locator's session, of any agent, or its sub-agent, as the parent of a child.
 
-    A sub-agent is a session until the verb has ended.
+    A sub-agent counts as a session until the verb ends.
     """
     if locator:
         for as_session in answers(questions.subagent_as_session):
@@ -364,7 +364,7 @@ def locate_parent(locator: str | None, where: Where) -> Session:
 
 
 def current_folder() -> str:
-    """The current folder. UsageError if it was deleted."""
+    """Return the current folder. Raise UsageError if it was deleted."""
     try:
         return os.getcwd()
     except FileNotFoundError as error:
@@ -372,7 +372,7 @@ def current_folder() -> str:
 
 
 def time_of_option(given: str) -> datetime:
-    """The time that an option names. UsageError if it names none."""
+    """Return the time of an option. Raise UsageError if it is not a time."""
     moment = clock.point(given)
     if moment is None:
         raise UsageError(f"'{given}' is not a date or a time", clock.WHEN)
@@ -380,8 +380,8 @@ def time_of_option(given: str) -> datetime:
 
 
 def refuse_unknown(words: tuple[str, ...]) -> None:
-    """UsageError for what looks like an option that there is not."""
-    import difflib  # nobody who types an option right waits for it
+    """Raise UsageError for a word that looks like an unknown option."""
+    import difflib  # only an unknown option needs this import
 
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
@@ -399,12 +399,12 @@ def refuse_unknown(words: tuple[str, ...]) -> None:
 
 
 def project_folder_of_option(given: str | None) -> str:
-    """The folder of ``--project``, by default the current one."""
+    """Return the folder of ``--project``, by default the current one."""
     return canonical(os.path.join(current_folder(), os.path.expanduser(given or ".")))
 
 
 def notes_of(session_id: str, where: Where) -> list[str]:
-    """The notes of parts on a session."""
+    """Return the parts' notes on a session."""
     notes = []
     for note_on in answers(questions.note_on_session):
         notes.append(note_on(session_id, where))

@@ -1,4 +1,4 @@
-"""``outline``: the turns of a session in a line each, for a model or a person who looks for a place in it."""
+"""``outline``: a line for each turn of a session, for a model or a person who looks for a place in it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from resume_hooks.transcripts import turns as words
 
 
 def show_outline(options: OutlineOptions) -> None:
-    """Print the turns that were asked for."""
+    """Print the requested turns."""
     if options.turns is not None:
         asked = words.parse(options.turns)
     else:

@@ -1,6 +1,6 @@
-"""How a verb answers: text for people, in colour and columns, or one checked JSON document for programs.
+"""The output of a verb: text for people, in colour and columns, or a validated JSON document for programs.
 
-Long work shows a bar meanwhile, on a terminal only.
+Long work shows a progress bar on a terminal.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ if TYPE_CHECKING:
     from resume_hooks.transcripts.records import Record
     from resume_hooks.transcripts.transcript import Observer
 
-COMPLETING = "_RESUME_HOOKS_COMPLETE"  # what a shell sets that asks what may follow; click makes its name from ours
+# the variable with which a shell asks for completions; click derives its name from ours
+COMPLETING = "_RESUME_HOOKS_COMPLETE"
 SCHEMA = 1
-DUMB = "dumb"  # the terminal that obeys no sequence
+DUMB = "dumb"  # the terminal without escape sequences
 _UNSEEN = re.compile(
     "[\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]"
-)  # JSON leaves it, terminals obey
+)  # JSON does not escape these, but terminals act on them
 
 _STYLE = re.compile("(\x1b\\[(?:[0-2]|3[0-7])m)")
 
 
 class Complete(NamedTuple):
-    """Data that is as the form of its verb has it: tests compare the two, so nobody waits for the form to be loaded."""
+    """Data that already has its verb's form; tests compare the two, so that the form need not be loaded."""
 
     data: dict[str, Any]
 
@@ -46,7 +47,7 @@ class Complete(NamedTuple):
 def emit(
     verb: str, data: object, text: Callable[[], str], *, as_json: bool, warnings: Sequence[str] = ()
 ) -> None:
-    """Print a verb's answer; warnings go to the document, or to stderr."""
+    """Print a verb's answer; warnings go into the document, or to stderr."""
     if as_json:
         print_document(success_document(verb, data, warnings))
         return
@@ -56,22 +57,22 @@ def emit(
 
 
 def print_text(text: str, *, err: bool = False) -> None:
-    """Print text for people: of controls only line feeds, tabs and our own few styles reach the terminal."""
-    pieces = enumerate(_STYLE.split(text))  # every second one is a style
+    """Print text; the only control characters that reach the terminal are line feeds, tabs and our styles."""
+    pieces = enumerate(_STYLE.split(text))  # every second piece is a style
     _put_text(
         "".join(piece if number % 2 else plain_text(piece) for number, piece in pieces), err=err
     )
 
 
 def print_document(document: dict[str, Any]) -> None:
-    """Print one JSON document. Lone surrogates of hostile input, which JSON can't hold, become question marks."""
+    """Print one JSON document. Lone surrogates in the input, which JSON cannot encode, become question marks."""
     text = orjson.dumps(encodable_all(document), option=orjson.OPT_INDENT_2).decode()
     _put_text(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
 @contextmanager
 def on_stderr() -> Iterator[None]:
-    """Send what is printed within to stderr, since a shell may catch and run what goes to stdout."""
+    """Redirect the block's output to stderr, because a shell may capture and run stdout."""
     with redirect_stdout(sys.stderr):
         yield
 
@@ -88,11 +89,11 @@ def _put_text(text: str, *, err: bool = False) -> None:
 
 
 def success_document(verb: str, data: object, warnings: Sequence[str] = ()) -> dict[str, Any]:
-    """The document of an answer, with data as the form of its verb has it."""
+    """Return the document of an answer, with data in the form of its verb."""
     if isinstance(data, Complete):
         formed = data.data
     else:
-        # pydantic takes 60 ms to load, which only a program's call has to spend.
+        # pydantic takes 60 ms to load; only JSON output needs it.
         from resume_hooks.cli.schema import check_data
 
         formed = check_data(verb, data)
@@ -106,7 +107,7 @@ def failure_document(
     remedy: str,
     candidates: list[dict[str, object]] | None = None,
 ) -> dict[str, Any]:
-    """The document of a failure."""
+    """Return the document of a failure."""
     error: dict[str, Any] = {"code": code, "message": message, "remedy": remedy}
     if candidates is not None:
         error["candidates"] = candidates
@@ -114,7 +115,7 @@ def failure_document(
 
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
-    """Facts as two columns, each on one line whatever it says."""
+    """Return facts in two columns, one line each."""
     width = max(len(name) for name, _ in pairs)
     return "\n".join(
         f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}"
@@ -125,7 +126,7 @@ def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
 def column_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0
 ) -> str:
-    """Columns cut to ``room`` (0: any), ``words`` of them from the left, numbers from the right; "" without rows."""
+    """Return a table cut to ``room`` columns (0: no limit), with ``words`` left-aligned columns and then numbers."""
     if not rows:
         return ""
     widths = []
@@ -144,7 +145,7 @@ def column_table(
 
 
 def pad_columns(text: str, most: int, *, right: bool = False) -> str:
-    """``text`` with spaces up to ``most`` columns."""
+    """Return ``text`` filled with spaces to ``most`` columns."""
     blanks = " " * (most - width(text))
     if right:
         return blanks + text
@@ -152,10 +153,10 @@ def pad_columns(text: str, most: int, *, right: bool = False) -> str:
 
 
 def colour_wanted(environ: Mapping[str, str]) -> bool | None:
-    """False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
+    """Return False for no colour, True for colour even in a pipe, None for colour on a terminal alone.
 
-    ``NO_COLOR`` stands above all, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal
-    and ``CLICOLOR=0``.
+    ``NO_COLOR`` comes first, then ``FORCE_COLOR`` and ``CLICOLOR_FORCE``, then a dumb terminal and
+    ``CLICOLOR=0``.
     """
     if environ.get("NO_COLOR"):
         return False
@@ -174,15 +175,15 @@ def colour_wanted(environ: Mapping[str, str]) -> bool | None:
     return None
 
 
-LONG = 32 * 1024 * 1024  # bytes to be read from which on somebody waits
-DRAWN = 4 * 1024 * 1024  # bytes of one file between two looks of its bar
+LONG = 32 * 1024 * 1024  # bytes; reading more shows a progress bar
+DRAWN = 4 * 1024 * 1024  # bytes between two updates of the bar
 
 
 @contextmanager
 def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Yield a function that takes the bytes done and the total.
 
-    It draws nothing if nobody would see it.
+    It draws nothing without a terminal.
     """
     bar = _Bar(what)
     shown = not quiet and sys.stderr.isatty()
@@ -194,9 +195,9 @@ def work_progress(what: str, *, quiet: bool) -> Iterator[Callable[[int, int], No
 
 @contextmanager
 def scan_progress(path: str, *, quiet: bool) -> Iterator[list[Observer]]:
-    """Yield observers that show how far the scan of a large file is, if somebody waits.
+    """Yield observers that show the progress of a large file's scan, if a user is waiting.
 
-    They cost time.
+    They slow down the scan.
     """
     size = os.path.getsize(path) if os.path.isfile(path) else 0
     if quiet or size < LONG or not sys.stderr.isatty():
@@ -223,7 +224,7 @@ class _Bar:
         if self._drawn is None:
             if total < LONG:
                 return
-            # rich takes 50 ms to load, which only long work has to spend.
+            # rich takes 50 ms to load; only long work needs it.
             from rich.console import Console
             from rich.progress import (
                 BarColumn,

@@ -1,6 +1,6 @@
 """Questions with a few numbered answers, on any terminal.
 
-Which of several sessions is meant is one of them.
+One of them asks which of several sessions a locator names.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from resume_hooks.errors import AmbiguousLocator
 from resume_hooks.system.text import plain_line, width
 
 LONGEST_WORDS = 60  # characters of a locator that are repeated
-ROOM = 24  # columns at least for what is said of an answer
-_BEHIND = (":", "/")  # what may follow a session's name in one word: a record, or a sub-agent
+ROOM = 24  # the minimum columns of an answer's description
+_BEHIND = (":", "/")  # the characters between a session's name and a record or sub-agent
 
 
 class Back(click.Abort):
-    """Esc was pressed: who asked something before asks it again."""
+    """The user pressed Esc, so the previous question is asked again."""
 
 
 class AnswerChoice(NamedTuple):
-    """An answer that can be given: its ``name``, and what is said of it."""
+    """A possible answer: its ``name`` and its description."""
 
     name: str
     about: str = ""
@@ -40,8 +40,8 @@ def ask_question(
 ) -> int:
     """Ask, and return the index of the answer; an empty line means ``usual``.
 
-    click.Abort if the user leaves, Back if by Esc. ``err`` asks on stderr: stdout is left to what
-    the command prints.
+    Raise click.Abort if the user leaves, Back if they press Esc. ``err`` asks on stderr, so that
+    stdout contains only the command's output.
     """
     wide = max(width(plain_line(answer.name)) for answer in answers)
     print_text(question, err=err)
@@ -70,20 +70,18 @@ def ask_question(
 
 
 def is_dumb() -> bool:
-    """Whether the terminal only prints lines."""
+    """Check whether the terminal can only print lines."""
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
 def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> list[str] | None:
-    """Return the command with the id of the session that the user chooses. click.Abort if they leave.
+    """Return the command with the id of the session that the user chooses. Raise click.Abort if they leave.
 
-    None if nobody can be asked: not on a terminal, with ``--json``, or if not exactly one word
-    holds the locator. The question goes to stderr, so that what the command prints can be caught
-    all the same.
+    Return None if the user cannot be asked: without a terminal, with ``--json``, or unless exactly
+    one word contains the locator. The question goes to stderr, so that stdout can be captured.
     """
     places = [place for place, word in enumerate(arguments) if _named_in(word, error.locator)]
-    # Of two words that could be the locator, one is something else that was typed, a title or an
-    # instruction.
+    # If two words could be the locator, one of them is something else, such as a title.
     watched = sys.stdin.isatty() and sys.stderr.isatty()
     if len(places) != 1 or "--json" in arguments or not error.candidates or not watched:
         return None
@@ -97,7 +95,7 @@ def command_with_choice(arguments: Sequence[str], error: AmbiguousLocator) -> li
 
 
 def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
-    """Ask which candidate is meant. click.Abort if the user leaves, the error itself if no candidate is left."""
+    """Ask which candidate is meant. Raise click.Abort if the user leaves, ``error`` without candidates."""
     if not error.candidates:
         raise error
     answers = []
@@ -116,7 +114,7 @@ def ask_candidate(error: AmbiguousLocator) -> Mapping[str, object]:
 def _read_line(prompt: str, *, err: bool) -> str:
     if is_dumb():
         return str(click.prompt(prompt, default="", show_default=False, prompt_suffix="", err=err))
-    from prompt_toolkit import PromptSession  # only once there is a question
+    from prompt_toolkit import PromptSession  # only a question needs this import
     from prompt_toolkit.data_structures import Size
     from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.output.vt100 import Vt100_Output
@@ -132,7 +130,7 @@ def _read_line(prompt: str, *, err: bool) -> str:
 
 
 def _named_in(word: str, locator: str) -> bool:
-    """Whether a word of the command is a locator, alone, as an option's value, or with a record or sub-agent behind."""
+    """Check whether a word is the locator, alone, as an option's value, or before a record or sub-agent."""
     value = word.partition("=")[2] if word.startswith("--") else word
     return value.strip() == locator or value.lstrip().startswith(
         tuple(locator + mark for mark in _BEHIND)

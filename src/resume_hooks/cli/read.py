@@ -1,4 +1,4 @@
-"""``read``: records of a session as text: one by its reference and those around it, turns, errors, commands, pages."""
+"""``read``: records of a session as text: a record with its neighbours, turns, errors, commands, pages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ from resume_hooks.transcripts.turns import parse as parse_turns
 
 
 def read(options: ReadOptions) -> None:
-    """Print the records that were asked for."""
+    """Print the requested records."""
     _refuse_together(options)
     if options.paged:
         _print_page(_session_of_options(options), options)
@@ -85,7 +85,7 @@ def read(options: ReadOptions) -> None:
 
 
 def _refuse_together(options: ReadOptions) -> None:
-    """UsageError for options that mean different things of a session."""
+    """Raise UsageError for options that select different parts of a session."""
     options.refuse_together("raw", "as_json")
     options.refuse_together("paged", "errors", "commands")
     options.refuse_together("paged", "turns")
@@ -119,9 +119,9 @@ def _session_of_options(options: ReadOptions) -> SessionFile:
 
 
 def _look_up(options: ReadOptions) -> OriginalRecord:
-    """The record that was asked for.
+    """Return the requested record with its original.
 
-    Those of sub-agents are never trimmed, so that they are their own originals.
+    A sub-agent's record is never trimmed, so it is its own original.
     """
     target: str | None = options.target
     session: str | None = options.session
@@ -229,9 +229,9 @@ def _print_page(session: SessionFile, options: ReadOptions) -> None:
 
 
 def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> RecordLine:
-    """The line of an id on a page, which is a reference; its record's part alone will do.
+    """Return the record of an id on a page; the part after the session is enough.
 
-    UsageError for no record.
+    Raise UsageError for another session's id.
     """
     named, colon, record = before.strip().rpartition(":")
     if colon and not (named and names.full.startswith(named)) and named != names.short:
@@ -244,7 +244,7 @@ def _place_of(before: str, names: TranscriptNames, entries: RecordLines) -> Reco
 
 
 def _print_with_neighbours(found: OriginalRecord, before: int, options: ReadOptions) -> None:
-    """A record, of trimmed content the original, between those that stand around it in its own file."""
+    """Print a record, or its original if it was trimmed, between its neighbours in its own file."""
     asked, record = found.asked, record_in(found.original)
     session = SessionFile(asked.session_id, asked.file, 0, 0, name_at(asked.file, options.where))
     names = names_of(session, options.where)
@@ -295,14 +295,14 @@ COMMAND_WIDTHS = (
     200,
     100,
     60,
-)  # characters of a command; the first width at which all of them fit is taken
+)  # characters of a command; the largest width at which all commands fit is used
 
 
 def passages_text(
     about: str, passages: Sequence[Passage], names: TranscriptNames, limit: int, gap: Gap
 ) -> str:
-    """Passages in at most ``limit`` characters with the last line feed; ``about`` says what they are."""
-    runs: list[list[Passage]] = []  # one by one, but what the client added in a row together
+    """Return passages in at most ``limit`` characters with the last line feed; ``about`` describes them."""
+    runs: list[list[Passage]] = []  # one passage each, or consecutive ones that the client added
     for one in passages:
         if one.added and runs and runs[-1][0].added and runs[-1][0].turn == one.turn:
             runs[-1].append(one)
@@ -339,7 +339,7 @@ def _text_piece(run: Sequence[Passage], names: TranscriptNames) -> TextPiece:
 
 
 def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
-    """What a gap says: whole turns are got by their numbers, records by the first of them."""
+    """Return the text of a gap: whole turns are named by number, records by the first one."""
 
     def gap(first: int, last: int) -> str:
         count = last - first + 1
@@ -362,7 +362,7 @@ def records_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
 
 def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
-    """What a gap among errors says."""
+    """Return the text of a gap between errors."""
 
     def gap(first: int, last: int) -> str:
         span = span_text(passages[first].turn, passages[last].turn)
@@ -373,9 +373,9 @@ def errors_gap(passages: Sequence[Passage], names: TranscriptNames) -> Gap:
 
 
 def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int) -> list[With]:
-    """Passages in their documented form.
+    """Return passages in their documented form.
 
-    Their texts are ``limit`` characters in all at most, 0 for no limit.
+    Their texts have at most ``limit`` characters together, 0 for no limit.
     """
     sizes = [len(one.text) for one in passages]
     rooms = shares(sizes, [1] * len(sizes), limit) if limit else sizes
@@ -392,7 +392,7 @@ def passage_rows(passages: Sequence[Passage], names: TranscriptNames, limit: int
 def commands_text(
     about: str, commands: Sequence[ShellCall], names: TranscriptNames, limit: int
 ) -> str:
-    """A line a command; too many are shortened first, and then the ones in the middle are left out."""
+    """Return a line for each command; long ones are shortened first, then the middle ones omitted."""
     lines: list[str] = []
     for width in COMMAND_WIDTHS:
         lines = [_command_line(one, names, width) for one in commands]
@@ -413,7 +413,7 @@ def _command_line(one: ShellCall, names: TranscriptNames, width: int) -> str:
     else:
         state = one.state
     words = one_line(plain_line(one.command), width)
-    # The answer tells what a command said; its call is a line or so above it.
+    # The reference names the answer, which has the output; its call is just above it.
     reference = names.reference(one.answer if one.answer >= 0 else one.number)
     return " · ".join([reference, f"turn {one.turn}", minute(one.timestamp)[5:], state, words])
 
@@ -451,7 +451,7 @@ def _print_record(found: OriginalRecord, options: ReadOptions) -> None:
 
 
 def record_in(entry: RecordLine) -> Record:
-    """The record in a line. ResumeHooksError where it holds none."""
+    """Return the record in a line. Raise ResumeHooksError if the line has none."""
     record = entry.record()
     if record is None:
         raise ResumeHooksError(f"Line {entry.number} of {entry.file} holds no record", "See --raw.")
@@ -492,9 +492,9 @@ def _record_data(
 def _record_text(
     found: OriginalRecord, shown: Rendering, data: dict[str, Any], notice: list[str]
 ) -> str:
-    """The marker, a line on where the record stands, whose it is, when, and of which tool.
+    """Return the marker, a heading with the record's place, speaker, time and tool, and its text.
 
-    Then what it says.
+    Notices come last.
     """
     original = found.original
     facts = (

@@ -1,4 +1,4 @@
-"""A session whose folder is gone, or whose file no client finds: give it a new home in a child, or restore its file."""
+"""A session whose folder or file is missing for the client: fork it into another folder, or restore its file."""
 
 from __future__ import annotations
 
@@ -35,10 +35,9 @@ COPY = (
 
 
 class Lost(NamedTuple):
-    """A session that no client can be started on: why, and the folders that it could be at home in, the best first.
+    """A session on which no client can start: the reason, and the possible home folders, best first.
 
-    ``kept``: the vault has the only copy of it, so that it needs no other home but to be brought
-    back.
+    ``kept`` means that only the vault has a copy, so the session must be restored.
     """
 
     why: str
@@ -46,7 +45,7 @@ class Lost(NamedTuple):
     kept: bool = False
 
     def refusal(self, session: SessionFile) -> ResumeHooksError:
-        """The error if nobody can be asked for a new home."""
+        """Return the error if the user cannot be asked for a new home."""
         if self.kept:
             return only_archived_left(session.session_id)
         return ResumeHooksError(
@@ -54,7 +53,7 @@ class Lost(NamedTuple):
         )
 
     def command(self, session: SessionFile) -> str:
-        """What gives it the best home in a shell, or brings it back."""
+        """Return the shell command that forks it into the best home, or restores it."""
         if self.kept:
             return f"resume-hooks restore {session.session_id}"
         if session.path.endswith(f"{session.session_id}.jsonl"):
@@ -68,9 +67,9 @@ class Lost(NamedTuple):
 
 
 def find_loss(session: SessionFile, where: Where) -> Lost | None:
-    """Why a session can't be continued where it is; None if it can, as any of another agent.
+    """Return why a session cannot be continued in its place, or None if it can; other agents' always can.
 
-    Only reads.
+    This only reads.
     """
     if session.agent != NAME:
         return None
@@ -111,7 +110,7 @@ def find_loss(session: SessionFile, where: Where) -> Lost | None:
 
 
 def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
-    """The command that continues a session whose home is ``folder``, or that gives it a home first."""
+    """Return the command that continues a session of ``folder``, or that first gives it a new home."""
     found = find_loss(session, where)
     if found:
         return found.command(session)
@@ -119,10 +118,10 @@ def command_to_continue(session: SessionFile, folder: str, where: Where) -> str:
 
 
 def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask whether to restore an archived session, and restore it. click.Abort for no."""
+    """Ask whether to restore an archived session, and restore it. Raise click.Abort if the user says no."""
     print_text(found.why)
     click.confirm("Restore it and continue?", default=True, abort=True)
-    # What brings back takes 10 ms to load, which only a session that is gone has to wait for.
+    # The restore module takes 10 ms to load; only a missing session needs it.
     from resume_hooks.archive.vault import restore
 
     kept = archived_of_id(session.session_id, where)
@@ -137,7 +136,7 @@ def bring_back(session: SessionFile, found: Lost, where: Where) -> SessionFile:
 
 
 def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> SessionFile:
-    """Ask for a new home folder and make the child there. click.Abort for none."""
+    """Ask for a new home folder and create the child there. Raise click.Abort if the user leaves."""
     print_text(found.why)
     here = _current_home().folder
     choices = []
@@ -162,7 +161,7 @@ def make_child_in_new_home(session: SessionFile, found: Lost, where: Where) -> S
 
 
 def _possible_homes(session: SessionFile, folder: str, where: Where) -> tuple[MovedFolder, ...]:
-    """The folders that something speaks for, then the current one."""
+    """Return the folders that the parts suggest, then the current one."""
     here = _current_home()
     found = []
     for homes_of_session in answers(questions.homes_of_session):

@@ -1,4 +1,4 @@
-"""``resume``: choose a session, compare the options to continue it, take one of them, start the client."""
+"""``resume``: choose a session, compare the ways to continue it, take one, and start the client."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from resume_hooks.sessions.session_files import SessionFile, session_file
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.transcripts.transcript import QUICK_LIMIT
 
-BARE = "true"  # what programs around the client pass on where ``--resume`` was given no value
+BARE = "true"  # the value from programs that pass ``--resume`` without a value
 EXACT = tuple(
     resolver for resolver in RESOLVERS if resolver is not by_part_of_title
-)  # others narrow a list
+)  # other words filter the list
 
 
 def resume(options: ResumeOptions) -> None:
-    """Ask what is to be continued and how, and start the client.
+    """Ask which session to continue and how, and start the client.
 
-    Where nobody can be asked, compare the ways.
+    Without a terminal, compare the ways.
     """
     if options.forks and options.way not in {None, FORK}:
         raise UsageError("--fork and --way exclude each other", "Leave one of them out.")
@@ -65,12 +65,12 @@ def resume(options: ResumeOptions) -> None:
 
 
 def _continue_session(session: SessionFile, way: str | None, options: ResumeOptions) -> None:
-    """Ask in which way to continue a session, unless one is given, and start the client.
+    """Ask how to continue a session unless a way is given, and start the client.
 
-    Back by Esc.
+    Raise Back if the user presses Esc.
     """
     require_whole(session)
-    # Children are made of an archived copy, too.
+    # An archived copy can have children, too.
     if way in {None, GO_ON} or not is_archived_copy(session.path, options.where):
         session = settle_session(session)
     for note in notes_of(session.session_id, options.where):
@@ -83,16 +83,16 @@ def _continue_session(session: SessionFile, way: str | None, options: ResumeOpti
     found = compare.compare(session, Where(), clock.now(), limit=QUICK_LIMIT)
     print_text(_comparison_card(found, whole=options.whole))
     while not continue_by_way(session, ask_way(session, found), finish):
-        print_text("")  # nothing was made: another way may do
+        print_text("")  # no child was created, so the user can try another way
 
 
 def _session_by_name(locator: str | None) -> SessionFile | None:
-    """Find the session that a locator names exactly, asking if it names several.
+    """Return the session that a locator names exactly; ask if it names several.
 
-    None if words are to be searched for.
+    Return None if the words should be searched for.
 
-    SessionNotFound for what could name nothing else and is not there: an id, a path, an address, a
-    tag as ``tag:x``.
+    Raise SessionNotFound for a missing id, path, address or ``tag:x``, which cannot be search
+    words.
     """
     if locator is None or not locator.strip():
         return None
@@ -113,9 +113,9 @@ def _session_by_name(locator: str | None) -> SessionFile | None:
 
 
 def _import_page(options: ResumeOptions) -> SessionFile | None:
-    """Import a page's session once the user says yes; None for everything else.
+    """Import the session of a page if the user agrees; return None for any other locator.
 
-    ImportFailed, NotATranscript, UsageError.
+    Raise ImportFailed, NotATranscript or UsageError.
     """
     locator = options.locator or ""
     if not locator.lower().endswith((".html", ".htm")) or not os.path.isfile(
@@ -134,8 +134,7 @@ def _import_page(options: ResumeOptions) -> SessionFile | None:
 
 
 def _choose_session(options: ResumeOptions) -> SessionFile:
-    # The screen and what it stands on takes 100 ms to load; who names a session need not wait for
-    # it.
+    # The screen takes 100 ms to load; a session that was named does not need it.
     from resume_hooks.cli.picker.choose import choose
 
     return choose(
@@ -145,7 +144,7 @@ def _choose_session(options: ResumeOptions) -> SessionFile:
 
 
 def _print_comparison(way: str | None, options: ResumeOptions) -> None:
-    """Where nobody can be asked: the ways to continue, compared, or what was asked for.
+    """Print the comparison of the ways, or continue as requested, without a terminal.
 
     The command comes last.
     """
@@ -181,7 +180,7 @@ def _nothing_made_error() -> ResumeHooksError:
 
 
 def comparison_text(found: compare.Comparison, *, whole: bool) -> str:
-    """A comparison for people, with what to type for each way."""
+    """Return a comparison as text, with the command for each way."""
     short = found.session_id[:8]
     commands = facts_table(
         [

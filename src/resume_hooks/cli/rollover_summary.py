@@ -1,6 +1,6 @@
-"""``rollover`` with a summary: the child with the digest, a model asked, what it took.
+"""``rollover`` with a summary: create the child with the digest, ask a model, and report the cost.
 
-Or what it would take.
+A dry run reports the size of the question instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from resume_hooks.transcripts.tokens import CHARACTERS_PER_TOKEN
 
 
 def roll_over(options: RolloverOptions) -> Receipt:
-    """Make the child, or show what would be made and read."""
+    """Create the child, or report what a model would read."""
     require_client(options)
     parent = options.locate_session(foreign=True)
     model = model_of(options.model, parent, options.where)

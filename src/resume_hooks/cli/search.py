@@ -1,4 +1,4 @@
-"""``search``: what was ever said, in this project or everywhere."""
+"""``search``: full-text search in this project or in all."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from resume_hooks.search.index.update import Progress
 
 _HERE = "."
-LONGEST = 120  # characters of what was typed that are worth printing again
+LONGEST = 120  # characters; a longer command is not repeated
 _IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
-UPDATE_SECONDS = 1.5  # to bring the index up to date; after two it answers from what there is
+UPDATE_SECONDS = 1.5  # for updating the index; the search then uses its current state
 
 
 def search(options: SearchOptions) -> None:
@@ -45,7 +45,7 @@ def search(options: SearchOptions) -> None:
     options.refuse_together("project", "lineage", "session", "everywhere")
     budget = 0  # characters of the text; 0 for no limit
     if options.max_chars:
-        budget = max(1, options.max_chars - 1)  # the last one is the line feed
+        budget = max(1, options.max_chars - 1)  # the last character is the line feed
     with work_progress("Indexing", quiet=options.as_json) as progress:
         found = _find_hits(options, progress)
     named = next((name for name in ("session", "lineage") if options.has(name)), None)
@@ -68,7 +68,7 @@ def search(options: SearchOptions) -> None:
 
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
-    """The hits: of a part for a line that ``--file`` names, else of the index."""
+    """Return the hits: a part's answer for a line in ``--file``, else the index's."""
     scope = replace(
         _scope_of_options(options),
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
@@ -100,7 +100,7 @@ def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResul
 
 
 def _scope_of_options(options: SearchOptions) -> Scope:
-    """The sessions to search: one or its lineage, all, a folder's, those around the one that we run in."""
+    """Return the sessions to search: one or its lineage, all, a folder's, or the current session's project."""
     for given, scoped in ((options.session, session_scope), (options.lineage, lineage_scope)):
         if given is not None:
             return scoped(None if given == _HERE else given, current_folder(), options.where)
@@ -108,7 +108,7 @@ def _scope_of_options(options: SearchOptions) -> Scope:
         return Scope()
     current = find_session(options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""), options.where)
     if options.project is None and current is not None:
-        return project_of(current, options.where)  # a model's shell may stand anywhere
+        return project_of(current, options.where)  # a model's shell may be in any folder
     return project_at(project_folder_of_option(options.project), options.where)
 
 

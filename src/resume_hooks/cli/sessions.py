@@ -1,4 +1,4 @@
-"""``sessions``: what sessions there are, newest first."""
+"""``sessions``: the list of sessions, newest first."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from resume_hooks.sessions.lineage_block import size_text
 from resume_hooks.system.git_worktrees import project_of_folder
 from resume_hooks.system.text import fit_columns, plain_line, plural, width
 
-PIPED = 200  # columns of a row that no terminal shows
-LEAST_TITLE = 24  # columns that a title keeps beside its marks
+PIPED = 200  # columns of a row without a terminal
+LEAST_TITLE = 24  # the minimum columns of a title before its marks
 UNKNOWN = "-"
 _HEADS = ("ID", "AGE", "LEFT", "SIZE", "TURNS", "USED", "TITLE")
 _STEPS = ((DAY, "d"), (HOUR, "h"), (MINUTE, "m"))  # seconds
@@ -44,7 +44,7 @@ def list_sessions(options: SessionsOptions) -> None:
     else:
         asked, scope = (project_of_folder(folder, options.where), folder)
     if options.archived:
-        # Only this option waits for what looks into the vault.
+        # Only this option needs the vault's modules.
         from resume_hooks.cli.show_archived import print_list
 
         print_list(options, asked, scope)
@@ -132,7 +132,7 @@ def _cells_of_row(row: ListedSession, now: float) -> tuple[str, ...]:
 
 
 def _marks_of_row(row: ListedSession, folder: str, *, with_end: bool) -> str:
-    """What else there is to say of a session, the most telling first."""
+    """Return further facts on a session, most important first."""
     if row.folder and canonical(row.folder) != folder:
         away = os.path.basename(row.folder)
     else:
@@ -182,7 +182,7 @@ def _padded_row(row: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def _short_age(seconds: float) -> str:
-    """How long ago in one word: ``5m``, ``3h``, ``12d``."""
+    """Return an age as one word: ``5m``, ``3h``, ``12d``."""
     for step, letter in _STEPS:
         if seconds >= step:
             return f"{int(seconds // step)}{letter}"

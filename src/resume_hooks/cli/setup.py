@@ -1,4 +1,4 @@
-"""The settings, and how the plugin is registered with the client and removed."""
+"""``config`` and ``install``: the settings, and the plugin's registration with the client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from resume_hooks.system.claude_settings import policy_file
 from resume_hooks.system.plugin_files import MARKETPLACE, NAME, assemble, is_packaged, plugin_folder
 from resume_hooks.system.text import plural
 
-LIMIT = 120  # seconds that one command of the client may take
+LIMIT = 120  # seconds for one command of the client
 NOTHING = {"plugin": "", "commands": [], "ran": False, "goes": [], "stays": [], "script": ""}
 LINE_IN_OPEN_SESSIONS = (
     "a session that is open now and passed 60,000 tokens takes the line once it is resumed"
@@ -120,7 +120,7 @@ def _vault_notes(where: Where) -> list[str]:
 def install(options: InstallOptions) -> int:
     """Register the plugin, or remove it.
 
-    Print the script of a shell. 1 where the client refused to remove it.
+    Or print a shell's completion script. Return 1 if the client refused to remove the plugin.
     """
     options.refuse_together("completion", "remove")
     if options.purge and not options.remove:
@@ -136,7 +136,7 @@ def install(options: InstallOptions) -> int:
 
 
 def _completion_script(shell: str) -> str:
-    # What lists sessions takes 30 ms to load, for which no other verb here waits.
+    # The module that lists sessions takes 30 ms to load; only this option needs it.
     from click.shell_completion import get_completion_class
 
     from resume_hooks.cli.complete_sessions import register
@@ -178,10 +178,10 @@ def _register_plugin(options: InstallOptions) -> None:
 
 
 def _lend_packages(folder: str, where: Where) -> None:
-    """Let the plugin load the packages of the venv that pipx or uv made for this command: it needs none of its own.
+    """Let the plugin use this command's packages from pipx or uv, so that it needs none of its own.
 
-    Where that fails, the next start of a session installs the plugin's own, as it does once the
-    command is removed.
+    If that fails, or if this command is removed, the next start of a session installs the plugin's
+    own.
     """
     if is_packaged() and sys.prefix != sys.base_prefix:
         installer = os.path.join(folder, "hooks", "install.py")
@@ -194,7 +194,7 @@ def _lend_packages(folder: str, where: Where) -> None:
 def run_all(commands: list[list[str]]) -> bool:
     """Run commands of the client in order.
 
-    False where it is not on PATH, ResumeHooksError where one fails.
+    Return False if it is not on PATH; raise ResumeHooksError if a command fails.
     """
     where = Where()
     client = claude_cli.client_executable(where)
@@ -203,8 +203,8 @@ def run_all(commands: list[list[str]]) -> bool:
     pipe = subprocess.PIPE
     for words in commands:
         try:
-            # The client needs whatever its provider does. It keeps the plugin among the user's
-            # settings, from anywhere.
+            # The client needs the environment of its provider. It stores the plugin in the user's
+            # settings, from any folder.
             done = programs.run_program(
                 [client, *words[1:]],
                 where.environ,
@@ -224,7 +224,7 @@ def run_all(commands: list[list[str]]) -> bool:
 
 
 def _remove_plugin(options: InstallOptions) -> int:
-    """Remove the plugin and what is asked for; 1 where the client refused."""
+    """Remove the plugin and the requested files; return 1 if the client refused."""
     where = options.where
     goes = paths_to_purge(where.state) if options.purge else None
     if options.purge and options.asks("--purge"):
@@ -243,7 +243,8 @@ def _remove_plugin(options: InstallOptions) -> int:
     ran, warning = False, ""
     try:
         ran = not options.dry_run and run_all(commands)
-    except ResumeHooksError as error:  # the state can go even if the plugin was never installed
+    # the state can be deleted even if the plugin was never installed
+    except ResumeHooksError as error:
         warning = error.message
     if goes is not None and not options.dry_run:
         remove_paths(where.state, goes)

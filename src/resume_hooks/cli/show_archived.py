@@ -1,4 +1,4 @@
-"""How an archived session is shown: a line or two for people, and ``sessions --archived``."""
+"""The text of an archived session, and ``sessions --archived``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEADS = ("ID", "LAST WRITTEN", "SIZE", "PACKED", "SINCE", "TITLE")
 
 
 def kept_text(kept: ArchivedSession, where: Where) -> str:
-    """An archived session for people."""
+    """Return an archived session as text."""
     if os.path.lexists(path_of_place(kept.place, where, kept.home)):
         gone = ""
     else:
@@ -44,7 +44,7 @@ def kept_text(kept: ArchivedSession, where: Where) -> str:
 def print_list(options: SessionsOptions, project: Project | None, scope: str) -> None:
     """Print a page of the sessions that only the vault has, of a project or of all.
 
-    The last written first.
+    The last written comes first.
     """
     archive_lost(options.where)
     present = set()

@@ -1,7 +1,6 @@
-"""``slash``: what the bodies of our slash commands run where the client fires no hook (Desktop, VS Code).
+"""``slash``: the command in our slash commands' bodies, for clients without hooks (Desktop, VS Code).
 
-The user's text comes on stdin, never through a shell; the answer is the card that the hook would
-have shown.
+The user's text comes on stdin, never through a shell. The answer is the hook's card.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The start of the client on a session, in one place for all verbs: its folder, its config home, its environment.
+"""The client's start on a session, for all verbs: its folder, its config home, its environment.
 
-Invariant: the client finds itself as if it had been started by hand; nothing of a client around us
-reaches it.
+Invariant: the client starts as if by hand, and inherits no variable of a client around us.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _OUTER = frozenset(
         "CLAUDE_ENV_FILE", "CLAUDE_PLUGIN_ROOT", "CLAUDE_PLUGIN_DATA", "AI_AGENT",
     }
 )  # fmt: skip
-"""What a client tells the programs that it runs (2.1.329); CLAUDE_CODE_CHILD_SESSION would hide the session. Whatever
-else begins so is a setting of the user's."""
+"""The variables that a client sets for its programs (2.1.329); CLAUDE_CODE_CHILD_SESSION would hide
+the session. Other variables with this prefix are the user's settings."""
 
 
 class Start(NamedTuple):
-    """A session to start in ``folder``; ``config`` is its config home where not ours, ``agent`` whose it is."""
+    """A session to start in ``folder``; ``config`` is its config home if not ours, ``agent`` is its agent."""
 
     session_id: str
     folder: str
@@ -42,7 +41,7 @@ class Start(NamedTuple):
 
     @property
     def command(self) -> str:
-        """What does it in a shell."""
+        """The shell command for this start."""
         command = agent_named(self.agent, Where()).commands(self.session_id, self.folder).shell
         if not self.config:
             return command
@@ -56,9 +55,9 @@ class Start(NamedTuple):
 
 
 def start_of_session(session_id: str, path: str, folder: str, where: Where) -> Start:
-    """The start of the session at ``path``, whose home is ``folder``.
+    """Return the start of the session at ``path``, whose home is ``folder``.
 
-    Other agents find theirs from anywhere.
+    Other agents find their sessions from any folder.
     """
     agent = name_at(path, where)
     if agent != NAME:
@@ -70,13 +69,13 @@ def start_of_session(session_id: str, path: str, folder: str, where: Where) -> S
 
 
 def client_environment(begun: Start, where: Where) -> dict[str, str]:
-    """The environment of the client."""
+    """Return the environment of the client."""
     env = {name: value for name, value in where.environ.items() if name not in _OUTER} | {
         "PWD": begun.folder or os.getcwd()
     }
     if begun.config:
-        # Named in the environment, the usual config home would not be quite itself: .claude.json
-        # lies beside it.
+        # The usual config home must not be named in the environment: the client would then look for
+        # .claude.json in it.
         env.pop(CONFIG, None)
         if begun.config != Where(env).config:
             env[CONFIG] = begun.config
@@ -84,7 +83,7 @@ def client_environment(begun: Start, where: Where) -> dict[str, str]:
 
 
 def become_client(begun: Start) -> NoReturn:
-    """Become the client. ResumeHooksError, with the command, if it is not installed or can't be started."""
+    """Become the client. Raise ResumeHooksError, with the command, if it is missing or cannot start."""
     program, path, words = agent_named(begun.agent, Where()).launch(begun.session_id)
     if path is None:
         raise ResumeHooksError(
@@ -105,12 +104,12 @@ def become_client(begun: Start) -> NoReturn:
 
 @contextlib.contextmanager
 def _usual_pipes() -> Iterator[None]:
-    """Give what is executed in the block the usual SIGPIPE: Python ignores it, and that would be inherited."""
+    """Restore the default SIGPIPE in the block: Python ignores it, and the new program would inherit that."""
     if not hasattr(signal, "SIGPIPE"):
         yield
         return
     former = signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         yield
-    finally:  # nothing was executed, and writing to a reader that is gone must not end this process
+    finally:  # no program was started, and writing to a closed pipe must not end this process
         signal.signal(signal.SIGPIPE, former)

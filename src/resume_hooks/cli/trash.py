@@ -1,6 +1,6 @@
-"""``delete`` and ``restore``: a session to the trash, and back out of it or of the vault.
+"""``delete`` and ``restore``: move a session to the trash, and restore it from there or from the vault.
 
-What the trash holds.
+They also list and empty the trash.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from resume_hooks.system.invocation import in_shell, resume_command
 from resume_hooks.system.text import plural
 
 STAYS = "The vault still has a copy of {title}. To remove that, too: {command}"
-SHOWN = 10  # derived sessions that are named one by one
+SHOWN = 10  # derived sessions that are listed
 
 NOT_DELETED: dict[str, Any] = {
     "session": None, "open": "", "derived": [], "kept": "", "copies": [], "emptied": [], "strays": [], "written": False,
@@ -173,7 +173,7 @@ def _trash_question(entries: Sequence[ArchivedSession], strays: Sequence[StrayFo
 
 
 def deletion_facts(decided: Deletion, where: Where) -> str:
-    """What a person should know before a session goes."""
+    """Return the facts that a user should see before a session is deleted."""
     entry = decided.entry
     facts = [
         ("session", entry.title),
@@ -209,7 +209,7 @@ def _dependents_text(decided: Deletion, where: Where) -> str:
 
 
 def restore_session(options: RestoreOptions) -> None:
-    """Bring a session back, or list what could be."""
+    """Restore a session, or list those that can be restored."""
     if options.listing and options.locator is not None:
         raise UsageError(
             "--list shows everything that can be restored", "Leave SESSION or --list out."
@@ -252,9 +252,9 @@ def restore_session(options: RestoreOptions) -> None:
 
 
 def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
-    """Find a session in the trash, else in the vault; a part of a title comes last.
+    """Return a session of the trash, else of the vault; a part of a title is tried last.
 
-    SessionNotFound if in neither.
+    Raise SessionNotFound if neither has it.
     """
     deleted = trash.all_deleted(where)
     for by_part in (False, True):
@@ -268,7 +268,7 @@ def _find_deleted_or_archived(locator: str, where: Where) -> ArchivedSession:
 
 
 def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
-    """Folders in the trash that are not sessions, for people: counted if half removed, else one by one."""
+    """Return lines on folders in the trash that are not sessions: half-removed ones counted, others one by one."""
     gone = [stray for stray in strays if stray.gone]
     size = size_text(sum(stray.size for stray in gone))
     if gone:
@@ -288,7 +288,7 @@ def stray_lines(strays: Sequence[StrayFolder]) -> list[str]:
 
 
 def held_text(entry: ArchivedSession) -> str:
-    """What a session takes, for people."""
+    """Return the size of a session's files."""
     return f"{size_text(entry.size)} in {plural(len(entry.parts), 'file')}"
 
 

@@ -1,4 +1,4 @@
-"""``trim`` and ``untrim``: a child whose bulky contents are placeholders, and one in which originals stand again."""
+"""``trim`` and ``untrim``: a child with placeholders for long contents, and one with the originals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from resume_hooks.sessions.project_folder import home_folder
 
 
 def trim_session(options: TrimOptions) -> Receipt:
-    """Make the child, as a part does whose option was given; or rewrite the session in place."""
+    """Create the child, or let a part do so if its option was given, or rewrite the session in place."""
     for trim_by_option in options.asked_of_parts(questions.trim_by_option):
         return trim_by_option(options)
     if options.force and not options.in_place:
@@ -91,7 +91,7 @@ def _text_in_place(done: InPlaceTrim) -> str:
 
 
 def untrim_session(options: UntrimOptions) -> None:
-    """Make the child in which the originals stand."""
+    """Create the child with the originals."""
     require_client(options)
     options.refuse_together("everything", "record")
     session = locate_trim(options.locator, options.where)

@@ -1,4 +1,4 @@
-"""Every verb by its name: its line in the help, and the module that declares it."""
+"""Every verb by name: its line in the help, and the module with its declaration."""
 
 from __future__ import annotations
 
@@ -60,21 +60,21 @@ _CORE = {
     ),
     "slash": ("upkeep", ""),
 }
-"""The core's verbs: the family, a module of ``verbs`` and one of ``schema``, and the line in the help."""
+"""The core's verbs: the family, a module of ``verbs`` and of ``schema``, and the line in the help."""
 
 _ALL = {
     name: _CORE.get(name) or part_table.VERBS[name][:2]
     for name in with_parts(_CORE, part_table.VERBS)
 }
 VERBS = {name: line for name, (_, line) in _ALL.items() if line}
-"""Every verb for people, in the order of the help; ``slash`` is for slash commands and stays unlisted."""
+"""Every verb that the help lists, in order; ``slash`` is for slash commands and stays hidden."""
 
 ALIASES = {
     "find-original": ("lineage", "--original"),
     "find-derived": ("lineage", "--derived"),
     "smart-trim": ("trim", "--smart"),
 }
-"""Names that are taken beside the verbs, each with the words that it stands for."""
+"""Other names for verbs, each with the words that it stands for."""
 
 REPLACED = {
     "resolve": "info",
@@ -84,16 +84,16 @@ REPLACED = {
     "index": "doctor --index",
     **{name: now for name, (part, now) in part_table.FORMER.items() if seam.is_there(part)},
 }
-"""Former verbs, each with what does the same now."""
+"""Former verbs, each with its replacement."""
 
 
 def is_verb(name: str) -> bool:
-    """Whether there is a command of that name, or was one, or would be one if its part were here."""
+    """Check whether a name is a verb, a former verb, or a verb of a part that is not installed."""
     return name in _CORE or name in part_table.VERBS or name in REPLACED
 
 
 def command_of_verb(verb: str) -> click.Command:
-    """The command of a verb. UsageError for a former one, and for one of a part that is not here."""
+    """Return the command of a verb. Raise UsageError for a former verb, and for one whose part is missing."""
     if verb in REPLACED:
         raise UsageError(
             f"`{verb}` is `{REPLACED[verb]}` now",
@@ -107,10 +107,10 @@ def command_of_verb(verb: str) -> click.Command:
 
 
 def form_module(verb: str) -> str:
-    """The module with the form of a verb's ``--json``. UsageError as above."""
+    """Return the module with the form of a verb's ``--json``. Raise UsageError if its part is missing."""
     return seam.form_module(verb) or f"{__package__}.schema.{_CORE[verb][0]}"
 
 
 def class_name(verb: str) -> str:
-    """How the names of a verb's classes begin."""
+    """Return the beginning of the names of a verb's classes."""
     return "".join(word.capitalize() for word in verb.split("-"))

@@ -1,4 +1,4 @@
-"""A value of ours as an answer: what a form of ``schema`` reads beside what the value has."""
+"""A value with additional fields for a form of ``schema``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class With(NamedTuple):
-    """A value of ours, and documented fields that it does not have itself."""
+    """One of our values, and documented fields that it does not have itself."""
 
     value: object
     fields: Mapping[str, object]

@@ -1,5 +1,5 @@
-"""The session picker: a list that is searched as you type, beside a preview of the selected session.
+"""The session picker: a list that narrows as you type, with a preview of the selected session.
 
-State is pure, lists and previews are made in threads, one module touches the screen. Nobody waits
-for a listing: not the first paint, not leaving. On a dumb terminal it is a numbered list.
+The state is pure, threads create lists and previews, and one module draws the screen. Listing
+blocks neither the first paint nor leaving. On a dumb terminal the picker is a numbered list.
 """

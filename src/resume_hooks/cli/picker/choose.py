@@ -1,4 +1,4 @@
-"""Open the picker: a full screen where the terminal has one, else a numbered list."""
+"""Open the picker: a full screen if the terminal supports one, else a numbered list."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ from resume_hooks.transcripts.transcript import was_compacted
 
 AGAIN = "Ctrl+B again: opens a fork from before the compaction; the session stays as it is"
 LISTED = 30  # sessions of a numbered list
-LOOKED_AT = 2_000  # sessions among which words are looked for where all of them would be waited for
+# sessions to search for the words, so that the user does not wait for all of them
+LOOKED_AT = 2_000
 
 
 def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
-    """Return the session that the user chooses. click.Abort if they leave, SessionNotFound if the list is empty."""
+    """Return the session that the user chooses. Raise click.Abort if they leave, SessionNotFound for an empty list."""
     folder = current_folder()
 
     def sessions_of(everywhere: bool) -> Iterator[Listed]:
@@ -36,7 +37,7 @@ def choose(typed: str = "", *, everywhere: bool = False) -> SessionFile:
     if is_dumb():
         row: ListedSession | None = _choose_by_number(sessions_of(everywhere), typed)
     else:
-        # 100 ms, for which nobody waits who names a session.
+        # These imports take 100 ms; a session that was named does not need them.
         from resume_hooks.cli.picker.screen import Chooser, OfferedSession
         from resume_hooks.cli.picker.threads import ContentSearch
 
@@ -74,15 +75,15 @@ def _choose_by_number(sessions: Iterator[Listed], typed: str) -> ListedSession:
 
 
 def _fork_before_compaction(row: ListedSession, said: str) -> str | ListedSession:
-    """A fork of a session as it was before its last compaction, once asked for twice.
+    """Fork a session before its last compaction at the second request.
 
-    Else why it can't be made.
+    Otherwise return the reason why not.
     """
     if said != AGAIN:
         if was_compacted(row.path):
             return AGAIN
         return "There is no compaction in it to go back before."
-    # Only who forks waits for what writes.
+    # Only a fork needs these imports.
     from resume_hooks.derive.cut_point import BeforeCompaction
     from resume_hooks.derive.verbs.caller import Caller
     from resume_hooks.derive.verbs.fork import ForkSpec, fork
@@ -105,4 +106,4 @@ def _copy_resume_command(row: ListedSession, _said: str) -> str:
 
 
 DEEDS = {"c-y": _copy_resume_command, "c-b": _fork_before_compaction}
-"""What further keys do with the session that is marked."""
+"""The actions of further keys on the marked session."""

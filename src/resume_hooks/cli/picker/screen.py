@@ -1,8 +1,8 @@
-"""The picker on a terminal: a full screen that is left as it was found, whatever ends it.
+"""The picker on a terminal: a full screen that restores the terminal, even after a signal.
 
-Only this module touches the screen; lists and previews are made in ``threads``. It is drawn at
-whatever size there is: a head, the words that are typed, the list, a preview where there is room, a
-line of keys. What there is no room for is left out, the list last.
+Only this module draws the screen; ``threads`` creates lists and previews. It fits any size: a head,
+the typed words, the list, a preview if there is room, a line of keys. A small screen omits lines,
+the list last.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ from resume_hooks.paths import Where
 from resume_hooks.search.listing import ListedSession
 from resume_hooks.system.text import plural
 
-ESCAPE = 0.1  # seconds that a lone Esc is waited for the rest of a key's sequence; enough for a slow line
+ESCAPE = 0.1  # seconds to wait after Esc for the rest of a sequence; enough for a slow line
 ENDINGS = (
     signal.SIGTERM,
     getattr(signal, "SIGHUP", signal.SIGTERM),
-)  # after the screen was given back
-PAGE = 10  # lines that a page key moves by
+)  # raised again after the terminal is restored
+PAGE = 10  # lines of a page key
 FAR = 10**9
 MOVES = {
     "up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -PAGE, "pagedown": PAGE, "home": -FAR, "end": FAR
@@ -72,8 +72,7 @@ MOVES = {
 
 Listing = Callable[[bool], Iterator[Listed]]
 Deed = Callable[[ListedSession, str], str | ListedSession]
-"""What a key does with a session of which something is said already: what is to be said of it, or the session that is
-chosen in its place."""
+"""A key's action on a session that has the current message: a new message, or the session to return instead of it."""
 
 SHORT_HELP = "Enter opens · Tab preview · Ctrl+A all projects · Esc closes"
 ASK = " · F1 or ? all keys"
@@ -91,12 +90,12 @@ LONG_HELP = (
         "word is typed    these lines"
     ),
 )
-BESIDE = 140  # columns of a terminal from which on the preview stands beside the list: the table takes 78
-BELOW = 18  # rows of a terminal from which on the preview stands below the list
-NARROWEST = 44  # columns of a terminal from which on a preview below can be read
-TALL = 14  # rows of a terminal from which on all keys can be shown beside a list
+BESIDE = 140  # the minimum columns for a preview beside the list: the table takes 78
+BELOW = 18  # the minimum rows for a preview below the list
+NARROWEST = 44  # the minimum columns for a preview below the list
+TALL = 14  # the minimum rows for showing all keys below a list
 PREVIEW_COLUMNS = 79
-SAID = 5  # lines of what was said in a preview
+SAID = 5  # lines of a hit's text in a preview
 STYLE = Style.from_dict(
     {
         "head": "bold",
@@ -109,10 +108,10 @@ STYLE = Style.from_dict(
 
 
 class OfferedSession(NamedTuple):
-    """What there is to choose from: the sessions of a listing, which is given whether all projects are meant.
+    """The sessions to choose from: a function that lists one or, with True, all projects.
 
-    ``deeds`` are what further keys do with the session that is marked, ``contents`` looks into what
-    was said.
+    ``deeds`` are the actions of further keys on the marked session. ``contents`` searches the
+    turns.
     """
 
     sessions: Listing
@@ -122,7 +121,7 @@ class OfferedSession(NamedTuple):
 
 
 class Chooser:
-    """The screen on which somebody makes a choice."""
+    """The screen on which the user chooses a session."""
 
     def __init__(
         self, offered: OfferedSession, where: Where, *, typed: str = "", everywhere: bool = False
@@ -139,9 +138,9 @@ class Chooser:
             look(lambda answer: self._soon(lambda: self._tell(answer))) if look else None
         )
         self._asked: SearchRequest | None = None
-        """What is being looked for in what was said."""
+        """The current search of the turns."""
         self._behind = 0
-        """Files that could not be looked through."""
+        """The number of files that are not indexed yet."""
         self._typed = Buffer(multiline=False, on_text_changed=self._search)
         self._typed.text = typed
         self._typed.cursor_position = len(typed)
@@ -160,9 +159,9 @@ class Chooser:
         self.app.after_render += self._painted
 
     def run(self) -> ListedSession | None:
-        """Return the session that was chosen, None if the user left.
+        """Return the chosen session, or None if the user left.
 
-        Ends the process after a signal.
+        End the process if a signal ended the screen.
         """
         before = threading.excepthook
         threading.excepthook = self._fell
@@ -183,11 +182,11 @@ class Chooser:
         if self._ending is not None:
             os.kill(
                 os.getpid(), self._ending
-            )  # now that the screen is given back, as if nobody had caught it
+            )  # after the terminal is restored, as if the signal had not been caught
         return chosen
 
     def head(self) -> str:
-        """What is listed, and how much of it."""
+        """Return what is listed, and the number of sessions."""
         if self.everywhere:
             what = "all projects"
         else:
@@ -208,7 +207,7 @@ class Chooser:
         return f"Resume a session · {what} · {said}{more}{behind}"
 
     def nothing(self) -> str:
-        """Why the list is empty."""
+        """Return the reason why the list is empty."""
         if self._loading is None or not self._loading.done:
             return "  looking for sessions ..."
         if self.choices.count:
@@ -220,11 +219,11 @@ class Chooser:
         return "  No session of this project: Ctrl+A lists all projects."
 
     def preview(self, row: ListedSession) -> Sequence[str]:
-        """The lines of the preview of a session."""
+        """Return the lines of a session's preview."""
         return self._previews.of(self.kind, row)
 
     def size(self) -> tuple[int, int]:
-        """Columns and rows of the terminal."""
+        """Return the columns and rows of the terminal."""
         size = self.app.output.get_size()
         return size.columns, size.rows
 
@@ -232,8 +231,8 @@ class Chooser:
         keys = KeyBindings()
         for name, by in MOVES.items():
             keys.add(name)(lambda _event, by=by: self._move(by))
-        # Eager: alone it would wait for what could follow. Sequences that begin with it are
-        # swallowed (sequences).
+        # Eager, because a lone Esc would wait for a longer sequence. ``sequences`` removes the
+        # sequences that begin with it.
         keys.add("escape", eager=True)(lambda _event: self._leave(None))
         nothing_typed = Condition(lambda: not self._typed.text)
         keys.add("c-d", filter=nothing_typed)(lambda _event: self._leave(None))
@@ -253,7 +252,7 @@ class Chooser:
         return keys
 
     def _move(self, by: int) -> None:
-        self.message = ""  # it is of the session that was marked
+        self.message = ""  # the message belonged to the session marked before
         self.choices.move(by)
 
     def _choose(self) -> None:
@@ -268,7 +267,7 @@ class Chooser:
         self._load()
 
     def _do(self, deed: Deed) -> None:
-        """Show what a deed says of the session that is chosen, or leave with the one that it made."""
+        """Show an action's message on the chosen session, or leave with the session that it created."""
         if self.choices.chosen_session is not None:
             done = deed(self.choices.chosen_session, self.message)
         else:
@@ -282,7 +281,7 @@ class Chooser:
         self.helps = not self.helps
 
     def _leave(self, chosen: ListedSession | None) -> None:
-        if not self.app.is_done:  # two keys may come at once
+        if not self.app.is_done:  # two keys may arrive at once
             self.app.exit(result=chosen)
 
     def _fail(self, error: BaseException | None) -> None:
@@ -322,7 +321,7 @@ class Chooser:
         self._ask()
 
     def _ask(self) -> None:
-        """Have what was typed looked for in what was said."""
+        """Start a search of the turns for the typed words."""
         self._asked = None
         if self._contents is not None and not self._contents.ended:
             self._asked = SearchRequest(self._typed.text, self.everywhere)
@@ -341,7 +340,7 @@ class Chooser:
             self._contents.start()
 
     def _fell(self, told: threading.ExceptHookArgs) -> None:
-        """A bug in a thread: one of a preview costs it, so does one of what was said, one of the listing all."""
+        """Handle a bug in a thread: a preview or the search fails alone, a listing ends the picker."""
         if told.thread is self._previews.thread:
             self._previews.fail(told.exc_value)
         elif self._contents is not None and told.thread is self._contents.thread:
@@ -351,7 +350,7 @@ class Chooser:
 
     def _soon(self, work: Callable[[], object]) -> None:
         if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # left meanwhile
+            with contextlib.suppress(RuntimeError):  # the user left in the meantime
                 self._loop.call_soon_threadsafe(work)
 
 
@@ -372,14 +371,14 @@ def _terminal_is_there() -> bool:
 
 
 class PreviewPlace(NamedTuple):
-    """Where a preview is shown in a terminal of some size: beside the list, below it, or nowhere."""
+    """The place of a preview in a terminal of some size: beside the list, below it, or neither."""
 
     beside: bool
     below: bool
 
 
 def place_preview(columns: int, rows: int) -> PreviewPlace:
-    """Where there is room for a preview."""
+    """Return the place with room for a preview."""
     beside = columns >= BESIDE and rows >= 8
     return PreviewPlace(beside, not beside and rows >= BELOW and columns >= NARROWEST)
 
@@ -398,7 +397,7 @@ class _Lines(UIControl):
 
 
 def layout(shown: Chooser, typed: Buffer) -> Layout:
-    """All of the screen; ``typed`` is where words are typed."""
+    """Return the layout of the screen; ``typed`` is the input field."""
     search = Window(
         BufferControl(typed, input_processors=[BeforeInput("search: ", style="class:aside")]),
         height=1,
@@ -422,7 +421,7 @@ def layout(shown: Chooser, typed: Buffer) -> Layout:
         height=Dimension(min=1, weight=1),
     )
 
-    def foot() -> str:  # how to see all keys is said where there is room for them
+    def foot() -> str:  # without room for all keys, the hint to them is omitted, too
         if shown.size()[1] >= TALL:
             return SHORT_HELP + ASK
         return SHORT_HELP
@@ -486,7 +485,7 @@ def _row_fragments(shown: Chooser, width: int, height: int) -> list[tuple[str, s
 
 
 def _quote_of_row(shown: Chooser, row: ListedSession, width: int) -> list[str]:
-    """Where the words were said in a session that fits by that alone."""
+    """Return the hit of a session that matches only by a turn."""
     said = shown.choices.said_in(row)
     if said:
         return ["", f"{said.strength} · {said.about}", *wrap_to_columns(said.snippet, width, SAID)]

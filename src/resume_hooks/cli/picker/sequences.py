@@ -1,7 +1,7 @@
-"""Swallow what a terminal sends beside keys: replies, reports of focus, keys that nothing is bound to.
+"""Drop a terminal's input that is not a key: replies, focus reports, and keys without a binding.
 
-Invariant: Escape is heard only where it was pressed alone; nothing that follows it in one breath is
-typed.
+Invariant: Esc counts only if it was pressed alone, and the bytes that arrive together with it are
+not typed as text.
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.keys import Keys
 
-LONGEST = 4_096  # characters that are kept of a sequence while its end is waited for
-PASTE = "\x1b[200~"  # what a paste begins with; the parser takes it from there
+LONGEST = 4_096  # characters of an unfinished sequence that are stored
+PASTE = "\x1b[200~"  # the start of a paste; the parser handles the rest
 TWICE = "\x1b\x1b"
 
 _WHOLE = re.compile(
-    r"\x1b\[M.{3}"  # a mouse report of old
+    r"\x1b\[M.{3}"  # an old mouse report
     r"|\x1b\[\[."  # a function key of the Linux console
-    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; with a second Escape where Alt is down
+    r"|\x1b{1,2}\[(?![M\[])[0-?]*[ -/]*[@-~]"  # CSI; a second Escape means Alt
     r"|\x1b{1,2}O."  # SS3
     r"|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b[^\[O\]PX^_]",  # Alt with a character; Escape twice
     re.DOTALL,
 )
-"""A whole sequence."""
+"""A complete sequence."""
 
 _WITH_ALT = re.compile(
     r"\x1b\x1b(?:\[[0-?]*[ -/]*|O)?"
-)  # escape twice, which an arrow with Alt begins with, too
+)  # two Escapes, which may begin an arrow key with Alt
 
 
 class KeysOnly(Vt100Parser):
-    """A parser of what is typed that is fed with known keys alone."""
+    """A parser that receives only known keys."""
 
     _held = ""
 
     def feed(self, data: str) -> None:
-        """Take what was read; a sequence that has not ended yet waits for its rest."""
+        """Parse the input; store an unfinished sequence until its rest arrives."""
         rest, self._held = self._held + data, ""
         while rest:
             if self._in_bracketed_paste:
@@ -61,12 +61,13 @@ class KeysOnly(Vt100Parser):
                 super().feed("\x1b")
                 super().flush()
             else:
-                key = ANSI_SEQUENCES.get(whole[0], Keys.Escape)  # of what is no key
+                # an unknown sequence counts as Escape
+                key = ANSI_SEQUENCES.get(whole[0], Keys.Escape)
                 if (key[0] if isinstance(key, tuple) else key) is not Keys.Escape:
                     super().feed(whole[0])
 
     def flush(self) -> None:
-        """Nothing more comes: Escape, once or twice, is the key, of anything else the beginning is swallowed."""
+        """End the input: one or two stored Escapes are the key Esc, the beginning of another sequence is dropped."""
         held, self._held = self._held, ""
         if held in {"\x1b", TWICE}:
             super().feed("\x1b")
@@ -74,6 +75,6 @@ class KeysOnly(Vt100Parser):
 
 
 def keep_keys(source: Input) -> None:
-    """Let only keys through an input that is a terminal."""
+    """Let only keys through the input of a terminal."""
     if isinstance(source, Vt100Input):
         source.vt100_parser = KeysOnly(source.vt100_parser.feed_key_callback)

@@ -1,7 +1,7 @@
-"""What the chooser's threads do: load the list, make previews, and find which sessions say what is typed.
+"""The chooser's threads: load the list, create previews, and find the sessions whose turns contain the words.
 
-Nobody waits for them: not the first paint, not a key, hardly the leaving. None touches the screen;
-each gives what it found to a function that it was given.
+They block neither the first paint nor a key, and leaving only briefly. No thread draws on the
+screen; each passes its results to a callback.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from resume_hooks.search.engine import Searcher
     from resume_hooks.search.index.connect import OpenIndex
 
-EVERY = 0.05  # seconds between two pieces of a listing
+EVERY = 0.05  # seconds between two batches of a listing
 
 
 class SessionLoader:
-    """A listing under way; ``take`` is called from its thread with every piece, and once more, empty, at its end."""
+    """A running listing; its thread calls ``take`` with each batch, and with the last one at the end."""
 
     def __init__(
         self, found: Iterator[Listed], take: Callable[[SessionLoader, list[Listed]], None]
@@ -34,11 +34,11 @@ class SessionLoader:
         self._found = found
         self._take = take
         self._stopped = False
-        # Nobody waits for it: a chooser that is left ends at once.
+        # A daemon thread lets the chooser end at once.
         threading.Thread(target=self._run, name="resume-hooks-listing", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop handing anything over."""
+        """Stop passing sessions on."""
         self._stopped = True
 
     def _run(self) -> None:
@@ -55,13 +55,13 @@ class SessionLoader:
         self._take(self, piece)
 
 
-BETWEEN_KEYS = 0.03  # seconds without a key after which words are looked for
-LIMIT = 2.0  # seconds that the index is brought up to date for
-LEAVING = 0.3  # seconds that leaving waits for the index to be closed
+BETWEEN_KEYS = 0.03  # seconds without a key before a search starts
+LIMIT = 2.0  # seconds for updating the index
+LEAVING = 0.3  # seconds that leaving waits for the index to close
 
 
 class SearchRequest(NamedTuple):
-    """Words that are looked for, and whether in all projects."""
+    """The words to search for, and whether to search all projects."""
 
     text: str
     everywhere: bool
@@ -76,14 +76,14 @@ class Answer(NamedTuple):
 
 
 class _Stopped(Exception):
-    """The chooser is left while the index is brought up to date."""
+    """The user left the chooser during an update of the index."""
 
 
 class ContentSearch:
-    """Looks for words in what was said; ``told`` is called, from another thread, with what was found, at its end None.
+    """A search of the turns; another thread calls ``told`` with each answer, and with None at the end.
 
-    ``folder`` is where the project is that is meant where not all are. The index is opened once,
-    and stays open.
+    ``folder`` selects the project if not all are searched. The index is opened once, and stays
+    open.
     """
 
     def __init__(self, folder: str, where: Where, told: Callable[[Answer | None], None]) -> None:
@@ -94,22 +94,22 @@ class ContentSearch:
         self._wanted: SearchRequest | None = None
         self._stopped = False
         self.ended = False
-        """Whether nothing is looked for any more: the chooser was left, or there is no index to be used."""
+        """Whether the search has ended: the user left the chooser, or the index is unusable."""
         self.thread = threading.Thread(target=self._run, name="resume-hooks-contents", daemon=True)
 
     def start(self) -> None:
-        """Open the index, once the screen is there."""
+        """Open the index once the screen is drawn."""
         if self.thread.ident is None:
             self.thread.start()
 
     def ask(self, asked: SearchRequest) -> None:
-        """Look for words, and no more for those before them."""
+        """Search for new words in place of the previous ones."""
         with self._changed:
             self._wanted = asked
             self._changed.notify()
 
     def stop(self) -> None:
-        """End it, and wait a little until the index is closed."""
+        """End the search, and wait briefly until the index is closed."""
         with self._changed:
             self._stopped = True
             self._changed.notify()
@@ -124,14 +124,14 @@ class ContentSearch:
             self._told(None)
 
     def _look(self) -> None:
-        # 60 ms, for which the first paint does not wait.
+        # These imports take 60 ms; the first paint must not wait for them.
         from resume_hooks.search.index.connect import opened_index
 
         for _ in range(2):
             try:
                 with opened_index(self._where, limit=LIMIT, progress=self._go_on) as index:
                     self._serve(index)
-            except IndexDamaged:  # it is removed by now, and is made anew
+            except IndexDamaged:  # the damaged index was deleted and is rebuilt
                 continue
             except (ResumeHooksError, _Stopped):
                 pass
@@ -160,7 +160,7 @@ class ContentSearch:
             )
 
     def _next(self) -> SearchRequest | None:
-        """What to look for, once no key has come for a moment; None at the end."""
+        """Return the next search after a short pause without keys, or None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._stopped or self._wanted is not None)
             asked = None
@@ -174,12 +174,12 @@ class ContentSearch:
 
 
 READING = "reading ..."
-PAUSE = 0.06  # seconds that somebody who runs through the list stays on a session at most
-KEPT = 200  # previews that are kept
+PAUSE = 0.06  # seconds to wait before reading a preview, so that moving through the list reads none
+KEPT = 200  # the number of cached previews
 
 
 class Previews:
-    """Previews by kind and session; ``changed`` is called, from another thread, when one that was wanted is there."""
+    """Previews by kind and session; another thread calls ``changed`` when the requested one is ready."""
 
     def __init__(self, where: Where, changed: Callable[[], None]) -> None:
         self._where = where
@@ -190,7 +190,7 @@ class Previews:
         self.thread: threading.Thread | None = None
 
     def of(self, kind: str, row: ListedSession) -> list[str]:
-        """The lines of a preview, or that it is being read."""
+        """Return the lines of a preview, or a notice that it is being read."""
         with self._lock:
             if (made := self._made.get((kind, row.path))) is not None:
                 return made
@@ -203,7 +203,7 @@ class Previews:
         return [READING]
 
     def fail(self, error: BaseException | None) -> None:
-        """Take the end of the thread by a bug: it costs a preview, never the choice."""
+        """Record that a bug ended the thread: the preview is lost, but the choice is not."""
         with self._lock:
             self.thread = None
             if self._wanted is not None:

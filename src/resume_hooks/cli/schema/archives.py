@@ -1,4 +1,4 @@
-"""The forms of the verbs that keep, delete and restore sessions."""
+"""The forms of the verbs that archive, delete and restore sessions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ outcome = CommonFields[ArchiveOutcome]()
 
 
 class DeletedSession(StrictModel):
-    """A session in the trash, or on its way there or back."""
+    """A session in the trash, or one being deleted or restored."""
 
     session_id: str
     locator: str = deleted(
@@ -57,7 +57,7 @@ TrashStray = Annotated[
 
 
 class DerivedSession(StrictModel):
-    """A session that stays when the one that it came from is deleted."""
+    """A session that stays when its parent is deleted."""
 
     session_id: str
     title: str
@@ -65,7 +65,7 @@ class DerivedSession(StrictModel):
 
 
 class DeleteForm(StrictModel):
-    """What was, or would be, deleted: a session, or what the trash held."""
+    """The deleted session, or the sessions removed from the trash; in a dry run, those to delete."""
 
     session: DeletedSession | None
     open: str = Field(description="why the session counts as open; empty where it does not")
@@ -80,7 +80,7 @@ class DeleteForm(StrictModel):
 
 
 class ArchivedNow(StrictModel):
-    """What became of one session that was to be kept."""
+    """The result of archiving one session."""
 
     session_id: str = outcome(lambda each: each.session.session_id)
     file: str = outcome(lambda each: each.session.path)
@@ -95,9 +95,9 @@ class ArchivedNow(StrictModel):
 
 
 class ArchiveForm(StrictModel):
-    """What was, or would be, archived; with --list what is; with --verify what is wrong.
+    """The archived sessions; with --list the vault's sessions, with --verify the findings.
 
-    With --forget what went.
+    With --forget the removed copies.
     """
 
     archived: list[ArchivedNow]
@@ -127,7 +127,7 @@ class ArchiveForm(StrictModel):
 
 
 class RetrievedSession(StrictModel):
-    """A session that came, or would come, back out of the vault."""
+    """A session restored, or to be restored, from the vault."""
 
     session_id: str = Field(
         description="what it has there: the old id, or a new one where that is taken"
@@ -140,7 +140,7 @@ class RetrievedSession(StrictModel):
 
 
 class RestoreForm(StrictModel):
-    """What came, or would come, back; without a locator what could."""
+    """The restored session; without a locator, the sessions that can be restored."""
 
     session: DeletedSession | None = Field(description="that came back out of the trash")
     kept: RetrievedSession | None = Field(description="that came back out of the vault")

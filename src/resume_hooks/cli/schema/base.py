@@ -1,4 +1,4 @@
-"""What the documented forms have in common: how one is read from our own values, and the parts that several hold."""
+"""The base of the documented forms: how to read one from our own values, and the parts that several forms share."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ T = TypeVar("T")
 
 
 class StrictModel(BaseModel):
-    """No field beyond the documented ones.
+    """A form that allows only the documented fields.
 
-    Read from a dictionary, or from a value, by name or as ``CommonFields`` says.
+    It is read from a dictionary, or from a value's attributes and ``CommonFields``.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -60,10 +60,10 @@ def _read_fields(form: type[BaseModel], value: Any) -> Mapping[str, Any]:
 
 
 class CommonFields(Generic[T]):
-    """Declares the fields of a form that a value of type T does not have by that name: what they are had by."""
+    """Declare fields that a value of type T has under another name, each with a function that returns it."""
 
     def __call__(self, get: Callable[[T], object], description: str = "") -> Any:
-        """A field, with its description unless its type has one."""
+        """Return a field, with a description unless its type has one."""
         source = _Source(get)
         if description:
             return Field(description=description, json_schema_extra=source)
@@ -71,20 +71,20 @@ class CommonFields(Generic[T]):
 
 
 class _Source:
-    """Where a field comes from; its place in pydantic's field is one for what a schema says more, which is nothing."""
+    """The source of a field, stored where pydantic expects additions to the schema; it adds none."""
 
     def __init__(self, get: Callable[[Any], object]) -> None:
         self.get = get
 
     def __call__(self, _schema: dict[str, Any]) -> None:
-        """Leave the schema as it is."""
+        """Leave the schema unchanged."""
 
 
 class FieldsLike:
-    """Documents a field that holds a domain value: a form with the fields and types of that value.
+    """Document a field with a domain value: generate a form with that value's fields and types.
 
-    ``fields`` change the form by name: a text describes a field, a type replaces the domain's or
-    adds a field, a pair does both, None leaves a field out.
+    ``fields`` change the form by name: a text describes a field, a type replaces the value's type
+    or adds a field, a pair does both, None omits a field.
     """
 
     def __init__(self, **fields: Any) -> None:
@@ -94,7 +94,7 @@ class FieldsLike:
     def __get_pydantic_core_schema__(
         self, source: type, handler: GetCoreSchemaHandler
     ) -> CoreSchema:
-        """Pydantic's hook: the form stands for the value."""
+        """Return the form's schema, as pydantic's hook."""
         if self._form is None:
             hints = get_type_hints(source)
             fields: dict[str, Any] = {}
@@ -113,7 +113,7 @@ class FieldsLike:
 
 
 def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
-    """A field as ``create_model`` takes it, with the type ``kind`` unless the change brings its own."""
+    """Return a field for ``create_model``, with the type ``kind`` unless the change has one."""
     if change is None:
         return None
     if isinstance(change, str):
@@ -124,9 +124,9 @@ def _field_definition(kind: Any, change: Any) -> tuple[Any, Any] | None:
 
 
 def _encodable(value: Any) -> Any:
-    """A value without lone surrogates, which pydantic refuses.
+    """Return a value without lone surrogates, which pydantic rejects.
 
-    Values of ours stay, since their own form reads them.
+    Our own values stay unchanged, because their forms read them.
     """
     if isinstance(value, str):
         return encodable(value)
@@ -138,14 +138,14 @@ def _encodable(value: Any) -> Any:
 
 
 class Commands(StrictModel):
-    """How to continue a session."""
+    """The commands that continue a session."""
 
     in_client: str
     shell: str
 
 
 class ReceiptForm(StrictModel):
-    """What a verb wrote, or would write where ``written`` is false."""
+    """The child that a verb wrote, or would write if ``written`` is false."""
 
     session_id: str
     file: str

@@ -1,4 +1,4 @@
-"""The forms of the verbs that make a child."""
+"""The forms of the verbs that create a child."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from resume_hooks.reading.digest.entries import DigestEntry, TalkMessage
 
 
 class HandoffReceipt(ReceiptForm):
-    """The receipt of a handoff, with what it left in the project because the user asked for it."""
+    """The receipt of a handoff, with the documents that the user requested."""
 
     documents: list[str] = Field(description="handoff documents that were, or would be, written")
 
 
 class DigestForm(StrictModel):
-    """A digest: entries by section, the most telling first."""
+    """A digest: entries by section, most important first."""
 
     sections: dict[
         str,
@@ -51,7 +51,7 @@ class DigestForm(StrictModel):
 
 
 class HandoffOpening(StrictModel):
-    """What a child would be told."""
+    """The opening of a child that was not written."""
 
     opening: str = Field(description="the whole first message: lineage, digest, next step")
     digest: DigestForm
@@ -59,14 +59,14 @@ class HandoffOpening(StrictModel):
 
 
 class HandoffForm(RootModel[HandoffReceipt | HandoffOpening]):
-    """What `handoff` did; with --print, what it would tell the child."""
+    """The receipt of `handoff`; with --print, the child's opening."""
 
 
 material = CommonFields[SummaryMaterial]()
 
 
 class MaterialForm(StrictModel):
-    """What a model would be given, and how often it would be asked."""
+    """The material for a model, and the number of calls."""
 
     records: int = Field(description="that say something, all of which are looked at")
     shown: int = material(
@@ -79,9 +79,9 @@ class MaterialForm(StrictModel):
 
 
 class CheckedForm(StrictModel):
-    """How a summary's sentences were found in the transcripts.
+    """The check of a summary's sentences against the transcripts.
 
-    Those that claim nothing to look up are in neither.
+    Sentences without a checkable claim are not counted.
     """
 
     sentences: int
@@ -114,7 +114,7 @@ trimmed = CommonFields[TrimPlan]()
 
 
 class SavingsForm(StrictModel):
-    """What a trim saves, in tokens of what the client would send."""
+    """The savings of a trim, in tokens of the client's request."""
 
     pays: bool
     tokens_saved: int = trimmed(lambda trim: trim.savings.tokens)
@@ -141,7 +141,7 @@ class SavingsForm(StrictModel):
 
 
 class SmartChoice(StrictModel):
-    """A content that goes."""
+    """A content to trim."""
 
     record: int = Field(description="0-based line in the parent's file")
     address: list[int | str] = Field(
@@ -160,7 +160,7 @@ class SmartChoice(StrictModel):
 
 
 class SmartPlanForm(StrictModel):
-    """What `trim --smart` takes out, from which it can be made again."""
+    """The contents that `trim --smart` removes; the same plan can be applied again."""
 
     rules: list[str] = Field(
         min_length=1, description="the rules that acted before the model was asked"
@@ -173,7 +173,7 @@ class SmartPlanForm(StrictModel):
 
 
 class TrimForm(ReceiptForm):
-    """The receipt of a trim; no id and no file where it would not pay."""
+    """The receipt of a trim; without id and file if it would save too little."""
 
     savings: SavingsForm
     in_place: bool = Field(
@@ -191,7 +191,7 @@ untrimmed = CommonFields[UntrimPlan]()
 
 
 class RestoredRecords(StrictModel):
-    """What an untrim brings back."""
+    """The records that an untrim restores."""
 
     trimmed: int = Field(description="trimmed records of the parent's conversation")
     restored: int = untrimmed(lambda untrim: len(untrim.restored))
@@ -202,7 +202,7 @@ class RestoredRecords(StrictModel):
 
 
 class UntrimForm(ReceiptForm):
-    """The receipt of an untrim; no id and no file where nothing was trimmed."""
+    """The receipt of an untrim; without id and file if nothing was trimmed."""
 
     restoration: RestoredRecords
 
@@ -211,7 +211,7 @@ cut = CommonFields[Cut]()
 
 
 class CutForm(StrictModel):
-    """Where a conversation was cut."""
+    """The end of the copied conversation."""
 
     asked: str = Field(description="the place in words")
     reference: str = Field(
@@ -227,6 +227,6 @@ class CutForm(StrictModel):
 
 
 class ForkForm(ReceiptForm):
-    """The receipt of a fork; its kind is rehome where it became another folder's session."""
+    """The receipt of a fork; its kind is rehome if it belongs to another folder."""
 
     cut: CutForm | None = Field(description="null where the whole live conversation was kept")

@@ -16,7 +16,7 @@ passage = CommonFields[Passage]()
 
 
 class RecordText(StrictModel):
-    """One record as text; of trimmed content the original."""
+    """One record as text, with the original of trimmed content."""
 
     reference: str = Field(description="session and record of what is printed")
     session_id: str
@@ -36,7 +36,7 @@ class RecordText(StrictModel):
 
 
 class PassageRow(StrictModel):
-    """One record as a model reads it: calls in a line each, what the client added only mentioned."""
+    """One record for a model: each call in a line, the client's additions only named."""
 
     reference: str = Field(description="session and record; what `read` takes")
     record: int | None = passage(
@@ -65,7 +65,7 @@ class PassageRow(StrictModel):
 
 
 class Passages(StrictModel):
-    """Records of a transcript, in its order: those of turns, those around one, or those that report a failure."""
+    """Records of a transcript in file order: those of turns, those around one, or the failures."""
 
     session_id: str
     session_file: str
@@ -75,7 +75,7 @@ class Passages(StrictModel):
 
 
 class CommandRow(StrictModel):
-    """A command of a shell."""
+    """A shell command."""
 
     reference: str = Field(description="of the call")
     result: str | None = Field(description="reference of the answer")
@@ -89,7 +89,7 @@ class CommandRow(StrictModel):
 
 
 class ShellCommands(StrictModel):
-    """The commands that were run."""
+    """The commands of a session."""
 
     session_id: str
     session_file: str
@@ -119,14 +119,14 @@ class EventPage(StrictModel):
 
 
 class ReadForm(RootModel[RecordText | Passages | ShellCommands | EventPage]):
-    """A record; with --before or --after, --turns or --errors several.
+    """A record; several with --before, --after, --turns or --errors.
 
-    With --commands or --page what these name.
+    With --commands or --page, commands or a page.
     """
 
 
 class OutlineCompaction(StrictModel):
-    """A compaction, within or after a turn."""
+    """A compaction, in or after a turn."""
 
     turn: int
     reference: str

@@ -1,4 +1,4 @@
-"""The forms of resume and continue: what going on in a session takes, and where it starts."""
+"""The forms of resume and continue: the costs of continuing a session, and its commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ of_size = CommonFields[SizeEstimate]()
 
 
 class Cache(StrictModel):
-    """What the API still holds of the session's last request."""
+    """The API's cache of the session's last request."""
 
     warm: bool
     lifetime_seconds: int = compared(
@@ -55,7 +55,7 @@ class TypicalTurn(StrictModel):
 
 
 class RateTable(StrictModel):
-    """The ratios behind the costs: a token of each kind in input tokens."""
+    """The rates behind the costs: the price of each kind of token, in input tokens."""
 
     input: float = rates(lambda _: 1.0)
     cache_read: float = rates(lambda each: each.read)
@@ -67,7 +67,7 @@ class RateTable(StrictModel):
 
 
 class SizeRow(StrictModel):
-    """A size that a handoff can have: what it carries, and what its first request costs, in input tokens."""
+    """A size of a handoff: its content, and the cost of its first request in input tokens."""
 
     size: str = of_size(
         lambda each: each.carries.size, "as `handoff --size` takes it; `all` is a fork"
@@ -89,7 +89,7 @@ class SizeRow(StrictModel):
 
 
 class ResumeForm(StrictModel):
-    """A session and the ways to go on. All but ``context`` is an estimate."""
+    """A session and the ways to continue. Everything but ``context`` is an estimate."""
 
     session_id: str
     session_file: str = compared(lambda found: original_path(found.glance.path, Where()))
@@ -146,7 +146,7 @@ class ResumeForm(StrictModel):
 
 
 class ContinueForm(StrictModel):
-    """A session to go on in."""
+    """A session to continue."""
 
     session_id: str
     parent_session_id: str | None = Field(

@@ -13,7 +13,7 @@ from resume_hooks.sessions.agents.registry import RUNNING
 
 
 class SearchCommands(StrictModel):
-    """What to run to go on from a hit."""
+    """The commands for a hit's record and session."""
 
     read: str
     resume: str
@@ -21,7 +21,7 @@ class SearchCommands(StrictModel):
 
 
 class SearchForm(StrictModel):
-    """The best hits, the best first."""
+    """The hits, best first."""
 
     query: str
     also: list[str] = Field(description="the further wordings, of --or")

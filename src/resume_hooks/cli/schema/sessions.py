@@ -85,7 +85,7 @@ class EndContext(StrictModel):
 
 
 class SessionRow(StrictModel):
-    """A session, as the first and last 64 KB of its file tell."""
+    """A session, from the first and last 64 KB of its file."""
 
     agent: AgentName
     session_id: str
@@ -118,7 +118,7 @@ class SessionRow(StrictModel):
 
 
 class SubagentRow(StrictModel):
-    """A sub-agent that has a transcript."""
+    """A sub-agent with a transcript."""
 
     locator: str = Field(
         description="<session id>/agent-<id>; handoff, fork, outline and read take it"
@@ -175,16 +175,16 @@ LineageRow = Annotated[
 
 
 class LineageForm(StrictModel):
-    """Ancestors, oldest first, the session itself last; or the first alone.
+    """A session's ancestors, oldest first, and itself; or the first alone.
 
-    Or what came from it, parents first.
+    With --derived, its descendants, parents first.
     """
 
     rows: list[LineageRow]
 
 
 class InfoForm(StrictModel):
-    """The session that a locator names, and what it holds."""
+    """A session's facts."""
 
     kept: bool = Field(
         description="the client's file is gone: session_file is a copy, which may go again"
@@ -218,7 +218,7 @@ class InfoForm(StrictModel):
 
 
 class RenameForm(StrictModel):
-    """A title or a tag that was given."""
+    """A new title or tag."""
 
     session_id: str
     file: str

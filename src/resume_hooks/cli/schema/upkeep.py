@@ -18,7 +18,7 @@ report = CommonFields[findings.DefectReport]()
 
 
 class FsckSession(StrictModel):
-    """What is broken in a session, the worst first."""
+    """The defects of a session, worst first."""
 
     session_id: str
     session_file: str
@@ -51,7 +51,7 @@ class FsckSession(StrictModel):
 
 
 class FsckForm(StrictModel):
-    """The sessions looked at; ``repair`` is the child that was, or would be, written."""
+    """The checked sessions; ``repair`` is the child that was, or would be, written."""
 
     sessions: list[FsckSession]
     unlistable: list[str] = Field(
@@ -71,14 +71,14 @@ class SettingRow(StrictModel):
 
 
 class ConfigForm(StrictModel):
-    """The settings in force and the file that keeps them."""
+    """The settings in force and their file."""
 
     file: str
     settings: list[SettingRow]
 
 
 class InstallForm(StrictModel):
-    """What was, or would be, installed or removed; with --completion a script alone."""
+    """The installed or removed plugin, or the plan for it; with --completion only a script."""
 
     plugin: str
     commands: list[str]
@@ -95,7 +95,7 @@ class InstallForm(StrictModel):
 
 
 class Versions(StrictModel):
-    """What runs."""
+    """The versions of the installed programs."""
 
     engine: str
     plugin: list[str] = Field(description="one for each copy that the client has")
@@ -108,7 +108,7 @@ class Versions(StrictModel):
 
 
 class ReportedSetting(StrictModel):
-    """A setting that somebody set; of a path only that it is."""
+    """A setting that the user changed; a path is not shown."""
 
     key: str
     value: int | str
@@ -116,7 +116,7 @@ class ReportedSetting(StrictModel):
 
 
 class BugReport(StrictModel):
-    """A report without content: no title, prompt, path of a project or name of a user."""
+    """A report without content: no titles, prompts, project paths or user names."""
 
     report: int = Field(description="version of this form")
     made_at: str
@@ -129,7 +129,7 @@ class BugReport(StrictModel):
 
 
 class DoctorForm(StrictModel):
-    """The findings of doctor, in the order checked."""
+    """The findings of doctor, in the order of the checks."""
 
     findings: list[
         Annotated[

@@ -1,4 +1,4 @@
-"""What each verb of the core takes, and its help; click alone is imported for that.
+"""The options and help of the core's verbs; only click is imported for them.
 
-A part's stand in its ``verbs``.
+A part's are in its ``verbs``.
 """

@@ -1,4 +1,4 @@
-"""The verbs that keep, delete and restore sessions."""
+"""The verbs that archive, delete and restore sessions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from resume_hooks.cli.options import (
 class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
     """Move SESSION to the trash, with its sub-agents, tool outputs and file backups.
 
-    The trash lies in the state folder; ``restore`` brings a session back as it was. Only
+    The trash is in the state folder; ``restore`` brings a session back unchanged. Only
     --empty-trash removes anything for good.
 
-    A session that lies in several project folders is resumed by no client from another folder.
-    --other-copies keeps the copy that holds all that the others hold, or the one that SESSION names
-    by its path.
+    The client cannot resume a session that is in several project folders from another folder.
+    --other-copies keeps the copy that contains all the others, or the one that SESSION names by its
+    path.
 
     \b
     Examples:
@@ -56,15 +56,14 @@ class DeleteOptions(VerbOptions, body="resume_hooks.cli.trash:delete_session"):
 class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
     """Archive sessions in the vault, with all their files, for longer than the client keeps them.
 
-    SESSION defaults to the latest session of this folder. Each is a compressed copy, an eighth of the size.
-    ``restore`` brings a session back; the other verbs read it in the vault. With --verify, --list and
-    --forget, SESSION names an archived one.
+    SESSION defaults to the latest session of this folder. A copy is compressed to about an eighth
+    of the size. ``restore`` brings a session back; the other verbs read it in the vault. With
+    --verify, --list and --forget, SESSION names an archived one.
 
-    With --slim, for a session so large that the client hangs over it: once the archived copy was
-    read back, a child of its live conversation is made in which placeholders stand for images and
-    for contents of 10,000 characters and more. SESSION stays as it is; ``delete`` takes it away,
-    ``read`` and ``untrim`` find the contents in the vault all the same, ``restore`` brings it back
-    byte for byte.
+    --slim is for a session so large that the client hangs. After its archived copy is verified, a
+    child is made of its live conversation, with placeholders for images and for contents of 10,000
+    characters or more. SESSION stays unchanged. After ``delete``, ``read`` and ``untrim`` still
+    find the contents in the vault, and ``restore`` brings SESSION back byte for byte.
 
     \b
     Examples:
@@ -99,12 +98,12 @@ class ArchiveOptions(VerbOptions, body="resume_hooks.cli.archive:archive"):
 
 
 class RestoreOptions(SessionOptions, body="resume_hooks.cli.trash:restore_session"):
-    """Bring a session back, byte for byte, where it was: out of the trash, else out of the vault.
+    """Bring a session back, byte for byte, to its place: from the trash, else from the vault.
 
     SESSION: its id or four or more of the first characters, its title or a part of one, its tag, a
-    pull request, or the path that its file had; of a session that was deleted more than once, or of
-    an earlier state in the vault, ID@INSTANT, as --list shows it. What lies in its place by now is
-    never written over: out of the vault it comes under a new id then.
+    pull request, or its file's former path. For a session that was deleted more than once, or an
+    earlier state in the vault: ID@INSTANT, as --list shows it. A file that is now in its place is
+    never overwritten: a session from the vault then gets a new id.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""The verbs that make a child of a session."""
+"""The verbs that create a child of a session."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from resume_hooks.shared_values import MODEL_SECONDS
 
 
 class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
-    """Make a new session that knows SESSION: what was said in it, what was done, and the next step.
+    """Make a new session that knows SESSION: what was said and done in it, and the next step.
 
     SESSION may be a sub-agent, <session>/agent-<id>.
 
-    The session itself is only read. The new one is checked as read back before its id is printed.
-    --size says how much it carries: 1k has the lists and the last answer, 12k as a rule the whole
-    talk, 24k also the latest calls with their results, all is a copy. With the setting handoff_dir
-    each handoff also writes a document.
+    The session itself is only read. The new one is checked before its id is printed. --size sets
+    how much it carries: 1k has the lists and the last answer, 12k usually the whole talk, 24k also
+    the latest calls with their results, all is a copy. With the setting handoff_dir each handoff
+    also writes a document.
 
     \b
     Examples:
@@ -50,12 +50,12 @@ class HandoffOptions(ChildOptions, body="resume_hooks.cli.handoff:handoff"):
 
 
 class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
-    """Make a fresh session that holds the lineage of SESSION, a digest of it, and a summary by a model.
+    """Make a fresh session with the lineage of SESSION, a digest of it, and a summary by a model.
 
     The model is asked through the client, without tools and without a session. It reads SESSION in
-    up to three parts; the session itself is only read. Where it gives no answer the digest alone is
-    in the child, and the receipt says why. A dry run asks no model. The child is checked as read
-    back before its id is printed.
+    up to three parts; the session itself is only read. If the model gives no answer, the child has
+    the digest alone, and the receipt says why. A dry run asks no model. The child is checked before
+    its id is printed.
 
     \b
     Examples:
@@ -77,11 +77,11 @@ class RolloverOptions(ChildOptions, body="resume_hooks.cli.handoff:rollover"):
 
 
 class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
-    """Make a child of SESSION in which old tool output and other long contents are placeholders.
+    """Make a child of SESSION with placeholders for old tool output and other long contents.
 
-    The session itself is only read, unless you say --in-place. Each placeholder says where its
-    original is; nothing is lost. Without a --keep-recent the last turns stay as they are, and of a
-    very long turn its last tool results.
+    The session itself is only read, unless you use --in-place. Each placeholder names its original;
+    nothing is lost. By default the last turns stay unchanged, and the last tool results of a very
+    long turn.
 
     \b
     Rules, the least useful contents first:
@@ -96,12 +96,13 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
       pasted       the middle of long pastes in prompts
       assistant    long answers of the model, with --assistant
 
-    With --smart rules give up what is certain: files read again or changed later, repeated outputs,
-    failures that were mended, thinking of finished turns. A model, asked through the client without
-    tools, chooses among the rest. With -p all of it is for the model to choose, as your words say.
-    Your prompts, the recent turns and the last words of each turn stay. The plan is shown first;
-    without a terminal nothing is written unless you say --yes. A dry run asks the model too, which
-    costs. To write what it showed: --json > plan.json, then --plan plan.json.
+    With --smart, rules first remove what is certainly unneeded: files read again or changed later,
+    repeated outputs, failures that were fixed, thinking of finished turns. A model, asked through
+    the client without tools, chooses among the rest. With -p the model chooses everything, as your
+    words say. Your prompts, the recent turns and the last words of each turn stay. The plan is
+    shown first; without a terminal nothing is written unless you add --yes. A dry run also asks the
+    model, which costs tokens. To write the plan that it showed: --json > plan.json, then --plan
+    plan.json.
 
     \b
     Examples:
@@ -141,15 +142,16 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
 class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
     """Make a copy of SESSION's live conversation under a new id, whole or up to a point.
 
-    SESSION may be a sub-agent, <session>/agent-<id>, which then is a session of its own.
+    SESSION may be a sub-agent, <session>/agent-<id>, which then becomes a session of its own.
 
-    The session itself is only read. What is sent of the copy is what would be sent of the session.
-    A cut never parts a tool call from its answer: it moves to the nearest place that does not, and
-    says so. A record from before a compaction, or on an abandoned branch, gives the conversation as
-    it was there. File backups and large outputs are linked, so that rewind-files works in the copy.
+    The session itself is only read. The client sends the same messages for the copy as for the
+    session. A cut never separates a tool call from its answer: it moves to the nearest possible
+    place and says so. A record from before a compaction, or on an abandoned branch, gives the
+    conversation as it was there. File backups and large outputs are linked, so that rewind-files
+    works in the copy.
 
-    With --here or --home it becomes a session of that folder, as where its own folder moved or is
-    gone. With --to it goes on in the other agent: turns and calls as text, without thinking.
+    With --here or --home the copy belongs to that folder, for example if its own folder moved or is
+    gone. With --to it continues in the other agent: turns and calls as text, without thinking.
 
     \b
     Examples:
@@ -179,12 +181,11 @@ class ForkOptions(ChildOptions, body="resume_hooks.cli.fork:fork"):
 
 
 class UntrimOptions(ChildOptions, body="resume_hooks.cli.trim:untrim_session"):
-    """Make a child of SESSION in which trimmed contents are back.
+    """Make a child of SESSION with the trimmed contents restored.
 
-    The originals are read from the session that holds them, wherever it lies by now, or from the
-    backup of an in-place trim. Messages, tool results, inputs, images and thinking stand again as
-    they were. Without SESSION that is the trim made last in this folder, until somebody goes on in
-    it or in another session.
+    The originals are read from the session that has them, even if it was moved, or from the backup
+    of an in-place trim. Messages, tool results, inputs, images and thinking return unchanged.
+    SESSION defaults to the last trim in this folder, until it or another session is continued.
 
     \b
     Examples:

@@ -15,15 +15,15 @@ from resume_hooks.cli.options import (
 )
 from resume_hooks.reading.char_budget import WHOLE
 
-PAGE = 100  # records of a page where nothing else is asked for
+PAGE = 100  # records of a page by default
 
 
 class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline"):
-    """Show the turns of a session, a line each: what was asked, the tools, the files, the size of the context.
+    """Show the turns of a session, a line each: the prompt, the tools, the files, the size of the context.
 
-    SESSION may be <session>/agent-<id>, a sub-agent. Turns count in the order of the file, so a
-    number stays when the session grows or is compacted. The number at the end of a line is a
-    reference: `read` prints what stands there.
+    SESSION may be <session>/agent-<id>, a sub-agent. Turns are numbered in file order, so a number
+    stays the same when the session grows or is compacted. The number at the end of a line is a
+    reference for `read`.
 
     \b
     Examples:
@@ -43,16 +43,16 @@ class OutlineOptions(SessionOptions, body="resume_hooks.cli.outline:show_outline
 
 
 class ReadOptions(VerbOptions, body="resume_hooks.cli.read:read"):
-    """Print records of a session: one by its reference REF, <session>:<record>, or some of the session SESSION.
+    """Print records of a session: one by its reference REF, <session>:<record>, or several of SESSION.
 
-    <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> a line number,
-    counted from 0, a uuid, or @ and the byte where its line begins, as on pages. Of a record whose contents were
-    trimmed the original is printed. A sub-agent is <session>/agent-<id>. What does not fit says how to get it;
-    --max-chars counts the characters of all that is printed, of a single record those of its text, of which the last
-    line names the next page.
+    <session> is an id, four or more of its first characters, or the path of a .jsonl; <record> is a
+    line number, counted from 0, a uuid, or @ and the byte at which its line begins, as on pages.
+    For trimmed contents the original is printed. A sub-agent is <session>/agent-<id>. A text that
+    does not fit says how to print the rest. --max-chars limits the whole output, or the text of a
+    single record, whose last line names the next page.
 
-    A page is read from the end, or from the record before which --before puts it: it stays the same
-    while the session grows, and takes no longer where the file is large.
+    A page starts from the end of the file, or before the record of --before. It stays the same
+    while the session grows, and is as fast in a large file.
 
     \b
     Examples:

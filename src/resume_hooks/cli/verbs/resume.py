@@ -9,31 +9,30 @@ import click
 from resume_hooks.cli.options import GO_ON, WAYS, SessionOptions, flag, option
 
 _FORMER = {"as-is": GO_ON, "smart-trim": "trim --smart"}
-"""Ways by the names that they had in 0.2.0."""
+"""The ways' names of version 0.2.0."""
 
 
 class _Way(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2
     """A way to continue a session."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Take a former name, too."""
+        """Accept a former name, too."""
         return super().convert(_FORMER.get(value, value), param, ctx)
 
 
 class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
     """Choose a session, compare what continuing it would cost, and continue.
 
-    On a terminal, without a SESSION or with one that names nothing exactly, sessions are listed to
-    choose from, and searched as you type. Then you choose a way: to go on in it, or in a child of
-    it; and the client is started in the session's own folder. Where that is gone, it is looked for,
-    and the session can be re-homed: a child of it belongs to the folder that you choose. A page
-    that share wrote is imported first, once you said yes.
+    On a terminal, without an exact SESSION, you choose from a list that is searched as you type.
+    Then you choose a way: continue the session, or a child of it. The client starts in the
+    session's own folder. If that folder is gone, you choose another one for a child. A page that
+    share wrote is imported first, if you agree.
 
-    Not on a terminal a line says how full the session is and what fits best, then what to type for
-    each way; the last line is the command. The table has estimates of all ways, from what the API
-    counted of this session's own requests: the tokens that each leaves, those of its next turn that
-    are not cached, and the turns after which it has cost less than going on. docs/estimates.md says
-    how they are made.
+    Without a terminal, a line shows how full the session is and the best way, then the command for
+    each way; the last line is the command to continue. The table estimates all ways from the token
+    counts of this session's own requests: the tokens after each way, the uncached tokens of its
+    next turn, and the turns after which it has cost less than going on. docs/estimates.md explains
+    the estimates.
 
     \b
     Examples:
@@ -56,7 +55,7 @@ class ResumeOptions(SessionOptions, body="resume_hooks.cli.resume:resume"):
 class ContinueOptions(SessionOptions, body="resume_hooks.cli.continue_:continue_session"):
     """Start the client on the latest session of this folder, or on SESSION, in the session's own folder.
 
-    Not on a terminal the command that does it is printed, and nothing else.
+    Without a terminal, only print the command.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Search."""
+"""The verb that searches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class SearchOptions(
     body="resume_hooks.cli.search:search",
     context_settings={"ignore_unknown_options": True, "help_option_names": ["--help"]},
 ):
-    """Find what was ever said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
+    """Find what was said, asked, run or read: also before a compaction, on abandoned branches and by sub-agents.
 
-    Ask in words or in a whole sentence. Hits come ranked, each with the words that it has and lacks
-    and how sure it is (strong, fair, weak). Words count inflected, a word that is nowhere also
-    misspelled, and where nothing is found as a part of others; the answer says which. Several
-    wordings (--or) find more than one: what several find well comes first. "In quotes" is exact (in
-    a shell: '"in quotes"'), -word must not be there; "last week" or "in June" puts what was said
-    then first. Times are UTC.
+    Ask in words or in a whole sentence. Hits are ranked; each shows which words it contains and
+    which it lacks, and its strength (strong, fair, weak). Inflected words match. A word without any
+    match is also tried misspelled, and then as a part of other words; the answer says so. Several
+    wordings (--or) find more than one: a turn that several find comes first. "In quotes" is exact
+    (in a shell: '"in quotes"'), -word excludes; "last week" or "in June" ranks that time first.
+    Times are UTC.
 
     \b
     Examples:

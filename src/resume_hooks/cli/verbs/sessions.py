@@ -19,19 +19,18 @@ from resume_hooks.cli.options import (
 )
 
 LIMIT = 20
-MOST = 100_000  # rows that can be asked for; nobody has more
+MOST = 100_000  # the maximum number of rows
 
 
 class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions"):
     """List the sessions of this project and its repository's worktrees, newest first.
 
-    LEFT is the time until the client may delete a session (the vault has those that say
-    "archived"), USED how full its context is, as its last answer counted it, "~" as an estimate
-    until one does, "-" where nothing tells; one that says "open" is so in a client, as that says,
-    or was written to in the last minute. The id at the front of a row names its session wherever
-    SESSION is taken. Only the first and last 64 KB of a file are read: turns that these don't hold
-    make a number such as 12+. A handoff that a /clear replaced is left out until somebody goes on
-    in it: lineage SESSION --derived --all lists it.
+    LEFT is the time until the client may delete a session; the vault keeps those marked "archived".
+    USED is how full the context is, as the last answer counted it, "~" for an estimate, "-" if
+    unknown. "open" means that a client has the session open, or wrote to it in the last minute. The
+    id at the front of a row can be used wherever SESSION is taken. Only the first and last 64 KB of
+    a file are read; if they do not contain all turns, the number is one such as 12+. A handoff that
+    a /clear replaced is not listed until it is continued: lineage SESSION --derived --all lists it.
 
     \b
     Examples:
@@ -61,14 +60,14 @@ class SessionsOptions(VerbOptions, body="resume_hooks.cli.sessions:list_sessions
 
 
 class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
-    """Show a session's ancestors, oldest first, the session itself last; or what came from it.
+    """Show a session's ancestors, oldest first, then the session itself; or its descendants.
 
-    An ancestor whose file is gone is shown as missing, or as an archived copy if the vault has one.
-    With --team those that the server has are shown with owner and machine, others as private;
-    SESSION may then be the server's, too.
+    An ancestor without a file is shown as missing, or as an archived copy if the vault has one.
+    With --team, the server's sessions are shown with owner and machine, others as private; SESSION
+    may then also name the server's.
 
-    With --derived a handoff that was continued by /clear is left out: the session that /clear
-    started stands for it. find-original and find-derived are --original and --derived.
+    --derived omits a handoff that /clear continued, and shows the session that /clear started
+    instead. find-original and find-derived are --original and --derived.
 
     \b
     Examples:
@@ -90,11 +89,11 @@ class LineageOptions(SessionOptions, body="resume_hooks.cli.lineage:lineage"):
 
 
 class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
-    """Show a session: id, file, title, dates, turns, context tokens, records, what is damaged.
+    """Show a session: id, file, title, dates, turns, context tokens, records, damage.
 
-    Of a session that only the vault still has, the file is the archived copy.
+    For a session that only the vault has, the file is the archived copy.
 
-    Tokens are what the API counted for the last answer of the live conversation.
+    Tokens are the API's count for the last answer of the live conversation.
 
     \b
     Examples:
@@ -107,10 +106,10 @@ class InfoOptions(SessionOptions, body="resume_hooks.cli.info:info"):
 class RenameOptions(VerbOptions, body="resume_hooks.cli.info:rename_session"):
     """Give SESSION the title TITLE, or a tag.
 
-    A record is added to the end of its file, as Claude Code's own /rename and the official SDK do;
-    the session gets no newer by it. The title then names it here, in the client's picker, and in
-    /resume TITLE. Titles stay unique within a project. A session has one tag, and several may have
-    the same.
+    This appends a record to its file, as Claude Code's own /rename and the official SDK do, but
+    keeps the file's time. The title then names the session here, in the client's picker, and in
+    /resume TITLE. Titles stay unique within a project. A session has one tag, and several sessions
+    may share it.
 
     \b
     Examples:

@@ -17,11 +17,10 @@ def _complete_setting_names(_: click.Context, __: click.Parameter, incomplete: s
 
 
 class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
-    """Report what is broken in a session, by record, and what the clients do with it.
+    """Report the defects of a session, by record, and their effect on clients.
 
-    Ends with 1 where there are errors or warnings. Notes are what clients leave behind by
-    themselves. The session itself is only read; a repaired child keeps everything that can be
-    reached.
+    The exit code is 1 if there are errors or warnings. Notes are about records that clients write
+    by themselves. The session itself is only read; a repaired child keeps every reachable record.
 
     \b
     Examples:
@@ -43,13 +42,12 @@ class FsckOptions(SessionOptions, body="resume_hooks.cli.fsck:fsck"):
 class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
     """Check client, plugin, hooks, engine, transcripts, permissions, log, index and clipboard.
 
-    Ends with 1 where something will not work. A report (--bundle) holds versions, findings by code,
-    settings that you changed and places in our code where bugs were met; it is printed, or written,
-    and sent nowhere. Look through it before you pass it on.
+    The exit code is 1 if something will not work. A report (--bundle) contains versions, findings
+    by code, the settings that you changed and the places of bugs in our code. It is printed or
+    written, and never sent. Read it before you pass it on.
 
-    The index of search holds words and places, not texts, and can be removed at any time; search
-    brings it up to date by itself. --index does only that: it says what the index holds and lacks,
-    first updates it, or builds it anew.
+    The search index contains words and places, not texts, and can be deleted at any time; search
+    updates it by itself. --index only shows, updates or rebuilds it.
 
     \b
     Examples:
@@ -68,10 +66,10 @@ class DoctorOptions(VerbOptions, body="resume_hooks.cli.doctor:doctor"):
 
 
 class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
-    """Show every setting with its source, one setting, or set KEY to VALUE.
+    """Show every setting with its source, show one setting, or set KEY to VALUE.
 
-    The environment (RESUME_HOOKS_<KEY>) wins over the file, the plugin's own options over both. No
-    variable sets handoff_dir and team_model_search: a repository could set one.
+    The environment (RESUME_HOOKS_<KEY>) overrides the file, and the plugin's own options override
+    both. No variable sets handoff_dir and team_model_search, because a repository could set it.
 
     \b
     Examples:
@@ -85,14 +83,16 @@ class ConfigOptions(VerbOptions, body="resume_hooks.cli.setup:config"):
 
 
 class InstallOptions(VerbOptions, body="resume_hooks.cli.setup:install"):
-    """Register the plugin with Claude Code; prints the commands where claude is not on PATH.
+    """Register the plugin with Claude Code; print the commands if claude is not on PATH.
 
-    The plugin loads the packages of this command where pipx or uv installed it, else it fetches its
-    own, in the background, when the next session starts. Run it again after an upgrade. With
-    --remove the plugin goes, and what stays is listed, with what removes it. Sessions always stay.
+    The plugin uses the packages of this command if pipx or uv installed it. Otherwise it installs
+    its own in the background when the next session starts. Run this again after an upgrade.
+    --remove removes the plugin, and lists the files that stay and the commands that remove them.
+    Sessions always stay.
 
-    --completion prints what makes Tab complete verbs, options and the sessions of this folder, and installs nothing.
-    Sessions are offered by id with their titles beside them; a part of a title finds them, too.
+    --completion prints a script with which Tab completes verbs, options and the sessions of this
+    folder; it installs nothing. Sessions are offered by id with their titles; a part of a title
+    finds them, too.
 
     \b
     Examples:
