@@ -77,6 +77,95 @@ def test_a_commit_in_a_repository_elsewhere(config_home: ConfigHome) -> None:
     assert _state(talk, config_home, "lib/a.py") == "not committed"
 
 
+@pytest.mark.parametrize("commit", ["git commit -am x", "git add -u && git commit -m x"])
+def test_a_commit_of_all_leaves_new_files_out(config_home: ConfigHome, commit: str) -> None:
+    """By git's own listing, or by the tool that created the file; until somebody adds it."""
+    new = {"file_path": f"{CWD}/new.py", "content": "x"}
+    talk = _edited("a.py", "listed.py").runs("git status --short", " M a.py\n?? listed.py\n")
+    talk.calls("Write", new, "File created", toolUseResult={"type": "create"})
+    talk.runs(commit, COMMITTED, cwd=CWD)
+    assert _state(talk, config_home) == "committed in 1234567"
+    assert _state(talk, config_home, "listed.py") == "not committed"
+    assert _state(talk, config_home, "new.py") == "not committed"
+    talk.runs("git add new.py && git commit -am y", "[main 7654321] y\n", cwd=CWD)
+    assert _state(talk, config_home, "new.py") == "committed in 7654321"
+    talk.edits(f"{CWD}/new.py").runs("git commit -am z", "[main 7777777] z\n", cwd=CWD)
+    assert _state(talk, config_home, "new.py") == "committed in 7777777"
+
+
+@pytest.mark.parametrize("back", ["git reset HEAD b.py", "git restore --staged b.py", "git reset"])
+def test_a_file_that_was_unstaged_is_in_no_commit(config_home: ConfigHome, back: str) -> None:
+    """It was added before."""
+    talk = _edited("a.py", "b.py").runs("git add -A", "").runs(back, "", cwd=CWD)
+    talk.runs("git add a.py && git commit -m x", COMMITTED, cwd=CWD)
+    assert _state(talk, config_home) == "committed in 1234567"
+    assert _state(talk, config_home, "b.py") == "not committed"
+
+
+def test_an_add_that_failed_added_nothing(config_home: ConfigHome) -> None:
+    """Git adds no file if it does not find one of them; an add without a file adds none."""
+    talk = _edited("a.py").fails("git add a.py gone.py", "fatal: pathspec 'gone.py' did not match")
+    talk.runs("git add", "Nothing specified, nothing added.", cwd=CWD)
+    talk.runs("git commit -m x", COMMITTED, cwd=CWD)
+    assert _state(talk, config_home) == "not committed"
+
+
+@pytest.mark.parametrize(
+    ("reset", "state"),
+    [
+        ("git reset --soft HEAD~1", "staged, not committed"),
+        ("git reset HEAD^", "not committed"),
+        ("git reset --mixed HEAD~2", "not committed"),
+    ],
+)
+def test_a_commit_that_was_reset_away(config_home: ConfigHome, reset: str, state: str) -> None:
+    """Its changes are open again."""
+    talk = _edited("b.py").runs("git commit -am w", "[main 1111111] w\n", cwd=CWD)
+    talk.edits(f"{CWD}/a.py").runs("git commit -am x", COMMITTED, cwd=CWD)
+    assert _state(talk.runs(reset, "", cwd=CWD), config_home) == state
+    older = "not committed" if reset.endswith("~2") else "committed in 1111111"
+    assert _state(talk, config_home, "b.py") == older
+
+
+def test_a_file_that_no_commit_names_is_in_none(config_home: ConfigHome) -> None:
+    """Where all commits since name their files, and git does not list it: it may be ignored."""
+    talk = _edited("a.py", "notes/plan.md").runs("git add a.py && git commit -m x", COMMITTED)
+    talk.runs("git status", "On branch main\nnothing to commit, working tree clean\n", cwd=CWD)
+    assert _state(talk, config_home) == "committed in 1234567"
+    assert _state(talk, config_home, "notes/plan.md") == "unchanged in the last git status"
+
+
+def test_of_several_commits_none_is_named_by_a_guess(config_home: ConfigHome) -> None:
+    """Git no longer lists the file, and one of the commits took it."""
+    talk = _edited("a.py").runs("git add $(list) && git commit -m x", COMMITTED)
+    talk.runs("git add $(list) && git commit -m y", "[main 7654321] y\n", cwd=CWD)
+    talk.runs("git status --short", "", cwd=CWD).runs(
+        "git status", "nothing to commit, working tree clean"
+    )
+    assert _state(talk, config_home) == "committed"
+
+
+def test_a_commit_that_went_to_a_branch_of_its_own(config_home: ConfigHome) -> None:
+    """As after a refused push: its branch was reset, and the commit lies on the new one."""
+    talk = _edited("a.py").runs("git add a.py && git commit -m x", COMMITTED)
+    talk.fails("git push origin main", "remote: error: GH006: Protected branch update failed")
+    talk.runs(
+        "git checkout -b docs/a && git push -u origin docs/a", "Switched to a new branch 'docs/a'"
+    )
+    assert _state(talk, config_home) == "committed in 1234567 on main"
+    talk.runs("git checkout main", "Switched to branch 'main'")
+    talk.runs("git reset --hard origin/main", "HEAD is now at 7654321 y", cwd=CWD)
+    assert _state(talk, config_home) == "committed in 1234567 on docs/a"
+    assert notes(talk.digest(config_home), "artefacts")["commit 1234567 x"] == "on docs/a"
+
+
+def test_a_rebased_commit_is_not_named_by_its_old_hash(config_home: ConfigHome) -> None:
+    """Nobody printed the new one."""
+    talk = _edited("a.py").runs("git commit -am 'add it'", "[main 1234567] add it\n", cwd=CWD)
+    talk.runs("git rebase origin/main", "Successfully rebased and updated refs/heads/main.")
+    assert _state(talk, config_home) == "committed"
+
+
 def test_a_change_after_the_commit(config_home: ConfigHome) -> None:
     """It is not in it."""
     talk = _edited("a.py").runs("git commit -am x", COMMITTED).edits(f"{CWD}/a.py")
@@ -166,6 +255,7 @@ def _uncommitted(talk: Talk, home: ConfigHome) -> str:
         ("git mv old new", "not committed: new/x.py"),
         ("mv old new", "not committed: new/x.py"),
         ('T="new"; git mv old "$T"', ""),
+        ('git mv old "$T"; git status -s', "not committed: new/x.py (staged)"),
         ("git mv old new; git status -s", "not committed: new/x.py (staged)"),
         ("git add -A; git diff --cached --name-status", "not committed: new/x.py (staged)"),
         ("git status -s", ""),

@@ -19,6 +19,7 @@ from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest import shell, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
+from resume_hooks.reading.digest.commits import standing_commits
 from resume_hooks.reading.digest.entries import (
     Digest,
     DigestEntry,
@@ -145,7 +146,8 @@ def _own_sections(
     requests = pull_requests(parsed)
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
-    states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder)
+    commits = standing_commits(parsed)
+    states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder, commits)
     wanted = statements.words_of_last_request(facts)
     commands = work.working_commands(runs, paths.folder, removed, wanted)
     makers: Mapping[str, Iterable[DigestEntry]] = {
@@ -167,7 +169,7 @@ def _own_sections(
             statements.entries_of_refusals(facts, with_words=True),
             statements.entries_of_refusals(facts, with_words=False),
         ),
-        "artefacts": work.entries_of_artefacts(facts, runs),
+        "artefacts": work.entries_of_artefacts(facts, commits.commits),
         "others": commands.others,
         "read": work.read_files(facts, paths, found),
     }

@@ -572,8 +572,11 @@ class LineageFacts:
         if call.tool in _WRITERS or (
             call.tool.startswith(facts.SERVER_TOOL) and _FOREIGN_WRITER.search(call.tool[:200])
         ):
-            self.changes += [FileChange(path, call.folder, call.place) for path in call.paths()]
-            self.marks.take_call(call, is_new=string(details, "type") == "create")
+            is_new = string(details, "type") == "create"
+            self.changes += [
+                FileChange(path, call.folder, call.place, is_new) for path in call.paths()
+            ]
+            self.marks.take_call(call, is_new=is_new)
         elif call.tool in records.READERS:
             self.looked_at.update({(path, call.folder): call.place for path in call.paths()})
         elif call.tool == "AskUserQuestion":

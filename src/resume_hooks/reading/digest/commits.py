@@ -8,8 +8,9 @@ Invariant: nothing is run; a commit that somebody else rewrote in another window
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.facts import RecordPlace, ShellRun
@@ -20,6 +21,13 @@ DETACHED = "detached HEAD"  # git's name for the branch of a commit in the middl
 _PRINTED = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
 _REBASED = late(r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)")
 _BACK = late(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
+_NEW_BRANCH = {
+    "checkout": (["-b"], ["-B"]),
+    "switch": (["-c"], ["-C"]),
+    "branch": ([], ["-f"]),
+}
+"""The options with which git begins a branch, by its verb."""
+
 _HASH = late(r"[0-9a-f]{7,40}")
 _LOG_ROW = late(r"^[*|\\/ ]*([0-9a-f]{7,40}) (?:\([^)\n]*\) )?(.+)$")
 _FOLDED = ("fixup! ", "squash! ", "amend! ")
@@ -39,7 +47,7 @@ class Commit:
     """A commit; ``hash`` and ``branch`` are ``""`` where nobody printed them.
 
     ``is_pushed``: a push followed it. ``is_rebased``: its hash went away in a rebase, and no later
-    log named the new one.
+    log named the new one. ``also_on`` is a branch that was begun at it or later; ``""`` for none.
     """
 
     hash: str
@@ -48,15 +56,41 @@ class Commit:
     place: RecordPlace
     is_pushed: bool = False
     is_rebased: bool = False
+    also_on: str = ""
 
 
-def standing_commits(commands: Iterable[ParsedRun]) -> list[Commit]:
-    """The commits that stand at the end of some commands, both oldest first."""
+class StandingCommits(NamedTuple):
+    """The commits that stand at the end, oldest first, and the hashes of those that were rewritten."""
+
+    commits: list[Commit]
+    former: frozenset[str]
+
+    @property
+    def branches(self) -> Mapping[str, str]:
+        """The branch of each commit, by its hash."""
+        return {commit.hash: commit.branch for commit in self.commits}
+
+
+NO_COMMITS = StandingCommits([], frozenset())
+
+
+def standing_commits(commands: Iterable[ParsedRun]) -> StandingCommits:
+    """The commits that stand at the end of some commands, oldest first."""
     history = _History()
     for run, parts in commands:
         if "git" in run.command:
             history.take_run(run, parts)
-    return history.commits
+    return StandingCommits(history.commits, frozenset(history.former))
+
+
+def commits_back(target: str) -> int:
+    """How many commits before the last one a target like ``HEAD~2`` names; 0 for another one."""
+    back = _BACK.fullmatch(target)
+    if back is None:
+        return 0
+    if back[1]:
+        return len(back[1])
+    return int(back[2] or 1)
 
 
 class _History:
@@ -64,6 +98,7 @@ class _History:
 
     def __init__(self) -> None:
         self.commits: list[Commit] = []
+        self.former: set[str] = set()
         self._branch = ""
 
     def take_run(self, run: ShellRun, parts: Sequence[shell.SimpleCommand]) -> None:
@@ -97,6 +132,19 @@ class _History:
                 commit.is_pushed = True
         elif verb == "rebase" and "--abort" in rest:
             self._drop(self._commits_on(DETACHED))
+        elif verb in {"checkout", "switch", "branch"}:
+            self._begin_branch(verb, rest)
+
+    def _begin_branch(self, verb: str, rest: Sequence[str]) -> None:
+        """Take in a branch that begins at the last commit, where the command names no other start."""
+        operands = shell.operands_of(rest)
+        options = [word for word in rest if word.startswith("-")]
+        if len(operands) != 1 or options not in _NEW_BRANCH[verb]:
+            return
+        for commit in self._commits_on(self._branch):
+            commit.also_on = operands[0]
+        if verb != "branch":
+            self._branch = operands[0]
 
     def _commits_on(self, branch: str) -> list[Commit]:
         """The commits on a branch, and those of which no branch is known."""
@@ -130,15 +178,17 @@ class _History:
             return  # files
         target = operands[0]
         current = self._current()
-        if back := _BACK.fullmatch(target):
-            count = len(back[1]) if back[1] else int(back[2] or 1)
+        if count := commits_back(target):
             self._drop(current[len(current) - count :] if count <= len(current) else current)
         elif _HASH.fullmatch(target):
             for at, commit in enumerate(current):
                 if commit.hash and target.startswith(commit.hash[:7]):
                     self._drop(current[at + 1 :])
         elif "/" in target or target in {"@{u}", "@{upstream}"}:
-            self._drop([commit for commit in current if not commit.is_pushed])
+            left = [commit for commit in current if not commit.is_pushed]
+            self._drop([commit for commit in left if not commit.also_on])
+            for commit in left:
+                commit.branch = commit.also_on
 
     def _rebase(self, branch: str, *, is_pull: bool) -> None:
         """Note that a branch was rebased: commits got new hashes, and some were folded into others.
@@ -153,6 +203,7 @@ class _History:
                 continue
             if commit.subject in anew or commit.subject.startswith(_FOLDED):
                 gone.append(commit)
+            self.former.add(commit.hash)
             commit.hash = ""
             commit.is_rebased = True
         self._drop(gone)

@@ -229,11 +229,15 @@ class Refusal(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that a tool wrote: its path, the folder that it was called in, and where."""
+    """A file that a tool wrote: its path, the folder that it was called in, and where.
+
+    ``is_new``: no file was there before.
+    """
 
     path: str
     folder: str
     place: RecordPlace
+    is_new: bool = False
 
 
 class TaskEnding(NamedTuple):

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from resume_hooks.reading.digest.commits import NO_COMMITS, StandingCommits, commits_back
 from resume_hooks.reading.digest.facts import MIDDLE_LEFT_OUT, RecordPlace, ShellRun
 from resume_hooks.reading.digest.shell import SimpleCommand, git_words, operands_of
 from resume_hooks.redaction.lazy_patterns import late
@@ -42,7 +43,12 @@ _REMOVED_IN_STATUS = late(r"(?:\A|\n)(?:\s{1,8}deleted: +|(?: D|D[ MD]) )(\S.*)"
 _STAGED_NAME = late(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
 _CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
-_ALL = frozenset({"-A", "--all", "-u", "--update"})
+_UPDATES = frozenset({"-u", "--update"})
+_ALL = _UPDATES | {"-A", "--all"}
+_EXPANDED = late(r"[$*?`\[]")
+"""What the shell puts in the place of a word that a command does not name."""
+
+_NOTHING_ADDED = "fatal: pathspec"  # how git refuses to add a file: it adds no other one either
 _TAKES_ALL = late(r"--all\Z|-(?!-)[a-zA-Z]*a[a-zA-Z]*\Z")
 _VALUED = frozenset({"-m", "--message", "-F", "--file", "-C", "-c", "--author", "--date", "-t"})
 _QUIET = frozenset({"add", "rm", "mv", "commit", "status"})
@@ -73,10 +79,14 @@ class FileState(NamedTuple):
 
 
 class Edit(NamedTuple):
-    """A change of a file: its path as an entry shows it, and its order among all records."""
+    """A change of a file: its path as an entry shows it, and its order among all records.
+
+    ``is_new``: no file of that name was there before.
+    """
 
     path: str
     order: int
+    is_new: bool = False
 
 
 class GitCall(NamedTuple):
@@ -92,10 +102,14 @@ class GitCall(NamedTuple):
 
 
 class _Status(NamedTuple):
-    """What a ``git status`` listed; ``is_whole``: what it does not list has no changes."""
+    """What a ``git status`` listed; ``is_whole``: what it does not list has no changes.
+
+    The ``untracked`` files are among the ``changed`` ones.
+    """
 
     staged: frozenset[str]
     changed: frozenset[str]
+    untracked: frozenset[str]
     is_whole: bool
 
 
@@ -105,7 +119,12 @@ class FileStates:
     ``listed`` are the files that only git's listings prove to be the session's work.
     """
 
-    def __init__(self, home: str, listed: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        home: str,
+        listed: Collection[str] = (),
+        standing: StandingCommits = NO_COMMITS,
+    ) -> None:
         self.states: dict[str, FileState] = {}
         self.moved_to: dict[str, str] = {}
         self.removed: set[str] = set()
@@ -116,18 +135,29 @@ class FileStates:
         self.listed_at: RecordPlace | None = None
         self.uses_git = False
         self._home = home
+        self._standing = standing
+        self._branches = standing.branches
         self._checkouts: dict[str, str] = {}
         self._untouched = set(listed)
         self._staged: set[str] = set()
-        self._last_commit: dict[str, CommitSeen] = {}
+        self._untracked: set[str] = set()
+        """The files that no commit holds: a tool created them, or a status lists them so."""
+        self._made: dict[str, list[CommitSeen]] = {}
+        """The commits that stand, by checkout, the latest last."""
         self._commit_of: dict[str, int] = {}
         self._commits = 0
+        self._adds_unknown = False
+        """Whether files were added since the last commit that a command did not name."""
+        self._unknown_at: dict[str, int] = {}
+        """The number of the last commit of such files, by checkout."""
 
-    def take_edit(self, path: str) -> None:
+    def take_edit(self, path: str, *, is_new: bool = False) -> None:
         """Take in a change of a file."""
         self.states.pop(path, None)  # so that the latest comes last
         self.states[path] = FileState(NOT_COMMITTED)
         self.removed.discard(path)
+        if is_new:
+            self._untracked.add(path)
         self._staged.discard(path)
         self._commit_of[path] = self._commits
 
@@ -184,6 +214,12 @@ class FileStates:
         state = self.states.get(path)
         if state is None or not self.uses_git or not self.checkout_of(path):
             return ""
+        commit = state.commit
+        if commit is not None and commit.name in self._standing.former:
+            return state._replace(commit=commit._replace(name="")).note(branch)
+        if commit is not None and commit.name in self._branches:
+            moved = commit._replace(branch=self._branches[commit.name])
+            return state._replace(commit=moved).note(branch)
         return state.note(branch)
 
     def shown_path(self, path: str, folder: str) -> str:
@@ -230,10 +266,18 @@ class FileStates:
         return found
 
     def _take_add(self, call: GitCall, rest: Sequence[str]) -> None:
+        if call.run.failed and _NOTHING_ADDED in call.run.output:
+            return
         named = operands_of(rest)
-        if ":/" in named or (_ALL.intersection(rest) and not named):
-            self._staged.update(self._paths_in(call.folder))
-        self._staged.update(self._files_named(named, call.folder))
+        takes_all = ":/" in named or (bool(_ALL.intersection(rest)) and not named)
+        if any(_EXPANDED.search(word) for word in named) or not (named or takes_all):
+            self._adds_unknown = True
+        added = set(self._files_named(named, call.folder))
+        if takes_all:
+            added.update(self._paths_in(call.folder))
+        if _UPDATES.intersection(rest):
+            added -= self._untracked
+        self._staged |= added
 
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
@@ -248,14 +292,14 @@ class FileStates:
         else:
             commit = CommitSeen("", "")
         checkout = self.checkout_of(call.folder)
-        former = self._last_commit.get(checkout)
-        if "--amend" in rest and former is not None:
-            for path, state in self.states.items():
-                if state.commit == former:
-                    self.states[path] = FileState("committed", commit)
+        made = self._made.setdefault(checkout, [])
+        if "--amend" in rest and made:
+            self._restate_commits(made[-1:], FileState("committed", commit))
+            made.pop()
+        made.append(commit)
         taken = {path for path in self._staged if self.checkout_of(path) == checkout}
         if any(_TAKES_ALL.match(word) for word in _options(rest)):
-            taken.update(self._paths_in(call.folder))
+            taken.update(set(self._paths_in(call.folder)) - self._untracked)
         taken.update(self._files_named(_operands_of_commit(rest), call.folder))
         created = self._files_created(call, checkout)
         self._begin_untouched(created)
@@ -264,8 +308,18 @@ class FileStates:
             if self.states[path].words in OPEN_STATES:
                 self.states[path] = FileState("committed", commit)
         self._staged -= taken
+        self._untracked -= taken
         self._commits += 1
-        self._last_commit[checkout] = commit
+        if self._adds_unknown:
+            self._unknown_at[checkout] = self._commits
+            self._adds_unknown = False
+
+    def _restate_commits(self, commits: Collection[CommitSeen], state: FileState) -> list[str]:
+        """Give the files that some commits took in another state; returns their paths."""
+        paths = [path for path, known in self.states.items() if known.commit in commits]
+        for path in paths:
+            self.states[path] = state
+        return paths
 
     def _files_created(self, call: GitCall, checkout: str) -> set[str]:
         """The files that git names as created by a commit; none if it is not known where the checkout begins."""
@@ -280,6 +334,8 @@ class FileStates:
         self._begin_untouched(status.staged | status.changed)
         for path in self._paths_in(call.folder):
             is_open = self.states[path].words in OPEN_STATES
+            if _is_listed(path, status.untracked):
+                self._untracked.add(path)
             if _is_listed(path, status.staged):
                 self.states[path] = FileState(STAGED)
                 self._staged.add(path)
@@ -313,9 +369,15 @@ class FileStates:
     def _state_of_unlisted(self, path: str) -> FileState:
         """The state of a changed file that ``git status`` does not list: committed since, or without a change."""
         checkout = self.checkout_of(path)
-        if self._commits > self._commit_of.get(path, 0) and checkout in self._last_commit:
-            return FileState("committed", self._last_commit[checkout])
-        return FileState(UNCHANGED)
+        since = self._commit_of.get(path, 0)
+        made = self._made.get(checkout)
+        if not made or self._commits <= since:
+            return FileState(UNCHANGED)
+        if path not in self._staged and self._unknown_at.get(checkout, 0) <= since:
+            return FileState(UNCHANGED)  # the commits since then are known, and none took it
+        if self._commits == since + 1:
+            return FileState("committed", made[-1])
+        return FileState("committed", CommitSeen("", made[-1].branch))
 
     def _parse_status(self, call: GitCall, rest: Sequence[str]) -> _Status | None:
         """What a status printed; None where that can't be told from what else was printed."""
@@ -327,22 +389,25 @@ class FileStates:
             and not operands_of(rest)
         )
         if any(words in output for words in _CLEAN):
-            return _Status(frozenset(), frozenset(), is_whole and not _STATUS_PART.search(output))
+            is_whole = is_whole and not _STATUS_PART.search(output)
+            return _Status(frozenset(), frozenset(), frozenset(), is_whole)
         if _SHORT.intersection(rest):
             if not call.is_last:
                 return None
             rows = _SHORT_ROW.findall(output) if call.is_alone else _rows_at_end(output)
             staged = [path for index, _, path in rows if index not in " ?"]
             changed = [path for index, work, path in rows if work != " " or index == "?"]
+            untracked = [path for index, _, path in rows if index == "?"]
         else:
             if _STATUS_PART.search(output) is None:
                 return None
-            staged, changed = _paths_in_long_status(output)
+            staged, changed, untracked = _paths_in_long_status(output)
         for row in (*staged, *changed):
             self._note_move(row, call.folder)
         return _Status(
             self._shown_paths(staged, call.folder),
             self._shown_paths(changed, call.folder),
+            self._shown_paths(untracked, call.folder),
             is_whole,
         )
 
@@ -374,7 +439,7 @@ class FileStates:
         if is_folder and posixpath.basename(before) != posixpath.basename(after):
             after = posixpath.join(after, posixpath.basename(before))
         self.moved_to.pop(after, None)
-        self.moved_to[before] = after
+        self.moved_to[before] = "" if "$" in after else after
         for path in [path for path in self.states if f"{path}/".startswith(f"{before}/")]:
             self._move_state(path, f"{after}{path[len(before) :]}", by_git=by_git)
 
@@ -383,11 +448,11 @@ class FileStates:
         state = self.states[before]
         if before in self.only_listed or state.words == STASHED:
             return
-        del self.states[before]
         self._staged.discard(before)
         self.removed.add(before)
-        if "$" in after:
+        if "$" in after:  # a later listing of git's may name it
             return
+        del self.states[before]
         self.moved_to[before] = after
         self.only_listed -= {after}
         self._untouched.discard(after)
@@ -415,9 +480,13 @@ class FileStates:
         """Take in a command that sets files back to a commit."""
         is_hard = verb == "reset" and "--hard" in rest
         is_index_only = verb == "reset" or ("--staged" in rest and "--worktree" not in rest)
+        if verb == "reset":
+            self._take_back_commits(call, rest)
         if is_hard:
             named = self._paths_in(call.folder)
         elif is_index_only:
+            if "--soft" not in rest:
+                self._unstage(call, rest)
             return
         elif verb == "checkout" and "--" in rest:
             named = self._files_named(rest[rest.index("--") + 1 :], call.folder)
@@ -429,25 +498,49 @@ class FileStates:
             if self.states[path].words in OPEN_STATES:
                 self.states[path] = FileState(TAKEN_BACK)
 
+    def _take_back_commits(self, call: GitCall, rest: Sequence[str]) -> None:
+        """Take in a reset that leaves the last commits behind; their changes stay, unless it is a hard one."""
+        operands = operands_of(rest)
+        made = self._made.get(self.checkout_of(call.folder), [])
+        count = commits_back(operands[0]) if len(operands) == 1 else 0
+        gone = made[-count:] if count else []
+        del made[len(made) - len(gone) :]
+        if "--hard" in rest:
+            self._restate_commits(gone, FileState(TAKEN_BACK))
+        elif "--soft" in rest:
+            self._staged.update(self._restate_commits(gone, FileState(STAGED)))
+        else:
+            self._restate_commits(gone, FileState(NOT_COMMITTED))
+
+    def _unstage(self, call: GitCall, rest: Sequence[str]) -> None:
+        """Take in a command that takes files out of the next commit: all if it names none."""
+        paths = self._files_named(operands_of(rest), call.folder)
+        for path in paths or self._paths_in(call.folder):
+            self._staged.discard(path)
+            if self.states[path].words == STAGED:
+                self.states[path] = FileState(NOT_COMMITTED)
+
 
 def file_states(
     edits: Sequence[Edit],
     listed: Collection[str],
     runs: Sequence[tuple[ShellRun, tuple[SimpleCommand, ...]]],
     home: str,
+    standing: StandingCommits,
 ) -> FileStates:
     """The states of edited files, and of those that only git ``listed`` as changed.
 
-    ``runs`` are the session's commands, each with its parts, oldest first.
+    ``runs`` are the session's commands, each with its parts, oldest first. ``standing`` tells which
+    commits lie on another branch now, or have a new hash.
     """
-    states = FileStates(home, listed)
+    states = FileStates(home, listed, standing)
     waiting = sorted(edits, key=lambda edit: edit.order)
     at = 0
     for run, parts in runs:
         if not _may_matter(run.command):
             continue
         while at < len(waiting) and waiting[at].order <= run.place.order:
-            states.take_edit(waiting[at].path)
+            states.take_edit(waiting[at].path, is_new=waiting[at].is_new)
             at += 1
         last = parts[-1].words if parts else ()
         for words, folder in _steps(run, parts):
@@ -463,7 +556,7 @@ def file_states(
                 is_last = is_alone or words == last
                 states.take_call(GitCall(tuple(calls), folder, run, is_alone, is_last))
     for edit in waiting[at:]:
-        states.take_edit(edit.path)
+        states.take_edit(edit.path, is_new=edit.is_new)
     return states
 
 
@@ -515,20 +608,27 @@ def _options(rest: Sequence[str]) -> Iterator[str]:
 
 def _operands_of_commit(rest: Sequence[str]) -> list[str]:
     """The files that a commit names."""
-    if "--" in rest:
-        return [*rest[rest.index("--") + 1 :]]
-    return []
+    operands: list[str] = []
+    is_value = False
+    for word in rest:
+        if not word.startswith("-") and not is_value:
+            operands.append(word)
+        is_value = word in _VALUED or (word.startswith("-") and word.endswith("m"))
+    return operands
 
 
-def _paths_in_long_status(output: str) -> tuple[list[str], list[str]]:
-    """The staged and the other rows of a status in words."""
+def _paths_in_long_status(output: str) -> tuple[list[str], list[str], list[str]]:
+    """The staged rows of a status in words, all others, and among these the untracked files."""
     staged: list[str] = []
     changed: list[str] = []
+    untracked: list[str] = []
+    is_untracked = False
     rows: list[str] | None = None
     for line in output.split("\n"):
         part = _STATUS_PART.match(line)
         if part is not None:
             rows = staged if part[1] == "Changes to be committed" else changed
+            is_untracked = part[1] == "Untracked files"
             continue
         row = _STATUS_ROW.fullmatch(line)
         if row is None:
@@ -536,7 +636,9 @@ def _paths_in_long_status(output: str) -> tuple[list[str], list[str]]:
                 rows = None
         elif rows is not None:
             rows.append(row[1].strip())
-    return staged, changed
+            if is_untracked:
+                untracked.append(row[1].strip())
+    return staged, changed, untracked
 
 
 def _rows_at_end(output: str) -> list[tuple[str, str, str]]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from resume_hooks.reading.digest import shell
 from resume_hooks.reading.digest.collector import LineageFacts
-from resume_hooks.reading.digest.commits import Commit, standing_commits
+from resume_hooks.reading.digest.commits import Commit
 from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
 from resume_hooks.reading.digest.facts import EMPTY_ANSWERS, FileChange, RecordPlace, ShellRun
 from resume_hooks.reading.digest.file_states import NOT_COMMITTED, OPEN_STATES, Edit, FileStates
@@ -408,6 +408,7 @@ LISTED = "listed by git"  # what is said of a file that nothing in the session n
 UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
 
 REMOVED = "removed"
+MOVED = "moved, to where a variable says"
 
 WRITES = 60  # files at most that one command is taken to name as what it changes
 MOST_LISTED = 8  # files that git alone names which are listed
@@ -437,12 +438,13 @@ _ASKS_FORGE = late(r"\b(?:gh|glab)\s+[a-z]+\s+(?:view|list|status)\b[^;&|>]*\Z")
 class Touch(NamedTuple):
     """A change of a file: where, and what has to be said of how sure it is, ``""`` for nothing.
 
-    ``removed``: it is gone, as a command proves that worked.
+    ``removed``: it is gone, as a command proves that worked. ``is_new``: it was not there before.
     """
 
     place: RecordPlace
     doubt: str = ""
     removed: bool = False
+    is_new: bool = False
 
 
 class Paths:
@@ -492,7 +494,7 @@ def touched_files(
     found: dict[str, list[Touch]] = {}
     for change in changes:
         found.setdefault(paths.relative_path(change.path, change.folder), []).append(
-            Touch(change.place)
+            Touch(change.place, is_new=change.is_new)
         )
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
@@ -567,7 +569,7 @@ def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
     for path, touches in found.items():
         for touch in touches:
             if not touch.doubt and not touch.removed:
-                edits.append(Edit(path, touch.place.order))
+                edits.append(Edit(path, touch.place.order, touch.is_new))
     return edits
 
 
@@ -675,6 +677,8 @@ def _words_of_removal(path: str, states: FileStates) -> str:
     after = states.moved_to.get(path)
     if after is None:
         return REMOVED
+    if not after:
+        return MOVED
     return f"moved to {_shown_path(after)}"
 
 
@@ -744,12 +748,9 @@ def _end_of_path(path: str) -> str:
     return "/".join(path.split("/")[-2:])
 
 
-def entries_of_artefacts(
-    facts: LineageFacts, commands: Sequence[ShellCommand]
-) -> Iterator[DigestEntry]:
+def entries_of_artefacts(facts: LineageFacts, standing: Sequence[Commit]) -> Iterator[DigestEntry]:
     """Commits that still stand, pull requests and the like, the latest first; then the client's own notes of links."""
     rows: list[tuple[int, DigestEntry]] = []
-    standing = standing_commits((command.run, command.parts) for command in commands)
     for commit in reversed(standing):
         rows.append((commit.place.order, _entry_of_commit(commit)))
     for run in facts.runs:
