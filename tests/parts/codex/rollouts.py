@@ -13,7 +13,7 @@ import pytest
 
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import RolloutLine
-from resume_hooks.parts.codex.transcripts.meta import name_of, parse_name
+from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, rollout_name
 from tests.needs import corpus_folder
 
 Line = dict[str, Any]
@@ -164,9 +164,9 @@ def write(
     """A rollout in a CODEX_HOME."""
     folder = home / "sessions" / "2026" / "11" / "22"
     folder.mkdir(parents=True, exist_ok=True)
-    name = name_of(thread_id, STARTED)
+    name = rollout_name(thread_id, STARTED)
     path = folder / (name.replace(thread_id, f"{thread_id}_{rollout_id}") if rollout_id else name)
-    assert parse_name(str(path)) is not None
+    assert parse_rollout_name(str(path)) is not None
     path.write_bytes(
         b"".join(
             (one if isinstance(one, bytes) else json.dumps(one).encode()) + b"\n" for one in lines
@@ -179,7 +179,7 @@ def effective(lines: Iterable[RolloutLine]) -> list[Item]:
     """What the model would get back of a thread, given its lines over all segments."""
     history = History()
     for one in lines:
-        history.take(one)
+        history.add_line(one)
     return history.items
 
 

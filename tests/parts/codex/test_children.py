@@ -21,10 +21,10 @@ from resume_hooks.derive.untrim import read_trimmed
 from resume_hooks.errors import ResumeHooksError, UsageError
 from resume_hooks.hooks import prompt
 from resume_hooks.hooks.triggers import recognise_trigger
-from resume_hooks.parts.codex.rollout import GOAL_STAYS
-from resume_hooks.parts.codex.thread import LIMIT
+from resume_hooks.parts.codex.rollout import GOAL_WARNING
+from resume_hooks.parts.codex.thread import OUTPUT_LIMIT_KEY
 from resume_hooks.parts.codex.transcripts.as_records import ENCRYPTED
-from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -78,7 +78,7 @@ def test_children_of_a_real_rollout(rollout: Path, where: Where) -> None:
     folder.mkdir(parents=True)
     for near in rollout.parent.glob("rollout-*.jsonl"):
         shutil.copyfile(near, folder / near.name)
-    named = parse_name(str(rollout))
+    named = parse_rollout_name(str(rollout))
     assert named is not None
     parent = thread(where, named.thread_id)
     items = [item.payload for item in effective(chain_lines(str(rollout), find_in_corpus))]
@@ -114,7 +114,7 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     secret = {"type": "reasoning", "summary": [], "encrypted_content": "x" * 9_000}
     sized = rollouts.output("c1", BIG) | {
         "ordinal": 3,
-        "metadata": {LIMIT: 12_000, "history_sequence": 7},
+        "metadata": {OUTPUT_LIMIT_KEY: 12_000, "history_sequence": 7},
     }
     lines = [
         rollouts.meta(
@@ -148,9 +148,9 @@ def test_every_form_of_output_and_input_is_trimmed(where: Where) -> None:
     assert "history_mode" not in first["payload"]
     assert first["trim_metadata"]["stats"]["tools_trimmed"] == 2
     assert not any("ordinal" in line for line in rest)
-    assert [line["metadata"] for line in rest if "metadata" in line] == [{LIMIT: 12_000}]
+    assert [line["metadata"] for line in rest if "metadata" in line] == [{OUTPUT_LIMIT_KEY: 12_000}]
     assert not any(line["payload"].get("type") == "token_count" for line in rest)
-    assert parse_name(trim.file) is not None
+    assert parse_rollout_name(trim.file) is not None
     assert Path(trim.file).stat().st_mode & 0o077 == 0
 
 
@@ -194,7 +194,7 @@ def test_a_goal_is_told_like_other_words_and_stays_behind(status: str, where: Wh
     assert told.startswith(f"the session's goal, {status}: \"use ")
     assert secret not in told
     assert len(told) <= LONGEST
-    assert (GOAL_STAYS in write(agents.plan_fork(parent, where), where).warnings) == (
+    assert (GOAL_WARNING in write(agents.plan_fork(parent, where), where).warnings) == (
         status == "paused"
     )
 
@@ -401,7 +401,7 @@ def test_a_fork_comes_back_to_where_it_left(where: Where, by: str) -> None:
             stream.write(
                 json.dumps(one | {"timestamp": f"2999-{one['timestamp'][5:]}"}).encode() + b"\n"
             )
-    name = parse_name(str(fork))
+    name = parse_rollout_name(str(fork))
     assert name is not None
     session = thread(where, name.thread_id)
     mark = fork_point.fork_point(session, where)

@@ -8,41 +8,47 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from resume_hooks.maintenance.fsck.findings import Defect, Kind
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History, Item
-from resume_hooks.parts.codex.transcripts.lines import MAX_LINE, META, raw_lines, read_line
-from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
-from resume_hooks.parts.codex.transcripts.segments import Finder, segment_lines, segments_left
+from resume_hooks.parts.codex.transcripts.lines import MAX_LINE, META, parse_line, raw_lines
+from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
+from resume_hooks.parts.codex.transcripts.segments import (
+    Finder,
+    find_readable_segments,
+    segment_lines,
+)
 from resume_hooks.transcripts.records import parse, string
 
-FIRST = Kind(
+FOREIGN_FIRST_LINE = Kind(
     "first-line-foreign",
     "error",
     "Codex from 0.150 on refuses the session, because its first line is not Codex's own.",
 )
-FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
-BASE = Kind(
+MISSING_FIELDS = Kind("first-line-short", "error", "Every Codex refuses the session.")
+MISSING_BASE = Kind(
     "base-gone",
     "error",
     "Codex refuses the session, which contains only the newer part of the conversation.",
 )
-GARBAGE = Kind("line-unreadable", "warning", "Codex skips the line.")
-TORN = Kind("line-torn", "warning", "Codex skips the line, which was only partly written.")
-UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
-LONG = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
-FORM = Kind("line-foreign", "note", "Codex skips the line: it has no type, time or payload.")
-ORPHAN = Kind(
+UNREADABLE_LINE = Kind("line-unreadable", "warning", "Codex skips the line.")
+TORN_LINE = Kind("line-torn", "warning", "Codex skips the line, which was only partly written.")
+INVALID_UTF8 = Kind("utf8-bad", "error", "Codex up to 0.150 refuses the session; later ones don't.")
+LONG_LINE = Kind("line-long", "note", "Codex reads it; resume-hooks does not.", repairable=False)
+FOREIGN_LINE = Kind(
+    "line-foreign", "note", "Codex skips the line: it has no type, time or payload."
+)
+ORPHAN_OUTPUT = Kind(
     "tool-result-orphan",
     "warning",
     "Codex from 0.77 on leaves it out; 0.42 sends it in the wrong place.",
 )
-UNANSWERED = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
+UNANSWERED_CALL = Kind("tool-call-unanswered", "note", "Codex answers it with 'aborted'.")
 FOREIGN_ID = Kind("session-id-foreign", "note", "Codex uses the id in the file's name.")
-ENCRYPTED = Kind(
+ENCRYPTED_SUMMARY = Kind(
     "summary-encrypted", "note", "Only the model's provider can read it.", repairable=False
 )
 
-_LOST = frozenset({BASE, GARBAGE, TORN, LONG})
+_LOST_KINDS = frozenset({MISSING_BASE, UNREADABLE_LINE, TORN_LINE, LONG_LINE})
 """Defects whose content was lost before any repair."""
 
 
@@ -51,48 +57,48 @@ def defects_of_thread(path: str, find: Finder) -> Iterator[Defect]:
 
     Raise NotATranscript or SessionNotFound like ``read_meta``.
     """
-    meta, named = read_meta(path), parse_name(path)
-    short = []
-    for field in REQUIRED:
+    meta, name = read_meta(path), parse_rollout_name(path)
+    missing_fields = []
+    for field in REQUIRED_FIELDS:
         if not string(meta.payload, field):
-            short.append(field)
-    if short:
-        yield Defect(FIELDS, f"it lacks {', '.join(short)}", 0)
-    if named and string(meta.payload, "id") not in {"", named.thread_id}:
+            missing_fields.append(field)
+    if missing_fields:
+        yield Defect(MISSING_FIELDS, f"it lacks {', '.join(missing_fields)}", 0)
+    if name and string(meta.payload, "id") not in {"", name.thread_id}:
         yield Defect(FOREIGN_ID, f"it contains {string(meta.payload, 'id')}", 0)
     yield from _defects_of_lines(path)
-    files, missing = segments_left(path, find)
+    files, missing = find_readable_segments(path, find)
     if missing:
-        yield Defect(BASE, missing, 0)
+        yield Defect(MISSING_BASE, missing, 0)
     history = History()
     for file in files:
         for line in segment_lines(file):
-            history.take(line)
+            history.add_line(line)
     yield from _defects_of_items(history.items, path)
 
 
 def is_loss(kind: Kind) -> bool:
     """Check whether a repaired child lacks the content behind a defect of this kind."""
-    return kind in _LOST
+    return kind in _LOST_KINDS
 
 
 def _defects_of_lines(path: str) -> Iterator[Defect]:
     for number, offset, raw in raw_lines(path):
-        line = read_line(raw, path, number, offset)
+        line = parse_line(raw, path, number, offset)
         if number == 0 and (line is None or line.kind != META):
-            yield Defect(FIRST, "it does not describe a session", 0)
+            yield Defect(FOREIGN_FIRST_LINE, "it does not describe a session", 0)
         elif not raw.isascii() and raw.decode(errors="replace").encode() != raw:  # invalid UTF-8
-            yield Defect(UTF8, f"{len(raw):,} bytes", number)
+            yield Defect(INVALID_UTF8, f"{len(raw):,} bytes", number)
         elif line is None and raw.strip():
-            whole = raw.endswith(b"\n")
-            if len(raw) == MAX_LINE and not whole:
-                kind = LONG
+            is_complete = raw.endswith(b"\n")
+            if len(raw) == MAX_LINE and not is_complete:
+                kind = LONG_LINE
             elif parse(raw) is not None:
-                kind = FORM
-            elif whole:
-                kind = GARBAGE
+                kind = FOREIGN_LINE
+            elif is_complete:
+                kind = UNREADABLE_LINE
             else:
-                kind = TORN
+                kind = TORN_LINE
             yield Defect(kind, f"{len(raw):,} bytes", number)
 
 
@@ -102,26 +108,35 @@ def _defects_of_items(items: list[Item], path: str) -> Iterator[Defect]:
     A defect names its record only if the record is in the newest file.
     """
     payloads = [item.payload for item in items]
-    paired = of_items.pairs(payloads)
-    orphans = of_items.orphans(payloads)
+    pairs = codex_items.call_pairs(payloads)
+    orphans = codex_items.orphan_indexes(payloads)
     open_calls = set()
-    for pair in paired.values():
+    for pair in pairs.values():
         if pair.output < 0:
             open_calls.add(pair.call)
-    for place, item in enumerate(items):
-        kind, record = of_items.kind(item.payload), item.number if item.file == path else None
-        if place in orphans:
+    for index, item in enumerate(items):
+        kind, record = (
+            codex_items.item_kind(item.payload),
+            item.number if item.file == path else None,
+        )
+        if index in orphans:
             yield Defect(
-                ORPHAN, f"its call {of_items.call_id(item.payload)} is not there", record, item.uuid
+                ORPHAN_OUTPUT,
+                f"its call {codex_items.call_id(item.payload)} is not there",
+                record,
+                item.uuid,
             )
-        elif place in open_calls:
+        elif index in open_calls:
             yield Defect(
-                UNANSWERED,
+                UNANSWERED_CALL,
                 f"{string(item.payload, 'name') or kind} has no output",
                 record,
                 item.uuid,
             )
-        elif kind in of_items.ENCRYPTED:
+        elif kind in codex_items.ENCRYPTED:
             yield Defect(
-                ENCRYPTED, "the conversation before it is still in the session", record, item.uuid
+                ENCRYPTED_SUMMARY,
+                "the conversation before it is still in the session",
+                record,
+                item.uuid,
             )

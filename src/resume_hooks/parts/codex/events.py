@@ -24,14 +24,16 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import OTHERS, readable_session
 from resume_hooks.transcripts.records import Record, mapping, parse, positive, string
 
-TYPED = "history.jsonl"  # in a CODEX_HOME: one line for each prompt, with its session and second
-REACH = 256 * 1024  # bytes that are read from the end of a file
+PROMPT_HISTORY = (
+    "history.jsonl"  # in a CODEX_HOME: one line for each prompt, with its session and second
+)
+TAIL_BYTES = 256 * 1024  # bytes that are read from the end of a file
 # A prompt belongs to a turn if it was sent at most this many seconds before the turn began.
-SPAN = 2
-STOPPED = "resume-hooks answers this without a compaction"
+PROMPT_SECONDS = 2
+STOP_REASON = "resume-hooks answers this without a compaction"
 
 
-def main(asked: str) -> None:
+def main(event_name: str) -> None:
     """Answer the event on stdin, ``compact`` or ``notice``, if it needs an answer.
 
     A failure produces no output.
@@ -41,47 +43,47 @@ def main(asked: str) -> None:
         return
     answers: dict[str, Callable[[reply.Event], Record]] = {
         "compact": _answer_compaction,
-        "notice": _notice,
+        "notice": _answer_turn_end,
     }
     with contextlib.suppress(OSError, ResumeHooksError):
-        if answer := answers[asked](event):
+        if answer := answers[event_name](event):
             reply.write_reply(json.dumps(answer).encode())
 
 
 def _answer_compaction(event: reply.Event) -> Record:
     if runs_trigger(event, Where()):
-        return {"continue": False, "stopReason": STOPPED}
+        return {"continue": False, "stopReason": STOP_REASON}
     return {}
 
 
 def runs_trigger(event: reply.Event, where: Where) -> bool:
     """Check whether an event that precedes a compaction certainly comes from a prompt that is one of our triggers."""
-    started = _second_of_turn(event)
+    started = _turn_start(event)
     if not started:
         return False
     session_id = reply.field(event, "session_id")
     home = OTHERS[NAME].home_in(where)
-    typed = []
-    for line in _last_lines(os.path.join(home, TYPED)):
+    prompts = []
+    for line in _read_last_lines(os.path.join(home, PROMPT_HISTORY)):
         if string(line, "session_id") == session_id:
-            typed.append(line)
-    near = []
-    for line in typed:
-        if _second(line, "ts") >= started - SPAN:
-            near.append(line)
-    if len(near) != 1 or near[0] is not typed[-1]:
+            prompts.append(line)
+    recent = []
+    for line in prompts:
+        if _read_second(line, "ts") >= started - PROMPT_SECONDS:
+            recent.append(line)
+    if len(recent) != 1 or recent[0] is not prompts[-1]:
         return False
-    trigger = recognise_trigger(string(near[0], "text"))
+    trigger = recognise_trigger(string(recent[0], "text"))
     return trigger is not None and not is_trigger_off(trigger.verb)
 
 
-def _second_of_turn(event: reply.Event) -> int:
+def _turn_start(event: reply.Event) -> int:
     """Return the second in which the turn began, or 0 if no trigger can have started it.
 
     That is a turn that the user did not start, that has content, or that closely follows another
     turn.
     """
-    lines = _last_lines(reply.field(event, "transcript_path"))
+    lines = _read_last_lines(reply.field(event, "transcript_path"))
     last = mapping(lines[-1], "payload") if lines else {}
     if string(last, "type") != "task_started" or string(last, "turn_id") != reply.field(
         event, "turn_id"
@@ -89,31 +91,31 @@ def _second_of_turn(event: reply.Event) -> int:
         return 0
     if string(mapping(last, "turn_attribution"), "turn_trigger") != "user":
         return 0
-    started = _second(last, "started_at")
+    started = _read_second(last, "started_at")
     for line in lines[:-1]:
-        before = mapping(line, "payload")
-        is_turn = string(line, "type") == EVENT and string(before, "type") == "task_started"
-        if is_turn and _second(before, "started_at") >= started - SPAN:
+        payload = mapping(line, "payload")
+        is_turn = string(line, "type") == EVENT and string(payload, "type") == "task_started"
+        if is_turn and _read_second(payload, "started_at") >= started - PROMPT_SECONDS:
             return 0
     return started
 
 
-def _second(record: Record, key: str) -> int:
+def _read_second(record: Record, key: str) -> int:
     return positive(record.get(key), MAX_ORDINAL)
 
 
-def _last_lines(path: str) -> list[Record]:
+def _read_last_lines(path: str) -> list[Record]:
     """Return the JSON objects among the last complete lines of a file."""
     with open(path, "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
-        stream.seek(max(0, size - REACH))
+        stream.seek(max(0, size - TAIL_BYTES))
         raw = stream.read()
-    whole = raw.split(b"\n") if size <= REACH else raw.split(b"\n")[1:]
-    parsed = map(parse, whole)
+    complete = raw.split(b"\n") if size <= TAIL_BYTES else raw.split(b"\n")[1:]
+    parsed = map(parse, complete)
     return [line for line in parsed if line is not None]
 
 
-def _notice(event: reply.Event) -> Record:
+def _answer_turn_end(event: reply.Event) -> Record:
     """Return a system message when the context fills up, once per session, or nothing under ``codex exec``."""
     path = reply.field(event, "transcript_path")
     if read_meta(path).source == "exec":

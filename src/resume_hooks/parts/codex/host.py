@@ -6,17 +6,17 @@ import re
 
 from resume_hooks.hooks.reply import Host
 
-_OPENS = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
+_RESUME_COMMAND = re.compile(r"^ +in Codex +(/resume [0-9a-f-]{36})$", re.MULTILINE)
 
 
-def _in_codex(text: str) -> str:
+def _format_card(text: str) -> str:
     """Return a card that ends with the command that opens the session."""
-    said = text.replace("Claude Code", "Codex")
-    opens = _OPENS.search(said)
-    if opens:
-        return f"{said}\n{opens[1]}"
-    return said
+    card = text.replace("Claude Code", "Codex")
+    command = _RESUME_COMMAND.search(card)
+    if command:
+        return f"{card}\n{command[1]}"
+    return card
 
 
-CODEX = Host("codex", {}, _in_codex, empties=True)
+CODEX = Host("codex", {}, _format_card, empties=True)
 """Codex validates replies strictly: an unknown key invalidates the whole reply, and the prompt goes to the model."""

@@ -29,7 +29,7 @@ from resume_hooks.transcripts.records import Record, mapping, parse, string
 
 AGENT = "codex"
 
-_OFF = (
+_DISABLED_FEATURES = (
     "shell_tool", "unified_exec", "shell_snapshot", "view_image", "image_generation", "web_search_request", "js_repl",
     "apps", "plugins", "hooks", "codex_hooks", "multi_agent", "collab", "goals", "tool_suggest", "sleep_tool",
     "code_mode_host", "skill_search", "memories", "computer_use", "browser_use", "in_app_browser",
@@ -41,14 +41,16 @@ _SETTINGS = (
     "project_doc_max_bytes=0", 'history.persistence="none"', 'model_reasoning_effort="medium"',
 )  # fmt: skip
 
-_HARMLESS = frozenset({"agent_message", "reasoning", "error", "todo_list"})
-_SERVER = re.compile(r"[A-Za-z0-9_-]+")
-_KEPT = frozenset(
+_HARMLESS_ITEMS = frozenset({"agent_message", "reasoning", "error", "todo_list"})
+_SERVER_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SCHEMA_KEYWORDS = frozenset(
     {"type", "properties", "items", "anyOf", "enum", "const", "description", "$defs", "$ref"}
 )
 """The JSON schema keywords that the API supports in structured outputs."""
 
-_OUTER = frozenset({"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"})
+_OUTER_VARIABLES = frozenset(
+    {"CODEX_THREAD_ID", "CODEX_SESSION_ID", "CODEX_TOOL_CALL_ID", "CODEX_VERSION"}
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +80,16 @@ class CodexExec:
             )
         started = time.monotonic()
         prompt = port.fenced_prompt(instructions, text).encode("utf-8", "replace")
-        ran = self._run(program, prompt, form.model_json_schema(), limit)
-        if ran.late:
+        run = self._run(program, prompt, form.model_json_schema(), limit)
+        if run.late:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
                 "Give it longer, in a shell: --timeout SECONDS",
             )
-        answer, counts = _parse_run(ran, self.name)
-        data = port.parse_answer(port.parse_only_object(answer), form, self.name)
+        answer, counts = _parse_run(run, self.name)
+        parsed = port.parse_answer(port.parse_only_object(answer), form, self.name)
         return Reply(
-            data,
+            parsed,
             None,
             port.token_count(counts.get("input_tokens")),
             port.token_count(counts.get("output_tokens")),
@@ -99,7 +101,7 @@ class CodexExec:
         """Run Codex in an empty folder, with our instructions instead of its own."""
         environ = {}
         for key, value in self.where.environ.items():
-            if key not in _OUTER:
+            if key not in _OUTER_VARIABLES:
                 environ[key] = value
         try:
             top = programs.temporary_folders(self.where.environ)
@@ -123,15 +125,15 @@ class CodexExec:
 
     def _command_line(self, folder: str) -> list[str]:
         system = json.dumps(os.path.join(folder, "system.md"))
-        named = ["--model", self.given] if self.given else []
+        model_option = ["--model", self.given] if self.given else []
         settings = [
-            *(f"features.{name}=false" for name in _OFF),
+            *(f"features.{name}=false" for name in _DISABLED_FEATURES),
             *_SETTINGS,
             *(
                 f"{key}={system}"
                 for key in ("model_instructions_file", "experimental_instructions_file")
             ),
-            *(f"mcp_servers.{name}.enabled=false" for name in _names_of_servers(self.where)),
+            *(f"mcp_servers.{name}.enabled=false" for name in _server_names(self.where)),
         ]
         return [
             *(
@@ -144,7 +146,7 @@ class CodexExec:
                 "--color",
                 "never",
             ),
-            *("--output-schema", os.path.join(folder, "schema.json"), *named),
+            *("--output-schema", os.path.join(folder, "schema.json"), *model_option),
             *chain.from_iterable(("-c", setting) for setting in settings),
         ]
 
@@ -152,7 +154,7 @@ class CodexExec:
 def strict_schema(schema: Any) -> Any:
     """Return a schema that the API accepts for structured outputs: all properties required, no others allowed."""
     if isinstance(schema, list):
-        return [strict_schema(one) for one in schema]
+        return [strict_schema(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     if "$ref" in schema:
@@ -160,64 +162,64 @@ def strict_schema(schema: Any) -> Any:
     strict: dict[str, Any] = {}
     for key, value in schema.items():
         if key in {"properties", "$defs"}:
-            strict[key] = {name: strict_schema(one) for name, one in value.items()}
-        elif key in _KEPT:
+            strict[key] = {name: strict_schema(part) for name, part in value.items()}
+        elif key in _SCHEMA_KEYWORDS:
             strict[key] = strict_schema(value)
     if "properties" in strict:
         return strict | {"required": list(strict["properties"]), "additionalProperties": False}
     return strict
 
 
-def _names_of_servers(where: Where) -> list[str]:
+def _server_names(where: Where) -> list[str]:
     """Return the names of the MCP servers in the user's settings.
 
     Raise HeadlessFailed if the command line cannot name a server, because that server could not be
     disabled.
     """
     home = where.environ.get("CODEX_HOME") or os.path.join(where.environ.get("HOME", "/"), ".codex")
-    found: object = None
+    servers: object = None
     with (
         contextlib.suppress(OSError, ValueError),
         open(os.path.join(home, "config.toml"), "rb") as stream,
     ):
-        found = tomllib.load(stream).get("mcp_servers")
-    if isinstance(found, dict):
-        names = [str(name) for name in found]
+        servers = tomllib.load(stream).get("mcp_servers")
+    if isinstance(servers, dict):
+        names = [str(name) for name in servers]
     else:
         names = []
-    if not all(map(_SERVER.fullmatch, names)):
+    if not all(map(_SERVER_NAME.fullmatch, names)):
         raise HeadlessFailed(
             "codex has an MCP server whose name can't be given on its command line"
         )
     return names
 
 
-def _parse_run(ran: Captured, name: str) -> tuple[str, Record]:
+def _parse_run(run: Captured, name: str) -> tuple[str, Record]:
     """Return the last message of a run and its token counts.
 
     Raise HeadlessFailed if the run has no message or used a tool.
     """
-    if ran.much:
+    if run.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
     answer, counts, failed = "", Record(), ""
-    for raw in ran.out.split(b"\n"):
+    for raw in run.out.split(b"\n"):
         event = parse(raw) or {}
         item = mapping(event, "item")
         if string(event, "type") == "turn.completed":
             counts = mapping(event, "usage")
         elif string(event, "type") == "turn.failed":
             failed = string(mapping(event, "error"), "message")
-        elif item and string(item, "type") not in _HARMLESS:
+        elif item and string(item, "type") not in _HARMLESS_ITEMS:
             raise HeadlessFailed(
                 f"{name} used a tool that it was not given: {string(item, 'type')}"
             )
         elif string(item, "type") == "agent_message":
             answer = string(item, "text")
-    if ran.status or failed or not answer:
-        said = failed or next(
-            (line for line in ran.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
+    if run.status or failed or not answer:
+        reason = failed or next(
+            (line for line in run.err.decode("utf-8", "replace").split("\n") if line.strip()), ""
         )
         raise HeadlessFailed(
-            f"{name} gave no answer: {port.reason_line(said) or f'codex ended with status {ran.status}'}"
+            f"{name} gave no answer: {port.reason_line(reason) or f'codex ended with status {run.status}'}"
         )
     return answer, counts

@@ -19,31 +19,31 @@ import orjson
 from resume_hooks.derive.child.draft import Draft
 from resume_hooks.derive.child.write import Body, ChildPlan
 from resume_hooks.derive.fresh_child import FreshOpening
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import OWN_ID, History
 from resume_hooks.parts.codex.transcripts.lines import (
     EVENT,
     ITEM,
     META,
-    OPENING,
-    TITLE,
+    OPENING_KEY,
+    TITLE_KEY,
     RolloutLine,
     rollout_lines,
 )
-from resume_hooks.parts.codex.transcripts.meta import REQUIRED, parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import REQUIRED_FIELDS, parse_rollout_name, read_meta
 from resume_hooks.reading.digest import entries
 from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.invariants import Check
 from resume_hooks.transcripts.raw_edit import encode
 from resume_hooks.transcripts.records import Record
 
-_LEFT_OUT = frozenset(
+_LINK_FIELDS = frozenset(
     {"history_mode", "history_base", "forked_from_ordinal_exclusive", "parent_thread_id"}
 )
 """Fields that link a file to other files. A child is self-contained."""
 
 
-GOAL_STAYS = (
+GOAL_WARNING = (
     "The goal stays with the parent. In the child, type /goal and its text to have Codex "
     "pursue it there."
 )
@@ -73,7 +73,7 @@ class RolloutBody(Body):
     def warnings(self) -> tuple[str, ...]:
         """A warning if the parent's goal does not apply to the child."""
         if self.leaves_goal:
-            return (GOAL_STAYS,)
+            return (GOAL_WARNING,)
         return ()
 
     def lines(self) -> Iterator[bytes]:
@@ -84,13 +84,13 @@ class RolloutBody(Body):
         """Check the rules for all our rollouts, and that the model receives exactly the planned items."""
         history, kinds, numbers, ordinals = History(), [], 0, 0
         for line in rollout_lines(path):
-            history.take(line)
+            history.add_line(line)
             kinds.append(line.kind)
             numbers = line.number + 1
             ordinals += "ordinal" in line.record
         with open(path, "rb") as stream:
             count = sum(1 for _ in stream)
-        meta, named = read_meta(path), parse_name(plan.draft.path)
+        meta, name = read_meta(path), parse_rollout_name(plan.draft.path)
         sent = [item.payload for item in history.items]
         return [
             Check("every line is a whole record", numbers == len(kinds) == count),
@@ -99,11 +99,11 @@ class RolloutBody(Body):
             ),
             Check(
                 "the first line has the fields that every client requires",
-                all(meta.payload.get(key) for key in REQUIRED),
+                all(meta.payload.get(key) for key in REQUIRED_FIELDS),
             ),
             Check(
                 "it carries its own id",
-                named is not None and meta.payload.get("id") == named.thread_id,
+                name is not None and meta.payload.get("id") == name.thread_id,
             ),
             Check(
                 "it is self-contained", meta.base is None and not meta.paginated and not ordinals
@@ -114,11 +114,11 @@ class RolloutBody(Body):
         ]
 
 
-def told_body(
+def build_body(
     child: Draft,
     head: bytes,
     meta: Record,
-    told: Sequence[Record],
+    item_records: Sequence[Record],
     surroundings: Sequence[RolloutLine] = (),
     *,
     leaves_goal: bool = False,
@@ -129,61 +129,72 @@ def told_body(
     lines that record what the client already told the model about its environment. They precede the
     last item, because the client treats everything after them as newer.
     """
-    lines = [_first_line(child, head, meta)]
-    for place, record in enumerate(told):
-        if place == len(told) - 1:
+    lines = [_build_first_line(child, head, meta)]
+    for index, record in enumerate(item_records):
+        if index == len(item_records) - 1:
             lines += (
-                _encode_line(line.kind, _with_own_thread(line.payload, child), line.timestamp)
+                _encode_line(line.kind, _set_thread_id(line.payload, child), line.timestamp)
                 for line in surroundings
             )
-        if event := _event_of_item(record["payload"]):
+        if event := _screen_event(record["payload"]):
             lines.append(_encode_line(EVENT, event, record["timestamp"]))
         lines.append(encode(record) + b"\n")
-    return RolloutBody(tuple(lines), tuple(record["payload"] for record in told), leaves_goal)
+    return RolloutBody(
+        tuple(lines), tuple(record["payload"] for record in item_records), leaves_goal
+    )
 
 
-def _with_own_thread(payload: Record, child: Draft) -> Record:
+def _set_thread_id(payload: Record, child: Draft) -> Record:
     """Return the payload with the child's thread id if it names a thread."""
     if "thread_id" in payload:
         return payload | {"thread_id": child.session_id}
     return payload
 
 
-def opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
+def build_opening_body(opening: FreshOpening, meta: Record) -> RolloutBody:
     """Return a child with only our opening: one message from the user and one from the assistant.
 
     Screens and lists show the child's title instead of the first message.
     """
-    child, digest, at = opening.child, opening.contents.digest, opening.child.setting.at
+    child, digest, timestamp = opening.child, opening.contents.digest, opening.child.setting.at
     turn = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/turn"))
-    asked, answer = message("user", opening.text), message("assistant", opening.card)
+    prompt, answer = message_item("user", opening.text), message_item("assistant", opening.card)
     lines = [
-        _first_line(child, opening.head, meta),
+        _build_first_line(child, opening.head, meta),
         _encode_line(
-            EVENT, {"type": "task_started", "turn_id": turn, "model_context_window": None}, at
+            EVENT,
+            {"type": "task_started", "turn_id": turn, "model_context_window": None},
+            timestamp,
         ),
-        _encode_line(EVENT, _message_event("user_message", child.own_title or child.stem), at),
-        _encode_line(ITEM, asked, at, {OPENING: True}),
-        _encode_line(EVENT, _message_event("agent_message", of_items.text(answer)), at),
-        _encode_line(ITEM, answer, at),
         _encode_line(
-            EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, at
+            EVENT, _message_event("user_message", child.own_title or child.stem), timestamp
+        ),
+        _encode_line(ITEM, prompt, timestamp, {OPENING_KEY: True}),
+        _encode_line(
+            EVENT, _message_event("agent_message", codex_items.item_text(answer)), timestamp
+        ),
+        _encode_line(ITEM, answer, timestamp),
+        _encode_line(
+            EVENT, {"type": "task_complete", "turn_id": turn, "last_agent_message": None}, timestamp
         ),
     ]
     if digest is not None:
         record = orjson.loads(entries.line_of_digest(digest))
         lines.append(
-            orjson.dumps({"timestamp": at, "type": record.pop("type"), "payload": record}) + b"\n"
+            orjson.dumps({"timestamp": timestamp, "type": record.pop("type"), "payload": record})
+            + b"\n"
         )
-    return RolloutBody(tuple(lines), (asked, answer))
+    return RolloutBody(tuple(lines), (prompt, answer))
 
 
-def item_record(payload: Record, at: str, uuid: str, marks: Mapping[str, Any] = {}) -> Record:
+def item_record(
+    payload: Record, timestamp: str, uuid: str, marks: Mapping[str, Any] = {}
+) -> Record:
     """Return the line of an item; ``marks`` are extra keys that the model does not see."""
-    return {"timestamp": at, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
+    return {"timestamp": timestamp, "type": ITEM, "payload": payload, OWN_ID: uuid, **marks}
 
 
-def meta_without_parent(child: Draft, home: str) -> Record:
+def meta_of_foreign_child(child: Draft, home: str) -> Record:
     """Return the meta of a child whose parent is not a Codex session; ``home`` is the CODEX_HOME."""
     if child.setting.branch:
         git = {"git": {"branch": child.setting.branch}}
@@ -193,12 +204,12 @@ def meta_without_parent(child: Draft, home: str) -> Record:
         "cwd": child.setting.cwd,
         "originator": ORIGINATOR,
         "cli_version": VERSION,
-        "model_provider": _provider(home),
+        "model_provider": _configured_provider(home),
         **git,
     }
 
 
-def _provider(home: str) -> str:
+def _configured_provider(home: str) -> str:
     """Return the provider from the user's settings, because Codex cannot resume a session of another provider."""
     try:
         with open(os.path.join(home, "config.toml"), "rb") as stream:
@@ -206,20 +217,20 @@ def _provider(home: str) -> str:
     except OSError:
         return PROVIDER
     top = re.split(r"^\s*\[", text, maxsplit=1, flags=re.MULTILINE)[0]
-    found = _PROVIDER.search(top)
-    if found:
-        return found[1]
+    match = _PROVIDER.search(top)
+    if match:
+        return match[1]
     return PROVIDER
 
 
-def _first_line(child: Draft, head: bytes, meta: Record) -> bytes:
-    """Return the first line of a child, based on ``meta`` from the parent or from ``meta_without_parent``.
+def _build_first_line(child: Draft, head: bytes, meta: Record) -> bytes:
+    """Return the first line of a child, based on ``meta`` from the parent or from ``meta_of_foreign_child``.
 
     It adds no fields that are newer than the parent's client.
     """
     payload = {}
     for key, value in meta.items():
-        if key not in _LEFT_OUT:
+        if key not in _LINK_FIELDS:
             payload[key] = value
     payload |= {"id": child.session_id, "timestamp": child.setting.at, "source": "cli"}
     if "session_id" in payload:
@@ -227,36 +238,41 @@ def _first_line(child: Draft, head: bytes, meta: Record) -> bytes:
     if child.parent_agent == child.agent:
         payload["forked_from_id"] = child.parent.session_id
     return _encode_line(
-        META, payload, child.setting.at, orjson.loads(head) | {TITLE: child.own_title or child.stem}
+        META,
+        payload,
+        child.setting.at,
+        orjson.loads(head) | {TITLE_KEY: child.own_title or child.stem},
     )
 
 
-def message(role: str, text: str) -> Record:
+def message_item(role: str, text: str) -> Record:
     """Return a message item of the user or the assistant."""
     kind = "output_text" if role == "assistant" else "input_text"
     return {"type": "message", "role": role, "content": [{"type": kind, "text": encodable(text)}]}
 
 
-def _event_of_item(payload: Record) -> Record | None:
+def _screen_event(payload: Record) -> Record | None:
     """Return the event that shows an item on the screen.
 
     Only messages of the user and the model have one.
     """
-    if of_items.kind(payload) != of_items.MESSAGE:
+    if codex_items.item_kind(payload) != codex_items.MESSAGE:
         return None
     if payload.get("role") == "assistant":
-        return _message_event("agent_message", of_items.text(payload))
-    if of_items.is_prompt(payload):
-        return _message_event("user_message", of_items.text(payload))
+        return _message_event("agent_message", codex_items.item_text(payload))
+    if codex_items.is_prompt(payload):
+        return _message_event("user_message", codex_items.item_text(payload))
     return None
 
 
 def _message_event(kind: str, text: str) -> Record:
-    more: Record = (
+    extra_fields: Record = (
         {"images": [], "local_images": [], "text_elements": []} if kind == "user_message" else {}
     )
-    return {"type": kind, "message": text, **more}
+    return {"type": kind, "message": text, **extra_fields}
 
 
-def _encode_line(kind: str, payload: Record, at: str, marks: Mapping[str, Any] = {}) -> bytes:
-    return encode({"timestamp": at, "type": kind, "payload": payload, **marks}) + b"\n"
+def _encode_line(
+    kind: str, payload: Record, timestamp: str, marks: Mapping[str, Any] = {}
+) -> bytes:
+    return encode({"timestamp": timestamp, "type": kind, "payload": payload, **marks}) + b"\n"

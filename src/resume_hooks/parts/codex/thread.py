@@ -22,8 +22,8 @@ from resume_hooks.derive.trim.plan import ASSISTANT, BEFORE, USER, Decision, Wor
 from resume_hooks.derive.trim.rules import TrimMaterial, protected_from
 from resume_hooks.derive.trim.selection import HEAD, TAIL, Choice, Origins
 from resume_hooks.errors import NotATranscript, SessionNotFound
-from resume_hooks.parts.codex.rollout import RolloutBody, item_record, told_body
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.rollout import RolloutBody, build_body, item_record
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.goal import COMPLETE, GoalState
 from resume_hooks.parts.codex.transcripts.history import History, Item
 from resume_hooks.parts.codex.transcripts.lines import (
@@ -31,7 +31,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     CONTEXT,
     ITEM,
     SETTINGS,
-    WORLD,
+    WORLD_STATE,
     RolloutLine,
     rollout_lines,
 )
@@ -64,9 +64,12 @@ from resume_hooks.transcripts.trimmable_pieces import (
     ToolCall,
 )
 
-WINDOW = 258_400  # tokens, if no response reported the model's window
-READ, FIRST = 2_000, 200  # characters of a prompt that are read, and that a preview shows
-LIMIT = "fallback_token_limit_override"
+DEFAULT_WINDOW = 258_400  # tokens, if no response reported the model's window
+PROMPT_CHARACTERS, PREVIEW_CHARACTERS = (
+    2_000,
+    200,
+)  # characters of a prompt that are read, and that a preview shows
+OUTPUT_LIMIT_KEY = "fallback_token_limit_override"
 """The key that limits how much of an output a client sends to an unknown model.
 
 The limit belongs to its output, so a child copies it.
@@ -74,9 +77,9 @@ The limit belongs to its output, so a child copies it.
 
 IMAGE_TOKENS = 1_600  # the maximum for an image, whatever its size
 
-_TARGETS = ("cmd", "command", "path", "file_path", "query", "url", "input")
-_FAILED = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
-_REACH = 400  # characters at the start of an output that are searched for its exit code
+_TARGET_KEYS = ("cmd", "command", "path", "file_path", "query", "url", "input")
+_FAILED_EXIT = re.compile(r'(?:exited with code|Exit code:|"exit_code":)\s*[1-9]')
+_EXIT_CODE_REACH = 400  # characters at the start of an output that are searched for its exit code
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,45 +111,48 @@ class CodexThread:
     def trimmed_origins(self) -> dict[int, Origin]:
         """The origins of items that were trimmed earlier, by item index."""
         origins = {}
-        for place, record in enumerate(self.told):
+        for index, record in enumerate(self.told):
             marks = {key: record[key] for key in MARKS & record.keys()}
             if marks and (origin := origin_of(marks)):
-                origins[place] = origin
+                origins[index] = origin
         return origins
 
     def material(self, options: Options) -> TrimMaterial:
         """Return the pieces of its items that a trim can replace."""
         payloads = [item.payload for item in self.items]
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         calls: dict[str, ToolCall] = {}
-        answered: dict[str, int] = {}
+        output_indexes: dict[str, int] = {}
         failed: set[str] = set()
-        for place, item in enumerate(payloads):
-            kind, own = of_items.kind(item), of_items.call_id(item)
-            if kind in of_items.CALLS:
-                calls[own] = _tool_call(item, place)
-                found += _pieces_of_call(item, place, own)
-            elif kind in of_items.OUTPUTS and own in calls:
-                answered[own] = place
-                if _FAILED.search(of_items.text(item)[:_REACH]):
-                    failed.add(own)
-                found += _pieces_of_output(item, place, own)
-            elif kind == of_items.MESSAGE:
-                found += _pieces_of_message(item, place)
+        for index, item in enumerate(payloads):
+            kind, call_id = codex_items.item_kind(item), codex_items.call_id(item)
+            if kind in codex_items.CALLS:
+                calls[call_id] = _tool_call(item, index)
+                pieces += _pieces_of_call(item, index, call_id)
+            elif kind in codex_items.OUTPUTS and call_id in calls:
+                output_indexes[call_id] = index
+                if _FAILED_EXIT.search(codex_items.item_text(item)[:_EXIT_CODE_REACH]):
+                    failed.add(call_id)
+                pieces += _pieces_of_output(item, index, call_id)
+            elif kind == codex_items.MESSAGE:
+                pieces += _pieces_of_message(item, index)
         prompts = []
-        for place, item in enumerate(payloads):
-            if of_items.is_prompt(item):
-                prompts.append(place)
+        for index, item in enumerate(payloads):
+            if codex_items.is_prompt(item):
+                prompts.append(index)
         return TrimMaterial(
-            pieces=tuple(found),
-            places={place: place for place in range(len(payloads))},
-            protected=protected_from(prompts, sorted(answered.values()), len(payloads), options),
+            pieces=tuple(pieces),
+            places={index: index for index in range(len(payloads))},
+            protected=protected_from(
+                prompts, sorted(output_indexes.values()), len(payloads), options
+            ),
             last_turn=prompts[-1] if prompts else 0,
             calls=calls,
-            answered=frozenset(answered),
+            answered=frozenset(output_indexes),
             failed=frozenset(failed),
             answers_gone=sum(
-                string(item, "role") == "assistant" and stands_for_answer(of_items.text(item))
+                string(item, "role") == "assistant"
+                and stands_for_answer(codex_items.item_text(item))
                 for item in payloads
             ),
             prompts=tuple(prompts),
@@ -154,118 +160,124 @@ class CodexThread:
 
     def origins(self, where: Where) -> Origins:  # noqa: ARG002 - as of any session
         """Return the origins of its items: their own lines, or for trimmed items the recorded origins."""
-        own = str(self.meta.get("id"))
-        uuids = {place: item.uuid for place, item in enumerate(self.items)}
+        session_id = str(self.meta.get("id"))
+        uuids = {index: item.uuid for index, item in enumerate(self.items)}
         file, lines = self.session.original, self.numbers
-        here = {}
-        for place, uuid in uuids.items():
-            here[place] = Origin(own, file, uuid, lines.get(uuid, 0))
-        return Origins(own, file, here | self.trimmed_origins, uuids, lambda _: True)
+        origins = {}
+        for index, uuid in uuids.items():
+            origins[index] = Origin(session_id, file, uuid, lines.get(uuid, 0))
+        return Origins(session_id, file, origins | self.trimmed_origins, uuids, lambda _: True)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
         """Yield the contents of these pieces."""
         for piece in pieces:
-            found: Any = self.items[piece.number].payload
+            value: Any = self.items[piece.number].payload
             for step in piece.address:
                 if step == "arguments":
-                    found = of_items.arguments(found)
+                    value = codex_items.call_arguments(value)
                 else:
-                    found = found[step]
-            yield found
+                    value = value[step]
+            yield value
 
     def spoken_words(self) -> Iterator[Words]:
         """Yield the prompts, answers and compaction summaries."""
-        for place, item in enumerate(self.items):
-            if who := _speaker_of_item(item.payload):
-                if who == USER:
-                    text = of_items.request_text(item.payload)
+        for index, item in enumerate(self.items):
+            if speaker := _speaker_of_item(item.payload):
+                if speaker == USER:
+                    text = codex_items.request_text(item.payload)
                 else:
-                    text = of_items.text(item.payload)
+                    text = codex_items.item_text(item.payload)
                 yield Words(
-                    place,
-                    who,
+                    index,
+                    speaker,
                     text,
-                    one_line(plain_line(text[:READ]), FIRST) if who == USER else text,
+                    one_line(plain_line(text[:PROMPT_CHARACTERS]), PREVIEW_CHARACTERS)
+                    if speaker == USER
+                    else text,
                 )
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> RolloutBody:  # noqa: ARG002
         """Return the items of a child, with placeholders for the chosen pieces."""
-        chosen: defaultdict[int, list[Choice]] = defaultdict(list)
+        choices_by_item: defaultdict[int, list[Choice]] = defaultdict(list)
         for choice in decision.choices:
-            chosen[choice.piece.number].append(choice)
+            choices_by_item[choice.piece.number].append(choice)
         edited = {}
-        for place, choices in chosen.items():
-            payload = self.items[place].payload
+        for index, choices in choices_by_item.items():
+            payload = self.items[index].payload
             for choice in choices:
                 payload = _replace_piece(payload, choice.piece.address, choice)
-            edited[place] = {
-                **self.told[place],
+            edited[index] = {
+                **self.told[index],
                 "payload": payload,
-                **decision.origins.of(place).marks(0),
+                **decision.origins.of(index).marks(0),
             }
         return self.child_body(child, head, edited)
 
     def child_body(self, child: Draft, head: bytes, edited: Mapping[int, Record]) -> RolloutBody:
         """Return a child's items, with the records in ``edited`` replacing those at their index."""
-        told = []
-        for place, record in enumerate(self.told):
-            told.append(edited.get(place, record))
-        return told_body(child, head, self.meta, told, self.surroundings, leaves_goal=self.has_goal)
+        item_records = []
+        for index, record in enumerate(self.told):
+            item_records.append(edited.get(index, record))
+        return build_body(
+            child, head, self.meta, item_records, self.surroundings, leaves_goal=self.has_goal
+        )
 
 
-def _tool_call(item: Record, place: int) -> ToolCall:
+def _tool_call(item: Record, index: int) -> ToolCall:
     """Return a call with its target; a command may be a list of words."""
-    given = of_items.arguments(item)
-    name = string(item, "name") or of_items.kind(item)
-    for key in _TARGETS:
-        value = given.get(key)
+    arguments = codex_items.call_arguments(item)
+    name = string(item, "name") or codex_items.item_kind(item)
+    for key in _TARGET_KEYS:
+        value = arguments.get(key)
         words = value if isinstance(value, list) else [value]
         target = " ".join(word for word in words if isinstance(word, str))
         if target:
-            return ToolCall(place, name, target, ())
-    return ToolCall(place, name, "", ())
+            return ToolCall(index, name, target, ())
+    return ToolCall(index, name, "", ())
 
 
-def _pieces_of_call(item: Record, place: int, own: str) -> Iterator[Piece]:
-    if of_items.kind(item) == "custom_tool_call":
-        given: Record = {"input": item.get("input")}
-        at: tuple[str, ...] = ()
+def _pieces_of_call(item: Record, index: int, call_id: str) -> Iterator[Piece]:
+    if codex_items.item_kind(item) == "custom_tool_call":
+        inputs: Record = {"input": item.get("input")}
+        address: tuple[str, ...] = ()
     elif isinstance(item.get("arguments"), str):
-        given, at = of_items.arguments(item), ("arguments",)
+        inputs, address = codex_items.call_arguments(item), ("arguments",)
     else:
         return
-    for key, text in given.items():
+    for key, text in inputs.items():
         if isinstance(text, str) and len(text) > SHORTEST and not stands_for_something(text):
-            yield Piece(place, (*at, key), INPUT, len(text), call=own)
+            yield Piece(index, (*address, key), INPUT, len(text), call=call_id)
 
 
-def _pieces_of_output(item: Record, place: int, own: str) -> Iterator[Piece]:
-    told = item.get("output")
-    if isinstance(told, str):
-        if len(told) > SHORTEST and not was_trimmed(told):
-            yield Piece(place, ("output",), RESULT, len(told), call=own, digest=hash(told))
+def _pieces_of_output(item: Record, place: int, call_id: str) -> Iterator[Piece]:
+    output = item.get("output")
+    if isinstance(output, str):
+        if len(output) > SHORTEST and not was_trimmed(output):
+            yield Piece(place, ("output",), RESULT, len(output), call=call_id, digest=hash(output))
         return
-    for index, part in enumerate(told if isinstance(told, list) else ()):
+    for index, part in enumerate(output if isinstance(output, list) else ()):
         if not isinstance(part, dict):
             continue
         if string(part, "type") == "input_image":
-            yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=own)
+            yield Piece(place, ("output", index), MEDIA, 0, IMAGE_TOKENS, call=call_id)
         elif len(text := string(part, "text")) > SHORTEST and not was_trimmed(text):
             yield Piece(
-                place, ("output", index, "text"), RESULT, len(text), call=own, digest=hash(text)
+                place, ("output", index, "text"), RESULT, len(text), call=call_id, digest=hash(text)
             )
 
 
-def _pieces_of_message(item: Record, place: int) -> Iterator[Piece]:
-    assistant, prompt = string(item, "role") == "assistant", of_items.is_prompt(item)
+def _pieces_of_message(item: Record, index_of_item: int) -> Iterator[Piece]:
+    assistant, prompt = string(item, "role") == "assistant", codex_items.is_prompt(item)
     content = item.get("content")
     for index, part in enumerate(content if isinstance(content, list) else ()):
         if not isinstance(part, dict) or not (assistant or prompt):
             continue
         if string(part, "type") == "input_image":
-            yield Piece(place, ("content", index), MEDIA, 0, IMAGE_TOKENS)
+            yield Piece(index_of_item, ("content", index), MEDIA, 0, IMAGE_TOKENS)
         elif len(text := string(part, "text")) > SHORTEST and not stands_for_something(text):
-            yield Piece(place, ("content", index, "text"), TEXT if assistant else PROMPT, len(text))
+            yield Piece(
+                index_of_item, ("content", index, "text"), TEXT if assistant else PROMPT, len(text)
+            )
 
 
 def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
@@ -281,7 +293,7 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
         return {
             **value,
             step: orjson.dumps(
-                {**of_items.arguments(value), str(rest[0]): choice.placeholder}
+                {**codex_items.call_arguments(value), str(rest[0]): choice.placeholder}
             ).decode(),
         }
     changed: Any = list(value) if isinstance(value, list) else dict(value)
@@ -291,45 +303,45 @@ def _replace_piece(value: Any, path: Address, choice: Choice) -> Any:
 
 def _speaker_of_item(item: Record) -> str:
     """Return the speaker of a message, or "" for other items and for messages of the harness."""
-    if of_items.is_prompt(item):
+    if codex_items.is_prompt(item):
         return USER
-    if of_items.is_summary(item):
+    if codex_items.is_summary(item):
         return BEFORE
-    if of_items.kind(item) == of_items.MESSAGE and item.get("role") == "assistant":
+    if codex_items.item_kind(item) == codex_items.MESSAGE and item.get("role") == "assistant":
         return ASSISTANT
     return ""
 
 
-def read(session: SessionFile, find: Finder) -> CodexThread:
+def read_thread(session: SessionFile, find: Finder) -> CodexThread:
     """Return the thread of a session. Raise SessionNotFound or NotATranscript like ``chain_lines``."""
-    return _read(session, chain_lines(session.original, find))
+    return _build_thread(session, chain_lines(session.original, find))
 
 
-def read_left(session: SessionFile, find: Finder) -> CodexThread:
+def read_partial_thread(session: SessionFile, find: Finder) -> CodexThread:
     """Return the readable part of a thread: only its newest file if others are missing.
 
     Outputs without a call are left out.
     """
     try:
-        whole = read(session, find)
+        thread = read_thread(session, find)
     except (NotATranscript, SessionNotFound):
-        whole = _read(session, rollout_lines(session.original))
-    orphans = of_items.orphans([item.payload for item in whole.items])
-    kept = []
-    for place in range(len(whole.items)):
-        if place not in orphans:
-            kept.append(place)
+        thread = _build_thread(session, rollout_lines(session.original))
+    orphans = codex_items.orphan_indexes([item.payload for item in thread.items])
+    indexes = []
+    for index in range(len(thread.items)):
+        if index not in orphans:
+            indexes.append(index)
     return replace(
-        whole,
-        items=tuple(whole.items[at] for at in kept),
-        told=tuple(whole.told[at] for at in kept),
+        thread,
+        items=tuple(thread.items[index] for index in indexes),
+        told=tuple(thread.told[index] for index in indexes),
     )
 
 
-def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
+def _build_thread(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     history, marks, goals, window = (
         History(session.original),
-        _Marks(),
+        _ItemMetadata(),
         GoalState(),
         settings.number("context_window"),
     )
@@ -338,14 +350,14 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     # summarized.
     world, turn, applied = list[RolloutLine](), list[RolloutLine](), list[RolloutLine]()
     for line in lines:
-        history.take(line)
-        marks.take(line)
-        goals.take(line)
+        history.add_line(line)
+        marks.add_line(line)
+        goals.add_line(line)
         if line.kind == CONTEXT:
             turn = [line]
         elif line.event() == SETTINGS:
             applied = [line]
-        elif line.kind == WORLD:
+        elif line.kind == WORLD_STATE:
             if line.payload.get("full"):
                 world.clear()
             world.append(line)
@@ -354,13 +366,13 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
         meta=read_meta(session.original).payload,
         items=tuple(history.items),
         told=tuple(
-            item_record(item.payload, item.timestamp, item.uuid, marks.of(item))
+            item_record(item.payload, item.timestamp, item.uuid, marks.marks_of_item(item))
             for item in history.items
         ),
         surroundings=(*world, *turn, *applied),
         context=ContextSize(
             history.tokens,
-            window or history.window or WINDOW,
+            window or history.window or DEFAULT_WINDOW,
             MEASURED if history.measured else ESTIMATED,
             reason="" if history.measured else UNCOUNTED,
         ),
@@ -368,20 +380,20 @@ def _read(session: SessionFile, lines: Iterable[RolloutLine]) -> CodexThread:
     )
 
 
-class _Marks:
+class _ItemMetadata:
     """The metadata of items outside their payload: our own marks, and the limit on how much of an output is sent."""
 
     def __init__(self) -> None:
         self._by_place: dict[tuple[str, int, int], Record] = {}
 
-    def take(self, line: RolloutLine) -> None:
+    def add_line(self, line: RolloutLine) -> None:
         """Process the next line; a compaction discards everything before it."""
         if line.kind == ITEM:
-            own = {}
+            marks = {}
             for key, value in line.record.items():
                 if key in MARKS:
-                    own[key] = value
-            self._keep(line, -1, own, mapping(line.record, "metadata"))
+                    marks[key] = value
+            self._keep(line, -1, marks, mapping(line.record, "metadata"))
         elif line.kind == COMPACTED:
             self._by_place.clear()
             for part, metadata in enumerate(
@@ -389,12 +401,12 @@ class _Marks:
             ):
                 self._keep(line, part, {}, metadata)
 
-    def _keep(self, line: RolloutLine, part: int, own: Record, metadata: Record) -> None:
-        if isinstance(metadata.get(LIMIT), int):
-            own["metadata"] = {LIMIT: metadata[LIMIT]}
-        if own:
-            self._by_place[line.file, line.number, part] = own
+    def _keep(self, line: RolloutLine, index: int, marks: Record, metadata: Record) -> None:
+        if isinstance(metadata.get(OUTPUT_LIMIT_KEY), int):
+            marks["metadata"] = {OUTPUT_LIMIT_KEY: metadata[OUTPUT_LIMIT_KEY]}
+        if marks:
+            self._by_place[line.file, line.number, index] = marks
 
-    def of(self, item: Item) -> Record:
+    def marks_of_item(self, item: Item) -> Record:
         """Return the metadata of an item."""
         return self._by_place.get((item.file, item.number, item.part), {})

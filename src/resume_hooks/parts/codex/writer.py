@@ -35,19 +35,19 @@ from resume_hooks.derive.untrim import (
 from resume_hooks.errors import NotATranscript, NothingToFork, SessionNotFound, UsageError
 from resume_hooks.parts.codex.rollout import (
     RolloutBody,
+    build_body,
+    build_opening_body,
     item_record,
-    message,
-    meta_without_parent,
-    opening_body,
-    told_body,
+    message_item,
+    meta_of_foreign_child,
 )
 from resume_hooks.parts.codex.sessions.files import SESSIONS, Rollouts
 from resume_hooks.parts.codex.sessions.strategy import NAME
-from resume_hooks.parts.codex.thread import CodexThread, read, read_left
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.thread import CodexThread, read_partial_thread, read_thread
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.history import History
-from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING
-from resume_hooks.parts.codex.transcripts.meta import name_of, read_meta
+from resume_hooks.parts.codex.transcripts.lines import COMPACTED, OPENING_KEY
+from resume_hooks.parts.codex.transcripts.meta import read_meta, rollout_name
 from resume_hooks.parts.codex.transcripts.segments import chain_lines
 from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.registry import agent_of, ends_of
@@ -72,8 +72,8 @@ class CleanPlan(ChildPlan):
     def checks(self, path: str) -> list[Check]:
         """Return the checks of any child, and that ``clean`` changes no line of the written file."""
         with open(path, "rb") as stream:
-            left = any(self.clean(raw) != raw for raw in stream)
-        return [*ChildPlan.checks(self, path), Check("no secret is found in it", not left)]
+            has_secret = any(self.clean(raw) != raw for raw in stream)
+        return [*ChildPlan.checks(self, path), Check("no secret is found in it", not has_secret)]
 
 
 class CodexWriter:
@@ -98,27 +98,34 @@ class CodexWriter:
             self._home, SESSIONS, time.strftime("%Y", now), *time.strftime("%m %d", now).split()
         )
         started = time.strftime("%Y-%m-%dT%H-%M-%S", now)
-        place = ChildPlace(NAME, folder, lambda session_id: name_of(session_id, started))
-        made = make_draft(session, ends, kind, self._where, output_dir, about=about, place=place)
-        count = 1 + sum(row.kind == kind for row in made.ancestors)
-        return made._replace(
-            own_title=child_title(made.root_title, kind, count) if kind in FRESH else ends.title
+        place = ChildPlace(NAME, folder, lambda session_id: rollout_name(session_id, started))
+        draft = make_draft(session, ends, kind, self._where, output_dir, about=about, place=place)
+        count = 1 + sum(row.kind == kind for row in draft.ancestors)
+        return draft._replace(
+            own_title=child_title(draft.root_title, kind, count) if kind in FRESH else ends.title
         )
 
     def opening_body(self, opening: FreshOpening) -> RolloutBody:
         """Return the content of a child that begins with our opening."""
-        return opening_body(opening, self._meta(opening.child))
+        return build_opening_body(opening, self._meta(opening.child))
 
     def conversation(
         self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]
     ) -> RolloutBody:
         """Return the content of a child that starts with our message, followed by a conversation as text."""
-        at, own = made.setting.at, str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told"))
-        first = item_record(message(USER, told), at, own, {OPENING: True})
-        rest = []
-        for one in said:
-            rest.append(item_record(message(one.role, one.text), one.at or at, one.uuid))
-        return told_body(made, head, self._meta(made), [first, *rest])
+        timestamp, message_id = (
+            made.setting.at,
+            str(uuid.uuid5(uuid.NAMESPACE_OID, f"{made.session_id}/told")),
+        )
+        first = item_record(message_item(USER, told), timestamp, message_id, {OPENING_KEY: True})
+        messages = []
+        for spoken in said:
+            messages.append(
+                item_record(
+                    message_item(spoken.role, spoken.text), spoken.at or timestamp, spoken.uuid
+                )
+            )
+        return build_body(made, head, self._meta(made), [first, *messages])
 
     def fork(
         self,
@@ -128,21 +135,21 @@ class CodexWriter:
         output_dir: str | None,
     ) -> ForkPlan:
         """Plan a copy of the items that Codex sends, complete or up to a point."""
-        made = self._draft_of_own(session, "fork", output_dir)
+        draft = self._draft_of_own(session, "fork", output_dir)
         if cut is not None:
-            place = cut_point.cut_at(scan(self._readable(session)), cut)
+            cut_place = cut_point.cut_at(scan(self._readable(session)), cut)
         else:
-            place = None
-        return _fork_plan(self._read(session), made, place)
+            cut_place = None
+        return _fork_plan(self._read(session), draft, cut_place)
 
     def repair(self, session: SessionFile) -> ChildPlan:
         """Plan a self-contained child from the readable items, without outputs whose calls are missing."""
-        made = self._draft_of_own(session, "repair")
-        left = read_left(session, Rollouts(self._home).path_of)
-        told = meta_without_parent(made, self._home) | {
-            key: value for key, value in left.meta.items() if value
+        draft = self._draft_of_own(session, "repair")
+        thread = read_partial_thread(session, Rollouts(self._home).path_of)
+        meta = meta_of_foreign_child(draft, self._home) | {
+            key: value for key, value in thread.meta.items() if value
         }
-        return _fork_plan(replace(left, meta=told), made, None)
+        return _fork_plan(replace(thread, meta=meta), draft, None)
 
     def cleaned(
         self,
@@ -157,25 +164,32 @@ class CodexWriter:
         """
         parent, child = self._read(session), self._draft_of_own(session, kind, output_dir)
 
-        def without(record: Record) -> Record:
+        def clean_record(record: Record) -> Record:
             return parse(clean(orjson.dumps(record))) or record
 
-        told = []
+        item_records = []
         for record in parent.told:
-            payload = without(record["payload"])
-            if payload == record["payload"] or of_items.kind(payload) not in {
-                *of_items.ENCRYPTED,
-                of_items.REASONING,
+            payload = clean_record(record["payload"])
+            if payload == record["payload"] or codex_items.item_kind(payload) not in {
+                *codex_items.ENCRYPTED,
+                codex_items.REASONING,
             }:
-                told.append({**record, "payload": payload})
+                item_records.append({**record, "payload": payload})
         surroundings = []
         for line in parent.surroundings:
-            surroundings.append(line._replace(record=without(line.record)))
-        child = child._replace(own_title=without({"title": child.own_title or child.stem})["title"])
+            surroundings.append(line._replace(record=clean_record(line.record)))
+        child = child._replace(
+            own_title=clean_record({"title": child.own_title or child.stem})["title"]
+        )
         tokens = parent.context.tokens
         head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
-        body = told_body(
-            child, head, without(parent.meta), told, surroundings, leaves_goal=parent.has_goal
+        body = build_body(
+            child,
+            head,
+            clean_record(parent.meta),
+            item_records,
+            surroundings,
+            leaves_goal=parent.has_goal,
         )
         return CleanPlan(draft=child, body=body, sizes=Sizes(tokens, tokens), clean=clean)
 
@@ -187,10 +201,14 @@ class CodexWriter:
             (records.USER, "told", opening.text),
             (records.ASSISTANT, "card", opening.card),
         ):
-            own = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
-            closed.append(item_record(message(role, text), child.setting.at, own, {OPENING: True}))
-        items = [*parent.told[: _count(parent, kept)], *closed]
-        body = told_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
+            item_id = str(uuid.uuid5(uuid.NAMESPACE_OID, f"{child.session_id}/{side}"))
+            closed.append(
+                item_record(
+                    message_item(role, text), child.setting.at, item_id, {OPENING_KEY: True}
+                )
+            )
+        items = [*parent.told[: _count_items(parent, kept)], *closed]
+        body = build_body(child, opening.head, parent.meta, items, leaves_goal=parent.has_goal)
         return ChildPlan(draft=child, body=body, sizes=opening.sizes)
 
     def scanned(self, session: SessionFile) -> CodexThread:
@@ -212,52 +230,55 @@ class CodexWriter:
 
         Raise SessionNotFound if no original exists, or with ``strict`` if any is missing.
         """
-        parent, wanted = (
+        parent, numbers_by_id = (
             self._read(reading.session),
             {node.uuid: node.number for node in trimmed_nodes(reading, numbers)},
         )
-        originals = _originals(Rollouts(self._home), parent.trimmed_origins.values())
+        originals = _read_originals(Rollouts(self._home), parent.trimmed_origins.values())
         child = self._draft_of_own(reading.session, "untrim", output_dir)
         trimmed = parent.trimmed_origins
-        chosen = []
-        for place in sorted(trimmed):
-            if parent.items[place].uuid in wanted:
-                chosen.append(place)
+        indexes = []
+        for index in sorted(trimmed):
+            if parent.items[index].uuid in numbers_by_id:
+                indexes.append(index)
         edited, missing = dict[int, Record](), list[MissingOriginal]()
-        for place in chosen:
-            item, origin = parent.items[place], trimmed[place]
+        for index in indexes:
+            item, origin = parent.items[index], trimmed[index]
             original = originals.get((origin.session_id, origin.uuid))
-            if original is None or _identity(original) != _identity(item.payload):
+            if original is None or _stable_fields(original) != _stable_fields(item.payload):
                 if original is None:
                     why = "its original is gone"
                 else:
                     why = f"{origin.reference} contains something else"
-                missing.append(MissingOriginal(wanted[item.uuid], why))
+                missing.append(MissingOriginal(numbers_by_id[item.uuid], why))
                 continue
-            kept = {}
-            for key, value in parent.told[place].items():
+            unmarked = {}
+            for key, value in parent.told[index].items():
                 if key not in MARKS:
-                    kept[key] = value
-            edited[place] = {**kept, "payload": original}
+                    unmarked[key] = value
+            edited[index] = {**unmarked, "payload": original}
         if missing and (strict or not edited):
-            raise SessionNotFound(loss_text(missing, len(chosen)), "Nothing was written.")
-        back = sum(
-            of_items.size(told["payload"]) - of_items.size(parent.items[at].payload)
-            for at, told in edited.items()
+            raise SessionNotFound(loss_text(missing, len(indexes)), "Nothing was written.")
+        restored_size = sum(
+            codex_items.item_size(record["payload"])
+            - codex_items.item_size(parent.items[index].payload)
+            for index, record in edited.items()
         )
-        before = parent.context
-        after = before._replace(tokens=before.tokens + round(back / CHARACTERS_PER_TOKEN))
-        head = child.head(ChildSize(after.tokens, CHARACTERS_PER_TOKEN))
+        context = parent.context
+        restored_context = context._replace(
+            tokens=context.tokens + round(restored_size / CHARACTERS_PER_TOKEN)
+        )
+        head = child.head(ChildSize(restored_context.tokens, CHARACTERS_PER_TOKEN))
         return UntrimPlan(
             draft=child,
             body=parent.child_body(child, head, edited),
-            sizes=Sizes(before.tokens, after.tokens),
+            sizes=Sizes(context.tokens, restored_context.tokens),
             remarks=tuple(loss_warnings(missing)),
             restored=tuple(edited),
             missing=tuple(missing),
             trimmed=len(trimmed),
-            after=after,
-            characters=back,
+            after=restored_context,
+            characters=restored_size,
         )
 
     def _draft_of_own(
@@ -269,11 +290,11 @@ class CodexWriter:
         """Return the fields of a child's first line, from a parent in Codex or else the settings."""
         foreign = child.parent_agent != NAME
         if foreign:
-            return meta_without_parent(child, self._home)
+            return meta_of_foreign_child(child, self._home)
         return read_meta(child.parent.path).payload
 
     def _read(self, session: SessionFile) -> CodexThread:
-        return read(session, Rollouts(self._home).path_of)
+        return read_thread(session, Rollouts(self._home).path_of)
 
     def _readable(self, session: SessionFile) -> str:
         return agent_of(session, self._where).readable(session).path
@@ -287,55 +308,57 @@ def _fork_plan(parent: CodexThread, child: Draft, cut: Cut | None) -> ForkPlan:
     if cut is None:
         count = len(parent.items)
     else:
-        count = _count(parent, [node.uuid for node in cut.nodes])
+        count = _count_items(parent, [node.uuid for node in cut.nodes])
     if cut is not None and not count:
         raise UsageError(
             f"{cut.asked.capitalize()} lies before a compaction",
             "Codex can only be cut after the compaction.",
         )
-    if not any(of_items.kind(item.payload) == of_items.MESSAGE for item in parent.items[:count]):
+    if not any(
+        codex_items.item_kind(item.payload) == codex_items.MESSAGE for item in parent.items[:count]
+    ):
         raise NothingToFork(
             "There is nothing to fork: a client would send no message up to that point"
         )
-    gone = sum(of_items.size(item.payload) for item in parent.items[count:])
-    after = max(0, parent.context.tokens - round(gone / CHARACTERS_PER_TOKEN))
-    head = child.head(ChildSize(after, CHARACTERS_PER_TOKEN))
+    dropped_size = sum(codex_items.item_size(item.payload) for item in parent.items[count:])
+    tokens = max(0, parent.context.tokens - round(dropped_size / CHARACTERS_PER_TOKEN))
+    head = child.head(ChildSize(tokens, CHARACTERS_PER_TOKEN))
     # After a cut, the client describes the environment again.
-    surroundings = () if gone else parent.surroundings
-    told = told_body(
+    surroundings = () if dropped_size else parent.surroundings
+    body = build_body(
         child, head, parent.meta, parent.told[:count], surroundings, leaves_goal=parent.has_goal
     )
-    sizes = Sizes(parent.context.tokens, after)
+    sizes = Sizes(parent.context.tokens, tokens)
     return ForkPlan(
-        draft=child, body=told, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut
+        draft=child, body=body, sizes=sizes, remarks=cut.remarks if cut else (), cut=cut
     )
 
 
-def _count(parent: CodexThread, kept: Sequence[str]) -> int:
+def _count_items(parent: CodexThread, kept: Sequence[str]) -> int:
     """Return the number of items up to the last of the ``kept`` ones."""
     wanted = set(kept)
     return max(
-        (place for place, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
+        (count for count, item in enumerate(parent.items, 1) if item.uuid in wanted), default=0
     )
 
 
-def _originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
+def _read_originals(rollouts: Rollouts, origins: Iterable[Origin]) -> dict[tuple[str, str], Record]:
     """Return the original items by thread and id; each thread is read once."""
-    wanted: defaultdict[str, set[str]] = defaultdict(set)
+    ids_by_thread: defaultdict[str, set[str]] = defaultdict(set)
     for origin in origins:
-        wanted[origin.session_id].add(origin.uuid)
-    found: dict[tuple[str, str], Record] = {}
-    for session_id, uuids in wanted.items():
+        ids_by_thread[origin.session_id].add(origin.uuid)
+    originals: dict[tuple[str, str], Record] = {}
+    for session_id, uuids in ids_by_thread.items():
         newest, history = rollouts.threads.get(session_id), History()
         with contextlib.suppress(SessionNotFound, NotATranscript):
             for line in chain_lines(newest.path, rollouts.path_of) if newest else ():
-                history.take(line)
+                history.add_line(line)
                 for item in history.items if line.kind == COMPACTED else history.items[-1:]:
                     if item.uuid in uuids:
-                        found.setdefault((session_id, item.uuid), item.payload)
-    return found
+                        originals.setdefault((session_id, item.uuid), item.payload)
+    return originals
 
 
-def _identity(item: Record) -> tuple[str, object, str]:
+def _stable_fields(item: Record) -> tuple[str, object, str]:
     """Return the fields of an item that a trim does not change."""
-    return of_items.kind(item), item.get("role"), of_items.call_id(item)
+    return codex_items.item_kind(item), item.get("role"), codex_items.call_id(item)

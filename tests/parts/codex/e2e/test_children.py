@@ -15,7 +15,7 @@ from resume_hooks.derive.child.write import ChildPlan, write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.derive.trim.options import Options
 from resume_hooks.derive.untrim import read_trimmed
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -76,7 +76,11 @@ def talk(path: Path, sent: list[Item]) -> list[Item]:
         b'"type":"compacted"' in line and b"replacement_history" not in line for line in lines
     )
     return (
-        [item for item in sent if item.get("role") != "developer" and not of_items.is_harness(item)]
+        [
+            item
+            for item in sent
+            if item.get("role") != "developer" and not codex_items.is_harness(item)
+        ]
         if old
         else sent
     )

@@ -12,7 +12,7 @@ from resume_hooks.derive import agents
 from resume_hooks.derive.child.write import write
 from resume_hooks.derive.fresh_child import Contents
 from resume_hooks.parts.codex.defects import defects_of_thread
-from resume_hooks.parts.codex.rollout import GOAL_STAYS
+from resume_hooks.parts.codex.rollout import GOAL_WARNING
 from resume_hooks.parts.codex.sessions.files import Rollouts
 from resume_hooks.paths import Where
 from resume_hooks.reading.digest.build import digest_of
@@ -68,7 +68,7 @@ def test_a_goal_is_in_a_handoff_and_stays_behind_at_a_fork(
     assert f"/goal {OBJECTIVE}" in told
     assert "codex_internal_context" not in told
     fork = write(agents.plan_fork(parent, where), where)
-    assert GOAL_STAYS in fork.warnings
+    assert GOAL_WARNING in fork.warnings
     assert client.resume(fork.session_id) == client.resume(own)
     with sqlite3.connect(f"file:{client.codex / 'goals_1.sqlite'}?mode=ro", uri=True) as database:
         assert database.execute("SELECT thread_id, objective FROM thread_goals").fetchall() == [

@@ -72,7 +72,7 @@ def converted(path: Path, target: Path) -> Transcript:
 def _history(path: Path, find: Finder = find_in_corpus) -> History:
     history = History(str(path))
     for one in chain_lines(str(path), find):
-        history.take(one)
+        history.add_line(one)
     return history
 
 
@@ -95,17 +95,17 @@ def test_it_says_what_would_be_sent(rollout: Path, tmp_path: Path) -> None:
     spoken = "\n".join(records.text(record) for record in live)
     thoughts = {block.get("thinking") for record in live for block in records.blocks(record)}
     for one in history.items:
-        if items.kind(one.payload) == items.MESSAGE:
-            for part in items.parts(one.payload):
+        if items.item_kind(one.payload) == items.MESSAGE:
+            for part in items.content_parts(one.payload):
                 text = records.string(part, "text")
                 assert (
                     not text.strip()
                     or text in spoken
                     or text.lstrip().startswith(("<image", "</image", "#"))
                 )
-        elif items.kind(one.payload) == items.REASONING and items.text(one.payload):
-            assert items.text(one.payload) in thoughts
-    pairs = items.pairs([one.payload for one in history.items])
+        elif items.item_kind(one.payload) == items.REASONING and items.item_text(one.payload):
+            assert items.item_text(one.payload) in thoughts
+    pairs = items.call_pairs([one.payload for one in history.items])
     own = {name: answer for name, (_, answer) in transcript.pairs.items() if name in pairs}
     assert own.keys() == pairs.keys()
     assert [name for name, pair in pairs.items() if pair.output < 0] == [
@@ -126,7 +126,7 @@ def test_who_says_what(tmp_path: Path) -> None:
 
     A prompt is the user's, and stands once though an event has it.
     """
-    asked = f"# Context from my IDE setup:\n\n{items.REQUEST}\nfix it\n"
+    asked = f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n"
     found = made(
         tmp_path,
         [
@@ -339,8 +339,8 @@ def test_damage_is_converted_or_told(tmp_path: Path) -> None:
             left = [one.payload for one in effective(chain_lines(str(path), find_in_corpus))]
         except ResumeHooksError:
             continue
-        items.pairs(left)
-        assert all(isinstance(items.text(one), str) and items.size(one) for one in left)
+        items.call_pairs(left)
+        assert all(isinstance(items.item_text(one), str) and items.item_size(one) for one in left)
         assert not transcript.bad_lines
         assert len({node.uuid for node in transcript.nodes}) == len(transcript.nodes)
         assert all(transcript.read(node)["uuid"] == node.uuid for node in transcript.chain)
@@ -352,7 +352,7 @@ GROWTH = 200 * 1024 * 1024  # bytes: a line of 64 MB, and what reading it takes
 def _is_real_user(one: Line) -> bool:
     texts = [part.get("text") or "" for part in one.get("content") or []]
     return one.get("role") == "user" and not any(
-        text.lstrip().startswith(items.HARNESS) for text in texts
+        text.lstrip().startswith(items.HARNESS_PREFIXES) for text in texts
     )
 
 
@@ -399,7 +399,7 @@ def test_it_is_what_the_description_says(rollout: Path) -> None:
     ]
     assert history.measured
     assert history.tokens == [one["last_token_usage"]["total_tokens"] for one in infos if one][-1]
-    found = items.pairs([one.payload for one in history.items])
+    found = items.call_pairs([one.payload for one in history.items])
     assert all(pair.call < pair.output for pair in found.values() if pair.output >= 0)
 
 
@@ -410,13 +410,20 @@ def test_an_old_compaction_leaves_prompts_and_its_summary(tmp_path: Path) -> Non
         said("user", "<environment_context> x"),
         said("user", "one"),
         said("assistant", "two"),
-        line("compacted", {"message": f"{items.SUMMARY}: done"}),
+        line("compacted", {"message": f"{items.SUMMARY_PREFIX}: done"}),
         said("user", "three"),
     ]
     left = effective(rollout_lines(str(write(tmp_path, lines))))
-    assert [items.text(one.payload) for one in left] == ["one", f"{items.SUMMARY}: done", "three"]
+    assert [items.item_text(one.payload) for one in left] == [
+        "one",
+        f"{items.SUMMARY_PREFIX}: done",
+        "three",
+    ]
     told = made(tmp_path, lines)[-2]
-    assert (records.text(told), told["isCompactSummary"]) == (f"one\n{items.SUMMARY}: done", True)
+    assert (records.text(told), told["isCompactSummary"]) == (
+        f"one\n{items.SUMMARY_PREFIX}: done",
+        True,
+    )
 
 
 def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
@@ -445,7 +452,7 @@ def test_a_fork_and_a_rewind_go_on_from_what_they_name(tmp_path: Path) -> None:
     )
     files = {THREAD: str(parent), OTHER: str(fork), THIRD: str(rewind)}
     texts = {
-        path: [items.text(one.payload) for one in effective(chain_lines(str(path), files.get))]
+        path: [items.item_text(one.payload) for one in effective(chain_lines(str(path), files.get))]
         for path in files.values()
     }
     assert texts[str(fork)] == ["one", "two", "on"]
@@ -529,7 +536,7 @@ def test_memory_is_bounded_by_what_is_live(tmp_path: Path) -> None:
         "from resume_hooks.parts.codex.transcripts.history import History\n"
         "from resume_hooks.parts.codex.transcripts.lines import rollout_lines\n"
         "peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024\n"
-        "before = peak(); history = History(); [history.take(line) for line in rollout_lines(sys.argv[1])]\n"
+        "before = peak(); history = History(); [history.add_line(line) for line in rollout_lines(sys.argv[1])]\n"
         "print(len(history.items))\n"
         "print(sum(1 for _ in as_records(rollout_lines(sys.argv[1]), 'x')), peak() - before)"
     )
@@ -575,20 +582,22 @@ def test_a_goal_is_a_command_of_the_user_and_a_state() -> None:
 
 def test_what_an_item_says() -> None:
     """Arguments as objects, outputs as parts whatever their form, requests without what an editor put before them."""
-    assert items.arguments(call("1", "ls")["payload"]) == {"cmd": "ls"}
-    assert items.arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {
+    assert items.call_arguments(call("1", "ls")["payload"]) == {"cmd": "ls"}
+    assert items.call_arguments(item("custom_tool_call", name="exec", input="code")["payload"]) == {
         "input": "code"
     }
-    assert items.arguments(item("function_call", arguments="{not json")["payload"]) == {
+    assert items.call_arguments(item("function_call", arguments="{not json")["payload"]) == {
         "input": "{not json"
     }
-    assert items.arguments(item("local_shell_call", action={"command": ["ls"]})["payload"]) == {
-        "command": ["ls"]
-    }
+    assert items.call_arguments(
+        item("local_shell_call", action={"command": ["ls"]})["payload"]
+    ) == {"command": ["ls"]}
     parts = [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "data:"}]
-    assert items.text(output("1", parts)["payload"]) == "a"
-    assert items.text(output("1", {"content": "b", "success": True})["payload"]) == "b"
-    asked = said("user", f"# Context from my IDE setup:\n\n{items.REQUEST}\nfix it\n")["payload"]
+    assert items.item_text(output("1", parts)["payload"]) == "a"
+    assert items.item_text(output("1", {"content": "b", "success": True})["payload"]) == "b"
+    asked = said("user", f"# Context from my IDE setup:\n\n{items.REQUEST_HEADING}\nfix it\n")[
+        "payload"
+    ]
     assert items.request_text(asked) == "fix it"
     assert items.is_prompt(asked)
-    assert not items.is_prompt(said("user", f"{items.SUMMARY} and so on")["payload"])
+    assert not items.is_prompt(said("user", f"{items.SUMMARY_PREFIX} and so on")["payload"])

@@ -17,13 +17,13 @@ import orjson
 from resume_hooks.errors import SessionNotFound, WriteFailed
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
 from resume_hooks.parts.codex.transcripts.as_records import as_records, first_record
-from resume_hooks.parts.codex.transcripts.lines import TITLE, first_lines
+from resume_hooks.parts.codex.transcripts.lines import TITLE_KEY, read_first_lines
 from resume_hooks.parts.codex.transcripts.meta import read_meta
 from resume_hooks.parts.codex.transcripts.segments import (
     Finder,
     ThreadFile,
+    find_readable_segments,
     segment_lines,
-    segments_left,
 )
 from resume_hooks.paths import ENDING, Where, project_key
 from resume_hooks.storage import removal
@@ -36,8 +36,8 @@ from resume_hooks.transcripts.records import Record, string
 MAX_COPIES = 1024**3
 """Above this many bytes, the least recently used copies are removed."""
 
-FORM = 3  # version of the copies' format; a copy in another version is recreated
-MAX_HEAD = 64 * 1024  # maximum bytes of a copy's first line
+FORMAT_VERSION = 3  # version of the copies' format; a copy in another version is recreated
+MAX_FIRST_LINE = 64 * 1024  # maximum bytes of a copy's first line
 
 
 class ThreadCopies:
@@ -55,7 +55,7 @@ class ThreadCopies:
 
     def original(self, path: str) -> str:
         """Return the newest rollout of a copy's thread, or ``""`` if the copy cannot be read."""
-        return string(_head(path), "file")
+        return string(_read_first_record(path), "file")
 
     def path_of(self, cwd: str, thread_id: str) -> str:
         """Return the path for the copy of a thread, whether or not it exists."""
@@ -63,29 +63,33 @@ class ThreadCopies:
             self._folder, project_key(cwd) if cwd else "unknown", f"{thread_id}{ENDING}"
         )
 
-    def of(self, rollout: str, find: Finder, name: str = "") -> str:
+    def update_copy(self, rollout: str, find: Finder, name: str = "") -> str:
         """Return the path of an up-to-date copy of the thread whose newest file is ``rollout``.
 
         Raise SessionNotFound or NotATranscript if the thread cannot be read, and WriteFailed if the
         copy cannot be written.
         """
-        first, meta = first_lines(rollout)[0], read_meta(rollout)
-        path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE)
-        parts, missing = segments_left(rollout, find)
+        first, meta = read_first_lines(rollout)[0], read_meta(rollout)
+        path, name = self.path_of(meta.cwd, meta.thread_id), name or string(first.record, TITLE_KEY)
+        parts, missing = find_readable_segments(rollout, find)
         stats = [(part.path, os.stat(part.path)) for part in parts]
         state = repr(
-            [FORM, name, *((path, status.st_size, status.st_mtime_ns) for path, status in stats)]
+            [
+                FORMAT_VERSION,
+                name,
+                *((path, status.st_size, status.st_mtime_ns) for path, status in stats),
+            ]
         )
-        if string(_head(path), "state") != state:
-            begun = first_record(meta, first.record, self._agent) | {
+        if string(_read_first_record(path), "state") != state:
+            first_fields = first_record(meta, first.record, self._agent) | {
                 "file": rollout,
                 "state": state,
             }
             if window := self._window(parts, find):
-                begun["context_window"] = window
+                first_fields["context_window"] = window
             pieces = (
                 orjson.dumps(record) + b"\n"
-                for record in _records(begun, parts, meta.thread_id, missing, name)
+                for record in _copy_records(first_fields, parts, meta.thread_id, missing, name)
             )
             try:
                 self.make_room()
@@ -125,7 +129,7 @@ class ThreadCopies:
 
     def make_room(self) -> None:
         """Remove the copies of deleted threads, then the least recently used ones above the size limit."""
-        kept = []
+        remaining = []
         paths: list[str] = []
         with contextlib.suppress(OSError):
             for project in os.scandir(self._folder):
@@ -141,21 +145,23 @@ class ThreadCopies:
                 if not os.path.lexists(self.original(path)):
                     removal.remove_file(path, self._root)
                 else:
-                    kept.append((status.st_mtime, path, status.st_size))
-        for path in least_recently_used(kept, sum(size for _, _, size in kept) - MAX_COPIES):
+                    remaining.append((status.st_mtime, path, status.st_size))
+        for path in least_recently_used(
+            remaining, sum(size for _, _, size in remaining) - MAX_COPIES
+        ):
             self.discard(path)
 
 
-def _records(
-    begun: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str
+def _copy_records(
+    first: Record, parts: list[ThreadFile], thread_id: str, missing: str, name: str
 ) -> Iterator[Record]:
-    yield begun
+    yield first
     if missing:
-        said = f"What was said before is not there: {missing}."
+        text = f"What was said before is not there: {missing}."
         note = {
             "type": records.SYSTEM,
             "subtype": "informational",
-            "content": said,
+            "content": text,
             "level": "warning",
         }
         yield {"parentUuid": None, "isSidechain": False, **note, "timestamp": parts[0].meta.created}
@@ -164,9 +170,9 @@ def _records(
         yield label(CUSTOM_TITLE, name, thread_id)
 
 
-def _head(path: str) -> Record:
+def _read_first_record(path: str) -> Record:
     try:
         with open(path, "rb") as stream:
-            return records.parse(stream.readline(MAX_HEAD)) or {}
+            return records.parse(stream.readline(MAX_FIRST_LINE)) or {}
     except OSError:
         return {}

@@ -15,13 +15,13 @@ from resume_hooks.parts.codex.sessions.files import is_archived
 from resume_hooks.parts.codex.transcripts.as_records import Converter, first_record
 from resume_hooks.parts.codex.transcripts.lines import (
     PACKED,
-    TITLE,
+    TITLE_KEY,
     RolloutLine,
     open_rollout,
-    read_line,
+    parse_line,
     rollout_lines,
 )
-from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_in
+from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_from_lines
 from resume_hooks.paths import project_key
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.bookkeeping import CUSTOM_TITLE
@@ -74,8 +74,8 @@ class RolloutEnds(HeadTail):
     def meta(self) -> ThreadMeta:
         """The thread's metadata from the first lines."""
         raws = self.head.split(b"\n", 2)[:2]
-        return meta_in(
-            [line for raw in raws if (line := read_line(raw, self.path)) is not None], self.path
+        return meta_from_lines(
+            [line for raw in raws if (line := parse_line(raw, self.path)) is not None], self.path
         )
 
     @cached_property
@@ -85,10 +85,10 @@ class RolloutEnds(HeadTail):
     @cached_property
     def first_records(self) -> list[Record]:
         """The first record of a converted transcript, followed by the records of the head."""
-        begun = first_record(self.meta, self._first, self._agent)
+        first = first_record(self.meta, self._first, self._agent)
         if self.window:
-            begun["context_window"] = self.window
-        return [begun, *self._converted(self.head)]
+            first["context_window"] = self.window
+        return [first, *self._converted(self.head)]
 
     def _head_with_field(self, field: str = "") -> Iterator[Record]:  # noqa: ARG002 - what is converted is no text of the head
         return iter(self.first_records)
@@ -140,9 +140,9 @@ class RolloutEnds(HeadTail):
     @cached_property
     def window(self) -> int:
         """The model's context window in tokens as reported in the tail, or 0."""
-        told = _WINDOW.findall(self.tail)
-        if told:
-            return positive(int(told[-1]))
+        windows = _WINDOW.findall(self.tail)
+        if windows:
+            return positive(int(windows[-1]))
         return 0
 
     def holds(self, wanted: Callable[[Record], bool]) -> bool:
@@ -159,9 +159,9 @@ class RolloutEnds(HeadTail):
 
         The search covers one megabyte, because long instructions can precede the prompt.
         """
-        found = first_prompt_in(self._records(_lines(self.head, self.path)))
-        if found or self.small:
-            return found
+        prompt = first_prompt_in(self._records(_lines(self.head, self.path)))
+        if prompt or self.small:
+            return prompt
         return first_prompt_in(self.early_records)
 
     @property
@@ -173,7 +173,7 @@ class RolloutEnds(HeadTail):
 
     def _last_value(self, kind: str) -> str:
         if kind == CUSTOM_TITLE:
-            return self._name or string(self._first, TITLE)
+            return self._name or string(self._first, TITLE_KEY)
         return ""
 
     def _converted(self, region: bytes) -> list[Record]:
@@ -181,12 +181,12 @@ class RolloutEnds(HeadTail):
 
     def _records(self, lines: Iterable[RolloutLine]) -> Iterator[Record]:
         converter = Converter(self.meta.thread_id, early=self._early)
-        converter.know(self.meta)
+        converter.apply_meta(self.meta)
         for line in lines:
-            yield from converter.take(line)
+            yield from converter.add_line(line)
         yield from converter.end()
         self._early = converter.early
 
 
 def _lines(region: bytes, path: str) -> Iterator[RolloutLine]:
-    return (line for raw in region.split(b"\n") if (line := read_line(raw, path)) is not None)
+    return (line for raw in region.split(b"\n") if (line := parse_line(raw, path)) is not None)

@@ -14,12 +14,12 @@ from typing import NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.transcripts.lines import can_unpack
-from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import RolloutName, parse_rollout_name, read_meta
 from resume_hooks.transcripts.records import parse, string
 
 SESSIONS, ARCHIVED = "sessions", "archived_sessions"
-DEPTH = 4  # depth of the search below ``sessions``: year, month, day and one spare level
-HEAD = (
+MAX_DEPTH = 4  # depth of the search below ``sessions``: year, month, day and one spare level
+HEAD_BYTES = (
     8 * 1024
     # bytes of a first line that contain its folder, unless an old client wrote long fields before it
 )
@@ -45,17 +45,17 @@ class Rollouts:
         self.packed = 0
         self.threads: dict[str, Rollout] = {}
         self._files: dict[str, str] = {}
-        for found in sorted(
-            _rollouts_below(home), key=lambda one: os.path.basename(one.path)
+        for rollout in sorted(
+            _find_rollouts(home), key=lambda listed: os.path.basename(listed.path)
         ):  # A compressed file sorts after its plain version.
-            name = found.name
+            name = rollout.name
             if name.packed and name.rollout_id in self._files:
                 continue  # Codex has unpacked it and will remove this file.
             if name.packed and not can_unpack():
                 self.packed += 1
                 continue
-            self._files[name.rollout_id] = found.path
-            self.threads[name.thread_id] = found
+            self._files[name.rollout_id] = rollout.path
+            self.threads[name.thread_id] = rollout
 
     def path_of(self, rollout_id: str) -> str | None:
         """Return the file of a rollout by the last id in its name."""
@@ -67,34 +67,34 @@ def is_archived(path: str) -> bool:
     return os.path.basename(os.path.dirname(path)) == ARCHIVED
 
 
-def folder_of(path: str) -> str:
+def thread_folder(path: str) -> str:
     """Return the working directory in which a thread was started, or ``""`` if unknown."""
     try:
         with open(path, "rb") as stream:
-            head = stream.read(HEAD)
+            head = stream.read(HEAD_BYTES)
         match = _FOLDER.search(head)
         if match:
-            told = string(parse(b"{%s}" % match[0]) or {}, "cwd")
+            cwd = string(parse(b"{%s}" % match[0]) or {}, "cwd")
         else:
-            told = ""
-        return told or read_meta(path).cwd
+            cwd = ""
+        return cwd or read_meta(path).cwd
     except (OSError, SessionNotFound, NotATranscript):
         return ""
 
 
-def _rollouts_below(home: str) -> Iterator[Rollout]:
-    waiting = [(os.path.join(home, SESSIONS), DEPTH), (os.path.join(home, ARCHIVED), 0)]
-    while waiting:
-        folder, depth = waiting.pop()
+def _find_rollouts(home: str) -> Iterator[Rollout]:
+    pending = [(os.path.join(home, SESSIONS), MAX_DEPTH), (os.path.join(home, ARCHIVED), 0)]
+    while pending:
+        folder, depth = pending.pop()
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
                     if depth and entry.is_dir(follow_symlinks=False):
-                        waiting.append((entry.path, depth - 1))
-                    elif (name := parse_name(entry.name)) and (
-                        found := _rollout_of_entry(entry, name)
+                        pending.append((entry.path, depth - 1))
+                    elif (name := parse_rollout_name(entry.name)) and (
+                        rollout := _rollout_of_entry(entry, name)
                     ):
-                        yield found
+                        yield rollout
         except OSError:
             continue  # The folder does not exist or was deleted since it was listed.
 

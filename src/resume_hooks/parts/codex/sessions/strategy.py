@@ -15,10 +15,10 @@ from resume_hooks import clock
 from resume_hooks.errors import NotATranscript, ResumeHooksError, SessionNotFound
 from resume_hooks.parts.codex.sessions.copies import ThreadCopies
 from resume_hooks.parts.codex.sessions.ends import RolloutEnds
-from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, folder_of, is_archived
+from resume_hooks.parts.codex.sessions.files import Rollout, Rollouts, is_archived, thread_folder
 from resume_hooks.parts.codex.transcripts.as_records import first_record
-from resume_hooks.parts.codex.transcripts.lines import first_lines
-from resume_hooks.parts.codex.transcripts.meta import parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.lines import read_first_lines
+from resume_hooks.parts.codex.transcripts.meta import parse_rollout_name, read_meta
 from resume_hooks.paths import Where, is_session_id, project_key
 from resume_hooks.sessions.agents.claude import Launch, ResumeCommands
 from resume_hooks.sessions.session_files import SessionFile, SessionStore, newest_first
@@ -30,13 +30,13 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import parse, string
 
 NAME = "codex"
-SETTINGS = "config.toml"
-LOCKS = "thread-writer-locks"  # a folder with one lock per open thread, from 0.150 on
+SETTINGS_FILE = "config.toml"
+LOCK_FOLDER = "thread-writer-locks"  # a folder with one lock per open thread, from 0.150 on
 # A thread counts as open for this many seconds after a write, because older clients lock nothing.
-FRESH = 60
+OPEN_SECONDS = 60
 # Writing a child should take at most this many seconds; a slower child counts as open for a
 # while.
-WRITING = 2
+WRITING_SECONDS = 2
 
 
 class Codex:
@@ -63,8 +63,8 @@ class Codex:
         return thread_names(self._home)
 
     def _look(self) -> Rollouts:
-        for seen in ("rollouts", "_names"):
-            self.__dict__.pop(seen, None)
+        for cached_name in ("rollouts", "_names"):
+            self.__dict__.pop(cached_name, None)
         return self.rollouts
 
     @property
@@ -75,8 +75,10 @@ class Codex:
     def ends(self, path: str) -> RolloutEnds:
         """Return the listing fields of a rollout, given its path or that of its copy."""
         rollout = self.original(path)
-        named = parse_name(rollout)
-        return RolloutEnds(rollout, NAME, self._names.get(named.thread_id, "") if named else "")
+        parsed_name = parse_rollout_name(rollout)
+        return RolloutEnds(
+            rollout, NAME, self._names.get(parsed_name.thread_id, "") if parsed_name else ""
+        )
 
     def naming(self, path: str) -> bytes:
         """Return the user's name for the session and its default title."""
@@ -108,12 +110,12 @@ class Codex:
 
         Otherwise a pass over all threads would double their size on disk.
         """
-        known = os.path.lexists(self._copies.path_of(folder_of(path), _thread_id(path)))
+        existed = os.path.lexists(self._copies.path_of(thread_folder(path), _thread_id(path)))
         copy = self._copy_of(path)
         try:
             yield copy
         finally:
-            if not known:
+            if not existed:
                 self._copies.discard(copy)
 
     def original(self, path: str) -> str:
@@ -130,7 +132,7 @@ class Codex:
         """Return the parent that our child names, or the thread that a fork names."""
         rollout = self.original(path)
         return provenance.parent_in(
-            first_record(read_meta(rollout), first_lines(rollout)[0].record, NAME)
+            first_record(read_meta(rollout), read_first_lines(rollout)[0].record, NAME)
         )
 
     def files(self) -> list[TranscriptFile]:
@@ -139,9 +141,15 @@ class Codex:
         newest = self._look().threads.values()
         return [  # A negative inode marks files that are read through a copy.
             TranscriptFile(
-                path, _project(path), name.thread_id, "", -1 - at.st_ino, at.st_size, at.st_mtime_ns
+                path,
+                _project_of_rollout(path),
+                name.thread_id,
+                "",
+                -1 - status.st_ino,
+                status.st_size,
+                status.st_mtime_ns,
             )
-            for path, name, at in newest
+            for path, name, status in newest
             if encodable(path) == path
         ]
 
@@ -150,10 +158,10 @@ class Codex:
         packed = self.rollouts.packed
         if not packed:
             return []
-        said = plural(packed, "session")
+        session_count = plural(packed, "session")
         return [
             (
-                f"{said} of Codex, compressed: skipped ({packed}); the Python package "
+                f"{session_count} of Codex, compressed: skipped ({packed}); the Python package "
                 "zstandard reads them"
             )
         ]
@@ -165,50 +173,53 @@ class Codex:
         plugins: object = None
         with (
             contextlib.suppress(OSError, ValueError),
-            open(os.path.join(self._home, SETTINGS), "rb") as stream,
+            open(os.path.join(self._home, SETTINGS_FILE), "rb") as stream,
         ):
             plugins = tomllib.load(stream).get("plugins")
-        named = plugins.items() if isinstance(plugins, dict) else ()
+        entries = plugins.items() if isinstance(plugins, dict) else ()
         if any(
-            one.split("@")[0] == name and isinstance(said, dict) and said.get("enabled")
-            for one, said in named
+            plugin_name.split("@")[0] == name and isinstance(entry, dict) and entry.get("enabled")
+            for plugin_name, entry in entries
         ):
             return ""
         return f'codex plugin marketplace add "$PWD" && codex plugin add {name}@{name}'
 
     def why_open(self, session: SessionFile) -> str:
         """Explain why a thread counts as open, by its lock or the time of its last write."""
-        if _is_locked(os.path.join(self._home, LOCKS, f"{session.session_id}.lock")):
+        if _is_locked(os.path.join(self._home, LOCK_FOLDER, f"{session.session_id}.lock")):
             return "Codex has it open"
         try:
             age = time.time() - os.stat(session.original).st_mtime
         except OSError as error:
             return f"it is unknown whether Codex has it open ({error.strerror})"
-        if age >= FRESH or self._is_untouched(session):
+        if age >= OPEN_SECONDS or self._is_untouched(session):
             return ""
         return f"it was written {max(0, round(age))} seconds ago"
 
     def _is_untouched(self, session: SessionFile) -> bool:
         """Check whether a child of ours is unchanged since we wrote it, by the time in its first line."""
         try:
-            first = first_lines(session.original)[0].record
-            written = os.stat(session.original).st_mtime
+            first = read_first_lines(session.original)[0].record
+            modified = os.stat(session.original).st_mtime
         except (OSError, NotATranscript):
             return False
         if "continue_metadata" in first:
-            made = clock.milliseconds(string(first, "timestamp"))
+            created = clock.milliseconds(string(first, "timestamp"))
         else:
-            made = None
-        return made is not None and written - made / 1_000 < WRITING
+            created = None
+        return created is not None and modified - created / 1_000 < WRITING_SECONDS
 
     def commands(self, session_id: str, folder: str) -> ResumeCommands:
         """Return the commands that resume a thread; Codex accepts only complete ids of unarchived threads."""
-        go = f"cd {shlex.quote(folder)} && " if folder else ""
+        change_folder = f"cd {shlex.quote(folder)} && " if folder else ""
         thread = self.rollouts.threads.get(session_id)
         if thread and is_archived(thread.path):
-            back = f"codex unarchive {session_id}"
-            return ResumeCommands(f"in a shell: {back}", f"{go}{back} && codex resume {session_id}")
-        return ResumeCommands(f"/resume {session_id}", f"{go}codex resume {session_id}")
+            unarchive = f"codex unarchive {session_id}"
+            return ResumeCommands(
+                f"in a shell: {unarchive}",
+                f"{change_folder}{unarchive} && codex resume {session_id}",
+            )
+        return ResumeCommands(f"/resume {session_id}", f"{change_folder}codex resume {session_id}")
 
     def launch(self, session_id: str) -> Launch:
         """Return the command line that opens a thread.
@@ -228,7 +239,9 @@ class Codex:
         )
 
     def _copy_of(self, rollout: str) -> str:
-        return self._copies.of(rollout, self.file_of, self._names.get(_thread_id(rollout), ""))
+        return self._copies.update_copy(
+            rollout, self.file_of, self._names.get(_thread_id(rollout), "")
+        )
 
 
 class Threads(SessionStore):
@@ -250,13 +263,13 @@ class Threads(SessionStore):
         """Return the threads of these projects, newest first."""
         wanted = None if projects is None else set(projects)
         threads = {}
-        for own, each in self._threads.items():
-            if own.startswith(prefix):
-                threads[own] = each
+        for thread_id, rollout in self._threads.items():
+            if thread_id.startswith(prefix):
+                threads[thread_id] = rollout
         return newest_first(
-            _session(each)
-            for own, each in threads.items()
-            if wanted is None or self._projects[own] in wanted
+            _session_of_rollout(rollout)
+            for thread_id, rollout in threads.items()
+            if wanted is None or self._projects[thread_id] in wanted
         )
 
     def find(self, session_id: str) -> SessionFile | None:
@@ -266,33 +279,33 @@ class Threads(SessionStore):
         else:
             thread = None
         if thread:
-            return _session(thread)
+            return _session_of_rollout(thread)
         return None
 
     @cached_property
     def _projects(self) -> dict[str, str]:
         projects = {}
-        for own, each in self._threads.items():
-            projects[own] = _project(each.path)
+        for thread_id, rollout in self._threads.items():
+            projects[thread_id] = _project_of_rollout(rollout.path)
         return projects
 
 
-def _project(path: str) -> str:
-    folder = folder_of(path)
+def _project_of_rollout(path: str) -> str:
+    folder = thread_folder(path)
     if folder:
         return project_key(folder)
     return ""
 
 
-def _session(rollout: Rollout) -> SessionFile:
+def _session_of_rollout(rollout: Rollout) -> SessionFile:
     status = rollout.status
     return SessionFile(rollout.name.thread_id, rollout.path, status.st_mtime, status.st_size, NAME)
 
 
 def _thread_id(path: str) -> str:
-    named = parse_name(path)
-    if named:
-        return named.thread_id
+    parsed_name = parse_rollout_name(path)
+    if parsed_name:
+        return parsed_name.thread_id
     return ""
 
 
@@ -309,14 +322,14 @@ def _is_locked(path: str) -> bool:
         os.close(descriptor)
 
 
-LIST, DATABASE = "session_index.jsonl", "state_5.sqlite"
-MAX_LIST = 64 * 1024 * 1024  # bytes that are read from the list
+NAME_LIST, NAME_DATABASE = "session_index.jsonl", "state_5.sqlite"
+MAX_LIST_BYTES = 64 * 1024 * 1024  # bytes that are read from the list
 
 
 def thread_names(home: str) -> dict[str, str]:
     """Return the names of threads by thread id; later entries in the list override earlier ones."""
     names: dict[str, str] = {}
-    path = os.path.join(home, DATABASE)
+    path = os.path.join(home, NAME_DATABASE)
     if os.path.isfile(path):
         import sqlite3  # 10 ms, needed only if a database exists
         from urllib.parse import quote
@@ -333,8 +346,8 @@ def thread_names(home: str) -> dict[str, str]:
             for one, said in rows:
                 if isinstance(one, str) and isinstance(said, str) and said.strip():
                     names[one] = said
-    with contextlib.suppress(OSError), open(os.path.join(home, LIST), "rb") as stream:
-        for raw in stream.read(MAX_LIST).split(b"\n"):
+    with contextlib.suppress(OSError), open(os.path.join(home, NAME_LIST), "rb") as stream:
+        for raw in stream.read(MAX_LIST_BYTES).split(b"\n"):
             row = parse(raw) or {}
             thread_id, name = row.get("id"), string(row, "thread_name")
             if isinstance(thread_id, str) and is_session_id(thread_id) and name.strip():

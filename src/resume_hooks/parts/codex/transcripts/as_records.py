@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from resume_hooks.parts.codex.transcripts import items as of_items
-from resume_hooks.parts.codex.transcripts.goal import GoalState, goal_words
-from resume_hooks.parts.codex.transcripts.history import OWN_ID, Ids, replacement
+from resume_hooks.parts.codex.transcripts import items as codex_items
+from resume_hooks.parts.codex.transcripts.goal import GoalState, parse_goal_note
+from resume_hooks.parts.codex.transcripts.history import OWN_ID, Ids, compacted_items
 from resume_hooks.parts.codex.transcripts.lines import (
     COMPACTED,
     CONTEXT,
@@ -21,17 +21,17 @@ from resume_hooks.parts.codex.transcripts.lines import (
     EVENT,
     ITEM,
     META,
-    OPENING,
+    OPENING_KEY,
     RolloutLine,
 )
-from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, meta_of
+from resume_hooks.parts.codex.transcripts.meta import ThreadMeta, parse_meta
 from resume_hooks.parts.codex.transcripts.tools import uses_of_call
 from resume_hooks.transcripts import records
 from resume_hooks.transcripts.placeholders import MARKS
 from resume_hooks.transcripts.records import Record, mapping, positive, string
 
 ENCRYPTED = "[What was said before is a summary that only the model's provider can read.]"
-MARK = "agent-session"  # the type of a converted transcript's first line
+TRANSCRIPT_MARK = "agent-session"  # the type of a converted transcript's first line
 HEADLESS = "sdk-exec"  # the entrypoint of a run without a screen, as in Claude Code
 UNKNOWN = "unknown"  # the model's name if the rollout does not report one
 
@@ -41,17 +41,17 @@ def first_record(meta: ThreadMeta, first: Record, agent: str) -> Record:
 
     ``first`` is the complete first line, in which our own children name their parent.
     """
-    own: Record = {}
+    parent_fields: Record = {}
     for key in ("continue_metadata", "trim_metadata"):
         if isinstance(first.get(key), dict):
-            own[key] = first[key]
-    if not own and meta.forked_from:
-        own["continue_metadata"] = {
+            parent_fields[key] = first[key]
+    if not parent_fields and meta.forked_from:
+        parent_fields["continue_metadata"] = {
             "parent_session_id": meta.forked_from,
             "continued_at": meta.created,
             "continuation_type": "fork",
         }
-    return {"type": MARK, "agent": agent, "sessionId": meta.thread_id, **own}
+    return {"type": TRANSCRIPT_MARK, "agent": agent, "sessionId": meta.thread_id, **parent_fields}
 
 
 def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]:
@@ -61,7 +61,7 @@ def as_records(lines: Iterable[RolloutLine], thread_id: str) -> Iterator[Record]
     """
     converter = Converter(thread_id)
     for line in lines:
-        yield from converter.take(line)
+        yield from converter.add_line(line)
     yield from converter.end()
 
 
@@ -91,37 +91,37 @@ class Converter:
         self._model = ""
         self._goal = GoalState()
 
-    def take(self, line: RolloutLine) -> list[Record]:
+    def add_line(self, line: RolloutLine) -> list[Record]:
         """Return the records that this line completes."""
-        told = self._records_of_line(line)
-        if self._goal.take(line):
-            return [*told, self._goal_record(line)]
-        return told
+        completed = self._records_of_line(line)
+        if self._goal.add_line(line):
+            return [*completed, self._goal_record(line)]
+        return completed
 
     def _goal_record(self, line: RolloutLine) -> Record:
         """Return a record of the current goal; it has no parent, because no rollback changes the goal."""
         goal = self._goal.goal
         if goal:
-            told = f"The session's goal, {goal.status}: {goal.objective}"
+            text = f"The session's goal, {goal.status}: {goal.objective}"
         else:
-            told = "The session's goal was cleared."
-        said = {"type": records.SYSTEM, "subtype": records.GOAL, "content": told}
+            text = "The session's goal was cleared."
+        message_fields = {"type": records.SYSTEM, "subtype": records.GOAL, "content": text}
         if goal:
-            about = {"goal": goal.objective, "status": goal.status}
+            goal_fields = {"goal": goal.objective, "status": goal.status}
         else:
-            about = {}
+            goal_fields = {}
         return {
             "parentUuid": None,
             "isSidechain": False,
-            **said,
-            **about,
+            **message_fields,
+            **goal_fields,
             "timestamp": line.timestamp,
         }
 
     def _records_of_line(self, line: RolloutLine) -> list[Record]:
         payload = line.payload
         if line.kind == ITEM:
-            if of_items.kind(payload):
+            if codex_items.item_kind(payload):
                 return list(self._records_of_item(line, payload))
             return []
         if line.kind == COMPACTED:
@@ -132,7 +132,7 @@ class Converter:
             return [*self.end(), {"type": DIGEST, **payload}]
         if line.kind == META:
             self._ids.begin(line)
-            self.know(meta_of(payload))
+            self.apply_meta(parse_meta(payload))
         elif line.kind == CONTEXT:
             self._around["cwd"] = string(payload, "cwd") or self._around["cwd"]
             self._model = string(payload, "model") or self._model
@@ -140,31 +140,31 @@ class Converter:
 
     def end(self) -> list[Record]:
         """Return the records that waited for a token count."""
-        held, self._held, self._answered = self._held, [], False
-        return held
+        pending, self._held, self._answered = self._held, [], False
+        return pending
 
-    def know(self, meta: ThreadMeta) -> None:
+    def apply_meta(self, meta: ThreadMeta) -> None:
         """Apply the metadata of a first line; later lines override earlier ones, except for the folder."""
-        told = {
+        fields = {
             "cwd": self._around["cwd"] or meta.cwd,
             "gitBranch": meta.branch,
             "version": meta.version and f"Codex {meta.version}",
             "entrypoint": HEADLESS if meta.source == "exec" else meta.source,
         }
-        for key, value in told.items():
+        for key, value in fields.items():
             if value:
                 self._around[key] = value
 
     def _records_of_item(self, line: RolloutLine, item: Record) -> Iterator[Record]:
-        kind, uuid = of_items.kind(item), self._ids.of(item, line.record.get(OWN_ID))
-        if kind == of_items.MESSAGE and string(item, "role") != "assistant":
+        kind, uuid = codex_items.item_kind(item), self._ids.next_id(item, line.record.get(OWN_ID))
+        if kind == codex_items.MESSAGE and string(item, "role") != "assistant":
             yield from self.end()
             self._open_turn(item)
             yield from self._user_records(line, uuid, item)
-        elif kind in of_items.ENCRYPTED:
+        elif kind in codex_items.ENCRYPTED:
             yield from self.end()
             yield self._record(line, uuid, records.USER, ENCRYPTED, isCompactSummary=True)
-        elif kind in of_items.OUTPUTS:
+        elif kind in codex_items.OUTPUTS:
             record = self._record(line, uuid, records.USER, self._result_records(item))
             if not self._held:
                 yield record
@@ -177,8 +177,8 @@ class Converter:
             self._held.append(self._record(line, uuid, records.ASSISTANT, blocks))
 
     def _open_turn(self, item: Record) -> None:
-        if of_items.opens_turn(item):
-            self._turns.append((self._parent, item if of_items.is_prompt(item) else None))
+        if codex_items.opens_turn(item):
+            self._turns.append((self._parent, item if codex_items.is_prompt(item) else None))
 
     def _user_records(self, line: RolloutLine, uuid: str, item: Record) -> Iterator[Record]:
         """Yield the records of a user message.
@@ -188,46 +188,46 @@ class Converter:
         blocks = message_blocks(item)
         if not blocks:
             return
-        if of_items.is_summary(item) or line.record.get(OPENING) is True:
+        if codex_items.is_summary(item) or line.record.get(OPENING_KEY) is True:
             yield self._record(line, uuid, records.USER, blocks, isCompactSummary=True)
-        elif of_items.is_goal_note(item):
-            yield self._record(line, uuid, records.USER, _as_command(item))
-        elif not of_items.is_prompt(item):
+        elif codex_items.is_goal_note(item):
+            yield self._record(line, uuid, records.USER, _goal_command(item))
+        elif not codex_items.is_prompt(item):
             yield self._record(line, uuid, records.USER, blocks, isMeta=True)
-        elif (request := of_items.request_text(item)) != of_items.text(item):
-            yield self._record(line, beside(uuid), records.USER, blocks, isMeta=True)
+        elif (request := codex_items.request_text(item)) != codex_items.item_text(item):
+            yield self._record(line, second_id(uuid), records.USER, blocks, isMeta=True)
             yield self._record(line, uuid, records.USER, request)
         else:
             yield self._record(line, uuid, records.USER, blocks)
 
     def _answer_blocks(self, item: Record, kind: str) -> list[Record]:
         """Return the content blocks of a model item; none for encrypted content."""
-        if kind == of_items.REASONING:
-            thought = of_items.text(item)
+        if kind == codex_items.REASONING:
+            thought = codex_items.item_text(item)
             if thought:
                 return [{"type": records.THINKING, "thinking": thought, "signature": ""}]
             return []
-        if kind in of_items.HOSTED:
-            called = uses_of_call(item)[0]
-            own = string(item, "id") or string(item, "call_id")
+        if kind in codex_items.HOSTED:
+            use = uses_of_call(item)[0]
+            call_id = string(item, "id") or string(item, "call_id")
             return [
-                {"type": records.SERVER_CALL, "id": own, "name": called.name, "input": called.given}
+                {"type": records.SERVER_CALL, "id": call_id, "name": use.name, "input": use.given}
             ]
-        if kind not in of_items.CALLS:
-            if kind in {of_items.MESSAGE, "agent_message"}:
+        if kind not in codex_items.CALLS:
+            if kind in {codex_items.MESSAGE, "agent_message"}:
                 return message_blocks(item)
             return []
-        own, made = of_items.call_id(item), uses_of_call(item)
-        if len(made) > 1:
-            self._uses[own] = len(made)
+        call_id, uses = codex_items.call_id(item), uses_of_call(item)
+        if len(uses) > 1:
+            self._uses[call_id] = len(uses)
         blocks = []
-        for place, one in enumerate(made):
+        for index, use in enumerate(uses):
             blocks.append(
                 {
                     "type": records.CALL,
-                    "id": _id_of_use(own, place),
-                    "name": one.name,
-                    "input": one.given,
+                    "id": _id_of_use(call_id, index),
+                    "name": use.name,
+                    "input": use.given,
                 }
             )
         return blocks
@@ -237,50 +237,58 @@ class Converter:
 
         Only the first one contains the output, unless a script printed one part for each command.
         """
-        own, uses = of_items.call_id(item), self._uses.pop(of_items.call_id(item), 1)
+        call_id, uses = codex_items.call_id(item), self._uses.pop(codex_items.call_id(item), 1)
         answers = output_of_uses(item, uses)
-        found: list[Record] = []
-        for place, (content, failed) in enumerate(answers):
-            found.append(
-                {"tool_use_id": _id_of_use(own, place), "type": records.RESULT, "content": content}
+        results: list[Record] = []
+        for index, (content, failed) in enumerate(answers):
+            results.append(
+                {
+                    "tool_use_id": _id_of_use(call_id, index),
+                    "type": records.RESULT,
+                    "content": content,
+                }
             )
-            found[-1] |= {"is_error": True} if failed else {}
-        return found
+            results[-1] |= {"is_error": True} if failed else {}
+        return results
 
     def _compaction(self, line: RolloutLine) -> Iterator[Record]:
         """Yield the boundary, the messages that the harness repeated, and the remaining conversation as a summary."""
-        left = replacement(line.payload, [prompt for _, prompt in self._turns if prompt])
-        uuid, told = self._ids.beside("boundary"), self._ids.beside("summary")
-        before, self._parent, self._turns = self._parent, None, []
+        remaining = compacted_items(line.payload, [prompt for _, prompt in self._turns if prompt])
+        uuid, summary_id = self._ids.derived_id("boundary"), self._ids.derived_id("summary")
+        parent, self._parent, self._turns = self._parent, None, []
         extra = {
             "subtype": records.COMPACTION,
             "content": "Conversation compacted",
-            "logicalParentUuid": before,
+            "logicalParentUuid": parent,
         }
         yield self._link_record(
             line, uuid, records.SYSTEM, extra, {"compactMetadata": {"trigger": "auto"}}
         )
-        kept: list[Record] = []
-        for item in left:
-            uuid = self._ids.of(item)
+        summary_blocks: list[Record] = []
+        for item in remaining:
+            uuid = self._ids.next_id(item)
             self._open_turn(item)
-            if of_items.kind(item) in of_items.ENCRYPTED:
-                kept.append({"type": records.TEXT, "text": ENCRYPTED})
-            elif of_items.opens_turn(item) or string(item, "role") == "assistant":
-                kept += message_blocks(item)
-            elif of_items.kind(item) == of_items.MESSAGE and (blocks := message_blocks(item)):
+            if codex_items.item_kind(item) in codex_items.ENCRYPTED:
+                summary_blocks.append({"type": records.TEXT, "text": ENCRYPTED})
+            elif codex_items.opens_turn(item) or string(item, "role") == "assistant":
+                summary_blocks += message_blocks(item)
+            elif codex_items.item_kind(item) == codex_items.MESSAGE and (
+                blocks := message_blocks(item)
+            ):
                 yield self._record(line, uuid, records.USER, blocks, isMeta=True)
-        if kept:
-            yield self._record(line, told, records.USER, kept, isCompactSummary=True)
+        if summary_blocks:
+            yield self._record(
+                line, summary_id, records.USER, summary_blocks, isCompactSummary=True
+            )
 
     def _records_of_event(self, kind: str, payload: Record) -> list[Record]:
         if kind == "thread_rolled_back":
-            done, count = self.end(), positive(payload.get("num_turns"))
+            completed, count = self.end(), positive(payload.get("num_turns"))
             if count and self._turns:
-                place = max(0, len(self._turns) - count)
-                self._parent = self._turns[place][0]
-                del self._turns[place:]
-            return done
+                index = max(0, len(self._turns) - count)
+                self._parent = self._turns[index][0]
+                del self._turns[index:]
+            return completed
         if kind == "token_count":
             usage = _usage(mapping(mapping(payload, "info"), "last_token_usage"))
         else:
@@ -327,30 +335,30 @@ class Converter:
         )
 
     def _link_record(
-        self, line: RolloutLine, uuid: str, kind: str, said: Record, marks: Record
+        self, line: RolloutLine, uuid: str, kind: str, content_fields: Record, marks: Record
     ) -> Record:
         """Return a record with its keys in the client's order, which readers that only skim lines rely on."""
         parent, self._parent = self._parent, uuid
-        about = {"userType": "external", "sessionId": self._thread_id, **self._around}
-        own = {"uuid": uuid, "timestamp": line.timestamp}
+        session_fields = {"userType": "external", "sessionId": self._thread_id, **self._around}
+        id_fields = {"uuid": uuid, "timestamp": line.timestamp}
         marks = marks | {key: line.record[key] for key in MARKS & line.record.keys()}
         return {
             "parentUuid": parent,
             "isSidechain": False,
-            **about,
+            **session_fields,
             "type": kind,
-            **said,
-            **own,
+            **content_fields,
+            **id_fields,
             **marks,
         }
 
 
-def _as_command(note: Record) -> str:
+def _goal_command(note: Record) -> str:
     """Return the goal that the user typed as a command of Claude Code.
 
     One that starts the model begins with its message.
     """
-    objective, words = goal_words(note)
+    objective, words = parse_goal_note(note)
     command = (
         f"<command-name>/goal</command-name>\n<command-args>{objective or words}</command-args>"
     )
@@ -359,53 +367,54 @@ def _as_command(note: Record) -> str:
     return command
 
 
-def _id_of_use(call_id: str, place: int) -> str:
-    if place:
-        return f"{call_id}.{place + 1}"
+def _id_of_use(call_id: str, index: int) -> str:
+    if index:
+        return f"{call_id}.{index + 1}"
     return call_id
 
 
-def beside(uuid: str) -> str:
+def second_id(uuid: str) -> str:
     """Return the id for a second record of the same item."""
     return f"{uuid[:-1]}{(int(uuid[-1], 16) + 8) % 16:x}"
 
 
 def _usage(counted: Record) -> Record:
     """Return a response's token counts in Claude's format, or ``{}`` without any."""
-    asked, cached = (
+    input_tokens, cached = (
         positive(counted.get("input_tokens")),
         positive(counted.get("cached_input_tokens")),
     )
-    if not asked:
+    if not input_tokens:
         return {}
-    cached = min(asked, cached)
+    cached = min(input_tokens, cached)
     return {
-        "input_tokens": asked - cached,
+        "input_tokens": input_tokens - cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": cached,
         "output_tokens": max(
-            positive(counted.get("output_tokens")), positive(counted.get("total_tokens")) - asked
+            positive(counted.get("output_tokens")),
+            positive(counted.get("total_tokens")) - input_tokens,
         ),
     }
 
 
 MAX_PICTURE = 8 * 1024 * 1024  # characters of an encoded picture; a record replaces a larger one
-_PICTURE = re.compile(r"</?image\b[^>]{0,200}>")
-_DATA = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
-_EXIT = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
+_PICTURE_TAG = re.compile(r"</?image\b[^>]{0,200}>")
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,")
+_EXIT_CODE = re.compile(r"(?:Process exited with code|Exit code:) (-?\d{1,9})\b")
 _SCRIPT_FAILED = "Script failed"  # the start of the output if a script ended with an error
 _COMMAND_OUTPUT = (
     '{"chunk_id":'  # the start of the output if a script printed a command's whole result
 )
-TELLING = 400  # characters at the start of an output that are searched for the exit code
+EXIT_CODE_REACH = 400  # characters at the start of an output that are searched for the exit code
 
 
 def message_blocks(item: Record) -> list[Record]:
     """Return the texts and pictures of a message, without the tags around pictures."""
-    found = [_block(part) for part in of_items.parts(item)]
+    candidates = [_block(part) for part in codex_items.content_parts(item)]
     blocks = []
-    for block in found:
-        if block and not _PICTURE.fullmatch(string(block, "text").strip()):
+    for block in candidates:
+        if block and not _PICTURE_TAG.fullmatch(string(block, "text").strip()):
             blocks.append(block)
     return blocks
 
@@ -416,22 +425,22 @@ def _block(part: Record) -> Record | None:
         if text.strip():
             return {"type": records.TEXT, "text": text}
         return None
-    where = string(part, "image_url")
-    match = _DATA.match(where)
-    if len(where) > MAX_PICTURE:
+    url = string(part, "image_url")
+    match = _DATA_URL.match(url)
+    if len(url) > MAX_PICTURE:
         return {
             "type": records.TEXT,
-            "text": f"[A picture of {len(where):,} characters, which is left out here.]",
+            "text": f"[A picture of {len(url):,} characters, which is left out here.]",
         }
     if match is None:
-        return {"type": records.IMAGE, "source": {"type": "url", "url": where}}
-    source = {"type": "base64", "media_type": match[1], "data": where[match.end() :]}
+        return {"type": records.IMAGE, "source": {"type": "url", "url": url}}
+    source = {"type": "base64", "media_type": match[1], "data": url[match.end() :]}
     return {"type": records.IMAGE, "source": source}
 
 
 def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bool]]:
     """Return for each use of a call the content of its output, and whether it reports a failure."""
-    head, *parts = of_items.parts(item) or [{}]
+    head, *parts = codex_items.content_parts(item) or [{}]
     if uses > 1 and len(parts) == uses:
         return [output_blocks({**item, "output": [head, part]}) for part in parts]
     content, failed = output_blocks(item)
@@ -440,23 +449,23 @@ def output_of_uses(item: Record, uses: int) -> list[tuple[str | list[Record], bo
 
 def output_blocks(item: Record) -> tuple[str | list[Record], bool]:
     """Return the content of an output, and whether it reports a failed call."""
-    found = [block for part in of_items.parts(item) if (block := _block(part))]
-    text = string(found[0], "text") if found else ""
+    blocks = [block for part in codex_items.content_parts(item) if (block := _block(part))]
+    text = string(blocks[0], "text") if blocks else ""
     failed = mapping(item, "output").get("success") is False
     # the format in which old clients report how a command ended
     if text.startswith('{"output":'):
         inner = records.parse(text.encode()) or {}
         failed = failed or bool(positive(mapping(inner, "metadata").get("exit_code")))
         text = string(inner, "output") if inner else text
-        found[0] = {"type": records.TEXT, "text": text}
+        blocks[0] = {"type": records.TEXT, "text": text}
     failed = failed or text.startswith(_SCRIPT_FAILED)
-    if len(found) == 2 and "text" in found[1]:
-        printed, status = _unwrap_command(string(found[1], "text"))
+    if len(blocks) == 2 and "text" in blocks[1]:
+        printed, status = _unwrap_command(string(blocks[1], "text"))
         failed = failed or status > 0
-        found[1] = {**found[1], "text": printed}
-    match = _EXIT.search(text[:TELLING])
+        blocks[1] = {**blocks[1], "text": printed}
+    match = _EXIT_CODE.search(text[:EXIT_CODE_REACH])
     failed = failed or (match is not None and int(match[1]) != 0)
-    return (text if len(found) == 1 and "text" in found[0] else found or ""), failed
+    return (text if len(blocks) == 1 and "text" in blocks[0] else blocks or ""), failed
 
 
 def _unwrap_command(text: str) -> tuple[str, int]:

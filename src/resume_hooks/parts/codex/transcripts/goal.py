@@ -11,23 +11,23 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import ITEM, RolloutLine
 from resume_hooks.transcripts.records import Record, mapping, parse, string
 
-UPDATED = (
+GOAL_EVENT = (
     # the event that follows when the user sets a goal or changes its status
     "thread_goal_updated"
 )
-REPORTED, BEGUN = (
+UPDATE_TOOL, CREATE_TOOL = (
     "update_goal",
     "create_goal",
 )  # tools with which the model sets or updates the goal; their output contains it
 COMPLETE = "complete"
 
-_SET = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
-_STATE = re.compile(r'^User set goal status: "(\w+)"\.?$', re.MULTILINE)
-_CLEARED = "User cleared the goal."
+_GOAL_TEXT = re.compile(r'^User set the goal: (".*")$', re.MULTILINE)
+_GOAL_STATUS = re.compile(r'^User set goal status: "(\w+)"\.?$', re.MULTILINE)
+_GOAL_CLEARED = "User cleared the goal."
 
 
 class Goal(NamedTuple):
@@ -44,47 +44,47 @@ class GoalState:
         self.goal: Goal | None = None
         self._calls: set[str] = set()
 
-    def take(self, line: RolloutLine) -> bool:
+    def add_line(self, line: RolloutLine) -> bool:
         """Process the next line, and return whether it changed the goal."""
-        before = self.goal
-        if line.event() == UPDATED:
+        previous = self.goal
+        if line.event() == GOAL_EVENT:
             self._set_goal(mapping(line.payload, "goal"))
         elif line.kind == ITEM:
             self._take_item(line.payload)
-        return self.goal != before
+        return self.goal != previous
 
     def _take_item(self, item: Record) -> None:
-        kind = of_items.kind(item)
-        if kind == "function_call" and string(item, "name") in {REPORTED, BEGUN}:
-            self._calls.add(of_items.call_id(item))
-        elif kind == "function_call_output" and of_items.call_id(item) in self._calls:
+        kind = codex_items.item_kind(item)
+        if kind == "function_call" and string(item, "name") in {UPDATE_TOOL, CREATE_TOOL}:
+            self._calls.add(codex_items.call_id(item))
+        elif kind == "function_call_output" and codex_items.call_id(item) in self._calls:
             self._set_goal(
-                mapping(parse(of_items.text(item).encode("utf-8", "replace")) or {}, "goal")
+                mapping(parse(codex_items.item_text(item).encode("utf-8", "replace")) or {}, "goal")
             )
-        elif of_items.is_goal_note(item) and _CLEARED in of_items.text(item):
+        elif codex_items.is_goal_note(item) and _GOAL_CLEARED in codex_items.item_text(item):
             self.goal = None
 
-    def _set_goal(self, told: Record) -> None:
-        if objective := string(told, "objective").strip():
-            self.goal = Goal(objective, string(told, "status"))
+    def _set_goal(self, goal_record: Record) -> None:
+        if objective := string(goal_record, "objective").strip():
+            self.goal = Goal(objective, string(goal_record, "status"))
 
 
-def goal_words(note: Record) -> tuple[str, str]:
+def parse_goal_note(note: Record) -> tuple[str, str]:
     """Return the goal that a note sets, and the status that it sets; one of them is ``""``.
 
     The status is ``clear``, ``paused`` or ``active``.
     """
-    said = of_items.text(note)
-    if objective := _SET.search(said):
+    text = codex_items.item_text(note)
+    if objective := _GOAL_TEXT.search(text):
         return _unquote_word(objective[1]), ""
-    if status := _STATE.search(said):
+    if status := _GOAL_STATUS.search(text):
         return "", status[1]
-    return "", "clear" if _CLEARED in said else ""
+    return "", "clear" if _GOAL_CLEARED in text else ""
 
 
 def _unquote_word(word: str) -> str:
     try:
-        said = orjson.loads(word)
+        value = orjson.loads(word)
     except orjson.JSONDecodeError:
-        said = word[1:-1]
-    return str(said)
+        value = word[1:-1]
+    return str(value)

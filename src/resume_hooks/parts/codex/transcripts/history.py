@@ -11,9 +11,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from resume_hooks.parts.codex.transcripts import items as of_items
+from resume_hooks.parts.codex.transcripts import items as codex_items
 from resume_hooks.parts.codex.transcripts.lines import COMPACTED, EVENT, ITEM, META, RolloutLine
-from resume_hooks.parts.codex.transcripts.meta import meta_of
+from resume_hooks.parts.codex.transcripts.meta import parse_meta
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, objects, positive, string
 
@@ -50,19 +50,21 @@ class Ids:
     def begin(self, meta: RolloutLine) -> None:
         """Process a ``session_meta``; the last one before the first item counts."""
         if not self._begun:
-            self._state = meta_of(meta.payload).thread_id.encode()
+            self._state = parse_meta(meta.payload).thread_id.encode()
 
-    def of(self, payload: Record, given: object = None) -> str:
+    def next_id(self, payload: Record, line_id: object = None) -> str:
         """Return the id of the next item; ``given`` is an id that its line contains."""
         self._begun = True
-        self._state = hashlib.blake2b(self._state + of_items.dump(payload), digest_size=16).digest()
-        if isinstance(given, str) and is_session_id(given):
-            return given
-        return _as_uuid(self._state)
+        self._state = hashlib.blake2b(
+            self._state + codex_items.dump_json(payload), digest_size=16
+        ).digest()
+        if isinstance(line_id, str) and is_session_id(line_id):
+            return line_id
+        return _format_uuid(self._state)
 
-    def beside(self, what: str) -> str:
+    def derived_id(self, kind: str) -> str:
         """Return an id for a record that is not an item; ``what`` names the kind of record."""
-        return _as_uuid(hashlib.blake2b(self._state + what.encode(), digest_size=16).digest())
+        return _format_uuid(hashlib.blake2b(self._state + kind.encode(), digest_size=16).digest())
 
 
 class History:
@@ -81,19 +83,19 @@ class History:
         self._own = own
         self._ids = Ids()
 
-    def take(self, line: RolloutLine) -> None:
+    def add_line(self, line: RolloutLine) -> None:
         """Process the next line."""
         if line.kind == ITEM:
-            if of_items.kind(line.payload):
+            if codex_items.item_kind(line.payload):
                 self._add(line.payload, line)
         elif line.kind == COMPACTED:
-            before, self.items, self._counted = [item.payload for item in self.items], [], 0
-            for place, payload in enumerate(replacement(line.payload, before)):
-                self._add(payload, line, place)
+            previous_items, self.items, self._counted = [item.payload for item in self.items], [], 0
+            for index, payload in enumerate(compacted_items(line.payload, previous_items)):
+                self._add(payload, line, index)
         elif line.kind == META:
             self._ids.begin(line)
         elif line.kind == EVENT:
-            self._hear(line)
+            self._apply_event(line)
 
     @property
     def measured(self) -> bool:
@@ -104,21 +106,21 @@ class History:
     def tokens(self) -> int:
         """The context in use: the client's last count, or an estimate from the characters of the items."""
         return self._counted or round(
-            sum(of_items.size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN
+            sum(codex_items.item_size(item.payload) for item in self.items) / CHARACTERS_PER_TOKEN
         )
 
     def _add(self, payload: Record, line: RolloutLine, part: int = -1) -> None:
-        uuid = self._ids.of(payload, line.record.get(OWN_ID) if part < 0 else None)
-        if of_items.kind(payload) != of_items.NEVER_SENT:
+        uuid = self._ids.next_id(payload, line.record.get(OWN_ID) if part < 0 else None)
+        if codex_items.item_kind(payload) != codex_items.NEVER_SENT:
             self.items.append(Item(payload, line.timestamp, uuid, line.file, line.number, part))
 
-    def _hear(self, line: RolloutLine) -> None:
+    def _apply_event(self, line: RolloutLine) -> None:
         if line.event() == "thread_rolled_back":
             turns = positive(line.payload.get("num_turns"))
             starts = []
-            for place, item in enumerate(self.items):
-                if of_items.opens_turn(item.payload):
-                    starts.append(place)
+            for index, item in enumerate(self.items):
+                if codex_items.opens_turn(item.payload):
+                    starts.append(index)
             if starts and turns:
                 del self.items[starts[max(0, len(starts) - turns)] :]
         elif line.event() == "token_count" and self._own in ("", line.file):
@@ -129,23 +131,26 @@ class History:
             self.window = positive(info.get("model_context_window")) or self.window
 
 
-def replacement(compacted: Record, before: Sequence[Record]) -> list[Record]:
+def compacted_items(compacted: Record, previous_items: Sequence[Record]) -> list[Record]:
     """Return the items after a compaction.
 
     An old client wrote only the summary, so its items are rebuilt by its rules.
     """
-    left = compacted.get("replacement_history")
-    if isinstance(left, list):
-        return [item for item in objects(left) if of_items.kind(item)]
+    replacement_items = compacted.get("replacement_history")
+    if isinstance(replacement_items, list):
+        return [item for item in objects(replacement_items) if codex_items.item_kind(item)]
     message = string(compacted, "message")
-    said = {
-        "type": of_items.MESSAGE,
+    summary = {
+        "type": codex_items.MESSAGE,
         "role": "user",
         "content": [{"type": "input_text", "text": message}],
     }
-    return [*(item for item in before if of_items.is_prompt(item)), *([said] if message else [])]
+    return [
+        *(item for item in previous_items if codex_items.is_prompt(item)),
+        *([summary] if message else []),
+    ]
 
 
-def _as_uuid(state: bytes) -> str:
+def _format_uuid(state: bytes) -> str:
     digits = state.hex()
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-a{digits[17:20]}-{digits[20:]}"

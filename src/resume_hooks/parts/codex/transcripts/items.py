@@ -31,13 +31,13 @@ ENCRYPTED = frozenset({"compaction", "context_compaction", "compaction_summary"}
 
 NEVER_SENT = "ghost_snapshot"
 
-SUMMARY = "Another language model started to solve this problem"
+SUMMARY_PREFIX = "Another language model started to solve this problem"
 """The beginning of the summary of a local compaction."""
 
-REQUEST = "## My request for Codex:"
+REQUEST_HEADING = "## My request for Codex:"
 """The heading that an editor puts before the user's own words."""
 
-HARNESS = (
+HARNESS_PREFIXES = (
     "<environment_context>",
     "# AGENTS.md",
     "<user_instructions>",
@@ -55,26 +55,26 @@ _GOAL_KIND = "user.goal"  # the kind of Codex's own notes about actions of the u
 _OWN_KIND = "user."  # the prefix of kinds that a user wrote, from 0.15x on
 
 
-class Pair(NamedTuple):
+class CallPair(NamedTuple):
     """The indexes of a call and its output among the items; ``output`` is -1 for an unanswered call."""
 
     call: int
     output: int
 
 
-def kind(item: Record) -> str:
+def item_kind(item: Record) -> str:
     """Return the type of an item."""
     return string(item, "type")
 
 
-def parts(item: Record) -> list[Record]:
+def content_parts(item: Record) -> list[Record]:
     """Return the content parts of a message or output; a plain string becomes one text part."""
-    if kind(item) in OUTPUTS:
+    if item_kind(item) in OUTPUTS:
         content = item.get("output")
     else:
         content = item.get("content")
-    if kind(item) == "tool_search_output" and content is None:
-        content = _as_text(item.get("tools"))
+    if item_kind(item) == "tool_search_output" and content is None:
+        content = _dump_text(item.get("tools"))
     if isinstance(content, dict):  # {"content": ..., "success": ...} from old clients
         content = content.get("content_items") or content.get("content")
     if isinstance(content, str):
@@ -82,41 +82,47 @@ def parts(item: Record) -> list[Record]:
     return objects(content)
 
 
-def text(item: Record) -> str:
+def item_text(item: Record) -> str:
     """Return the texts of a message or output, joined by newlines, or the summary of a reasoning item."""
-    if kind(item) == REASONING:
+    if item_kind(item) == REASONING:
         rows = objects(item.get("summary")) + objects(item.get("content"))
         return "\n\n".join(filter(None, (string(row, "text") for row in rows)))
     return "\n".join(
-        string(part, "text") for part in parts(item) if isinstance(part.get("text"), str)
+        string(part, "text") for part in content_parts(item) if isinstance(part.get("text"), str)
     )
 
 
 def is_harness(item: Record) -> bool:
     """Check whether a message with the user's role comes from the harness: settings, rules, interruptions."""
     kinds = mapping(item, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
-    if isinstance(kinds, list) and any(isinstance(one, str) and one != "unknown" for one in kinds):
+    if isinstance(kinds, list) and any(
+        isinstance(kind, str) and kind != "unknown" for kind in kinds
+    ):
         return not any(
-            isinstance(one, str) and one.startswith(_OWN_KIND) and one != _GOAL_KIND
-            for one in kinds
+            isinstance(kind, str) and kind.startswith(_OWN_KIND) and kind != _GOAL_KIND
+            for kind in kinds
         )
-    return any(string(part, "text").lstrip().startswith(HARNESS) for part in parts(item))
+    return any(
+        string(part, "text").lstrip().startswith(HARNESS_PREFIXES) for part in content_parts(item)
+    )
 
 
 def is_goal_note(item: Record) -> bool:
     """Check whether a message is Codex's note to its model that the user set or changed the goal."""
-    is_users = kind(item) == MESSAGE and string(item, "role") == "user"
-    return is_users and text(item).startswith(_GOAL_NOTE) and is_harness(item)
+    is_users = item_kind(item) == MESSAGE and string(item, "role") == "user"
+    return is_users and item_text(item).startswith(_GOAL_NOTE) and is_harness(item)
 
 
 def opens_turn(item: Record) -> bool:
     """Check whether an item begins a turn by the rules of Codex's rollback: a message of the user."""
-    return kind(item) == MESSAGE and string(item, "role") == "user" and not is_harness(item)
+    return item_kind(item) == MESSAGE and string(item, "role") == "user" and not is_harness(item)
 
 
 def is_summary(item: Record) -> bool:
     """Check whether an item is the summary of a compaction, encrypted or not."""
-    return kind(item) in ENCRYPTED or (opens_turn(item) and text(item).lstrip().startswith(SUMMARY))
+    return item_kind(item) in ENCRYPTED or (
+        opens_turn(item) and item_text(item).lstrip().startswith(SUMMARY_PREFIX)
+    )
 
 
 def is_prompt(item: Record) -> bool:
@@ -126,62 +132,62 @@ def is_prompt(item: Record) -> bool:
 
 def request_text(item: Record) -> str:
     """Return the user's request in a prompt, without text that an editor put before it."""
-    said = text(item)
-    if REQUEST in said:
-        return said.rpartition(REQUEST)[2].strip() or said
-    return said
+    prompt = item_text(item)
+    if REQUEST_HEADING in prompt:
+        return prompt.rpartition(REQUEST_HEADING)[2].strip() or prompt
+    return prompt
 
 
 def call_id(item: Record) -> str:
     """Return the id that a call and its output share, or ``""`` for other items."""
-    return string(item, "call_id") or (string(item, "id") if kind(item) in CALLS else "")
+    return string(item, "call_id") or (string(item, "id") if item_kind(item) in CALLS else "")
 
 
-def arguments(item: Record) -> Record:
+def call_arguments(item: Record) -> Record:
     """Return the arguments of a call as an object; free text and other values become its ``input``."""
-    if kind(item) == "custom_tool_call":
+    if item_kind(item) == "custom_tool_call":
         return {"input": string(item, "input")}
-    if kind(item) in {"local_shell_call", *HOSTED}:
+    if item_kind(item) in {"local_shell_call", *HOSTED}:
         return mapping(item, "action")
-    given = item.get("arguments")
-    if isinstance(given, str):
+    arguments = item.get("arguments")
+    if isinstance(arguments, str):
         try:
-            given = orjson.loads(given)
+            arguments = orjson.loads(arguments)
         except orjson.JSONDecodeError:
-            return {"input": given}
-    if isinstance(given, dict):
-        return given
-    return {"input": _as_text(given)}
+            return {"input": arguments}
+    if isinstance(arguments, dict):
+        return arguments
+    return {"input": _dump_text(arguments)}
 
 
-def pairs(items: list[Record]) -> dict[str, Pair]:
+def call_pairs(items: list[Record]) -> dict[str, CallPair]:
     """Return the calls by id, each with the output that follows it; outputs without a call are left out."""
-    found: dict[str, Pair] = {}
-    for place, item in enumerate(items):
-        own = call_id(item)
-        if own and kind(item) in CALLS:
-            found[own] = Pair(place, -1)
-        elif kind(item) in OUTPUTS and own in found and found[own].output < 0:
-            found[own] = Pair(found[own].call, place)
-    return found
+    pairs: dict[str, CallPair] = {}
+    for index, item in enumerate(items):
+        call = call_id(item)
+        if call and item_kind(item) in CALLS:
+            pairs[call] = CallPair(index, -1)
+        elif item_kind(item) in OUTPUTS and call in pairs and pairs[call].output < 0:
+            pairs[call] = CallPair(pairs[call].call, index)
+    return pairs
 
 
-def orphans(items: list[Record]) -> set[int]:
+def orphan_indexes(items: list[Record]) -> set[int]:
     """Return the indexes of outputs whose calls are missing; outputs without a call id do not count."""
-    answers = {pair.output for pair in pairs(items).values()}
+    answers = {pair.output for pair in call_pairs(items).values()}
     outputs = set()
-    for place, item in enumerate(items):
-        if kind(item) in OUTPUTS and call_id(item):
-            outputs.add(place)
+    for index, item in enumerate(items):
+        if item_kind(item) in OUTPUTS and call_id(item):
+            outputs.add(index)
     return outputs - answers
 
 
-def size(item: Record) -> int:
+def item_size(item: Record) -> int:
     """Return the characters that an item adds to the model's context."""
-    return len(_as_text(item))
+    return len(_dump_text(item))
 
 
-def dump(value: object) -> bytes:
+def dump_json(value: object) -> bytes:
     """Return a value as JSON, equal for equal values.
 
     A value that is nested too deeply becomes ``"..."``.
@@ -195,9 +201,9 @@ def dump(value: object) -> bytes:
             return b'"..."'
 
 
-def _as_text(value: object) -> str:
+def _dump_text(value: object) -> str:
     if isinstance(value, str):
         return value
     if value is None:
         return ""
-    return dump(value).decode("utf-8", "replace")
+    return dump_json(value).decode("utf-8", "replace")

@@ -25,12 +25,12 @@ META, ITEM, COMPACTED, CONTEXT, EVENT = (
 """The kinds of lines with content; the others matter only to the client."""
 
 # the client's description of the environment for the model, complete or as changes
-WORLD = "world_state"
+WORLD_STATE = "world_state"
 # the event with the settings of the thread, from which newer clients continue
 SETTINGS = "thread_settings_applied"
 
 DIGEST = "resume-hooks-digest"  # a line of ours: a record of ours inside Codex's envelope
-TITLE, OPENING = "title", "isCompactSummary"  # extra keys in our own lines
+TITLE_KEY, OPENING_KEY = "title", "isCompactSummary"  # extra keys in our own lines
 
 ENDING, PACKED = ".jsonl", ".jsonl.zst"
 MAX_LINE = 64 * 1024 * 1024
@@ -39,7 +39,7 @@ MAX_LINE = 64 * 1024 * 1024
 The longest line so far has 638 KB, but the size of pictures is not limited.
 """
 
-STEP = 1024 * 1024  # bytes per read
+READ_STEP = 1024 * 1024  # bytes per read
 MAX_ORDINAL = 1 << 53
 
 
@@ -90,7 +90,7 @@ def rollout_lines(path: str) -> Iterator[RolloutLine]:
     Raise SessionNotFound if the file cannot be read or uncompressed.
     """
     for number, offset, raw in raw_lines(path):
-        if (line := read_line(raw, path, number, offset)) is not None:
+        if (line := parse_line(raw, path, number, offset)) is not None:
             yield line
 
 
@@ -99,7 +99,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
 
     Raise SessionNotFound like ``rollout_lines``.
     """
-    with open_rollout(path, STEP) as stream:
+    with open_rollout(path, READ_STEP) as stream:
         offset = number = 0
         try:
             while raw := stream.readline(MAX_LINE):
@@ -107,7 +107,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
                 while (
                     size >= MAX_LINE and piece and not piece.endswith(b"\n")
                 ):  # skip the rest of an overlong line
-                    piece = stream.readline(STEP)
+                    piece = stream.readline(READ_STEP)
                     size += len(piece)
                 yield number, offset, raw
                 offset += size
@@ -116,7 +116,7 @@ def raw_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
             raise SessionNotFound(f"{path} can't be read: {error}", "Check the file.") from error
 
 
-def read_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
+def parse_line(raw: bytes, path: str, number: int = -1, offset: int = -1) -> RolloutLine | None:
     """Return the parsed line, or None for a line that Codex skips."""
     if len(raw) < MAX_LINE or raw.endswith(b"\n"):
         record = parse(raw)
@@ -185,7 +185,7 @@ def _unpacked(stream: BinaryIO, path: str) -> contextlib.AbstractContextManager[
     return Reader(zstandard.ZstdDecompressor().stream_reader(stream))
 
 
-def first_lines(path: str) -> list[RolloutLine]:
+def read_first_lines(path: str) -> list[RolloutLine]:
     """Return the line that a rollout must begin with, and the next line if it is valid.
 
     Some programs insert a line of their own before it, which Codex up to 0.146 accepted. Raise
@@ -193,7 +193,7 @@ def first_lines(path: str) -> list[RolloutLine]:
     """
     with open_rollout(path) as stream:
         raws = [stream.readline(MAX_LINE), stream.readline(MAX_LINE)]
-    first, second = (read_line(raw, path, number) for number, raw in enumerate(raws))
+    first, second = (parse_line(raw, path, number) for number, raw in enumerate(raws))
     if second is not None and second.kind == META and (first is None or first.kind != META):
         return [second]
     if first is None or first.kind != META:

@@ -13,7 +13,7 @@ from resume_hooks.parts.codex.transcripts.lines import (
     META,
     PACKED,
     RolloutLine,
-    first_lines,
+    read_first_lines,
 )
 from resume_hooks.paths import is_session_id
 from resume_hooks.transcripts.records import Record, mapping, positive, string
@@ -23,7 +23,7 @@ _NAME = re.compile(
     rf"rollout-\d{{4}}-\d\d-\d\dT\d\d-\d\d-\d\d-({_ID})(?:_({_ID}))?\.jsonl(?:\.zst)?"
 )
 
-REQUIRED = ("id", "timestamp", "cwd", "originator", "cli_version")
+REQUIRED_FIELDS = ("id", "timestamp", "cwd", "originator", "cli_version")
 """The required fields of a first line: every version refuses a file that lacks one of them."""
 
 
@@ -67,7 +67,7 @@ class ThreadMeta(NamedTuple):
     payload: Record
 
 
-def parse_name(path: str) -> RolloutName | None:
+def parse_rollout_name(path: str) -> RolloutName | None:
     """Parse the name of a rollout, or return None for a file that Codex would not list."""
     match = _NAME.fullmatch(os.path.basename(path))
     if match is None:
@@ -76,49 +76,51 @@ def parse_name(path: str) -> RolloutName | None:
     return RolloutName(thread_id, rollout_id or thread_id, path.endswith(PACKED))
 
 
-def name_of(thread_id: str, started: str) -> str:
+def rollout_name(thread_id: str, started: str) -> str:
     """Return the name of a thread's file; ``started`` is local time such as ``2026-11-22T09-39-56``."""
     return f"rollout-{started}-{thread_id}{ENDING}"
 
 
 def read_meta(path: str) -> ThreadMeta:
-    """Return the metadata of a rollout. Raise NotATranscript or SessionNotFound like ``first_lines``."""
-    return meta_in(first_lines(path), path)
+    """Return the metadata of a rollout. Raise NotATranscript or SessionNotFound like ``read_first_lines``."""
+    return meta_from_lines(read_first_lines(path), path)
 
 
-def meta_in(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
+def meta_from_lines(lines: Sequence[RolloutLine], path: str = "") -> ThreadMeta:
     """Return the metadata in the first lines of a rollout.
 
     Forks by old clients name their parent only in the second line.
     """
     lines = [line for line in lines if line.kind == META]
-    meta = meta_of(lines[0].payload if lines else {}, path)
-    copied = _id(lines[1].payload, "id") if len(lines) > 1 else ""
+    meta = parse_meta(lines[0].payload if lines else {}, path)
+    copied = _read_id(lines[1].payload, "id") if len(lines) > 1 else ""
     if copied != meta.thread_id and not meta.forked_from:
         return meta._replace(forked_from=copied)
     return meta
 
 
-def meta_of(payload: Record, path: str = "") -> ThreadMeta:
+def parse_meta(payload: Record, path: str = "") -> ThreadMeta:
     """Return the metadata in a ``session_meta``; an id in the file name overrides its id."""
-    named = parse_name(path)
+    name = parse_rollout_name(path)
     source = payload.get("source")
     if isinstance(source, dict):
         spawn = mapping(mapping(source, "subagent"), "thread_spawn")
     else:
         spawn = {}
-    told, base = mapping(payload, "history_base"), None
-    if rollout_id := _id(told, "thread_id"):
-        end = told.get("end_ordinal_exclusive")
+    base_record, base = mapping(payload, "history_base"), None
+    if rollout_id := _read_id(base_record, "thread_id"):
+        end = base_record.get("end_ordinal_exclusive")
         if isinstance(end, int) and end is not True and end >= 0:
             ordinal = end
         else:
             ordinal = None
-        base = HistoryBase(rollout_id, ordinal, positive(told.get("end_byte_offset"), MAX_ORDINAL))
+        base = HistoryBase(
+            rollout_id, ordinal, positive(base_record.get("end_byte_offset"), MAX_ORDINAL)
+        )
     return ThreadMeta(
-        thread_id=named.thread_id if named else _id(payload, "id"),
-        forked_from=_id(payload, "forked_from_id"),
-        spawned_by=_id(payload, "parent_thread_id") or _id(spawn, "parent_thread_id"),
+        thread_id=name.thread_id if name else _read_id(payload, "id"),
+        forked_from=_read_id(payload, "forked_from_id"),
+        spawned_by=_read_id(payload, "parent_thread_id") or _read_id(spawn, "parent_thread_id"),
         base=base,
         created=string(payload, "timestamp"),
         cwd=string(payload, "cwd"),
@@ -134,7 +136,7 @@ def meta_of(payload: Record, path: str = "") -> ThreadMeta:
     )
 
 
-def _id(record: Record, key: str) -> str:
+def _read_id(record: Record, key: str) -> str:
     value = record.get(key)
     if is_session_id(value):
         return str(value)

@@ -12,7 +12,12 @@ from typing import NamedTuple
 
 from resume_hooks.errors import NotATranscript, SessionNotFound
 from resume_hooks.parts.codex.transcripts.lines import PACKED, RolloutLine, rollout_lines
-from resume_hooks.parts.codex.transcripts.meta import HistoryBase, ThreadMeta, parse_name, read_meta
+from resume_hooks.parts.codex.transcripts.meta import (
+    HistoryBase,
+    ThreadMeta,
+    parse_rollout_name,
+    read_meta,
+)
 
 MAX_DEPTH = 1_000  # segments of a thread; only a forged thread has more
 
@@ -27,16 +32,16 @@ class ThreadFile(NamedTuple):
     end: HistoryBase | None
 
 
-def segments(path: str, find: Finder) -> list[ThreadFile]:
+def find_segments(path: str, find: Finder) -> list[ThreadFile]:
     """Return the files of the thread whose newest file is ``path``, oldest first.
 
     Raise SessionNotFound if a file that it continues is missing or shortened, and NotATranscript if
     a file is not a rollout or continues itself.
     """
-    found, named = [ThreadFile(path, read_meta(path), None)], parse_name(path)
-    seen = {named.rollout_id} if named else set()
-    while (base := found[-1].meta.base) is not None:
-        if base.rollout_id in seen or len(found) >= MAX_DEPTH:
+    files, name = [ThreadFile(path, read_meta(path), None)], parse_rollout_name(path)
+    seen = {name.rollout_id} if name else set()
+    while (base := files[-1].meta.base) is not None:
+        if base.rollout_id in seen or len(files) >= MAX_DEPTH:
             raise NotATranscript(
                 f"{path} continues itself", "The file was changed: its history_base is a circle."
             )
@@ -50,15 +55,15 @@ def segments(path: str, find: Finder) -> list[ThreadFile]:
                     "session it was forked from."
                 ),
             )
-        _require_length(earlier, base)
-        found.append(ThreadFile(earlier, read_meta(earlier), base))
-    return found[::-1]
+        _check_length(earlier, base)
+        files.append(ThreadFile(earlier, read_meta(earlier), base))
+    return files[::-1]
 
 
-def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
+def find_readable_segments(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
     """Return the files of a thread and "", or only the newest file and the reason if another one cannot be used."""
     try:
-        return segments(path, find), ""
+        return find_segments(path, find), ""
     except (SessionNotFound, NotATranscript) as error:
         return [ThreadFile(path, read_meta(path), None)], error.message
 
@@ -66,9 +71,9 @@ def segments_left(path: str, find: Finder) -> tuple[list[ThreadFile], str]:
 def chain_lines(path: str, find: Finder) -> Iterator[RolloutLine]:
     """Yield the lines of a thread from all its segments.
 
-    Raise the errors of ``segments``.
+    Raise the errors of ``find_segments``.
     """
-    for segment in segments(path, find):
+    for segment in find_segments(path, find):
         yield from segment_lines(segment)
 
 
@@ -87,16 +92,16 @@ def _is_past(line: RolloutLine, end: HistoryBase) -> bool:
     return bool(end.end_offset) and line.offset >= end.end_offset
 
 
-def _require_length(path: str, base: HistoryBase) -> None:
+def _check_length(path: str, base: HistoryBase) -> None:
     if path.endswith(PACKED):
         return  # Its length is known only after uncompressing it.
     try:
-        short = os.path.getsize(path) < base.end_offset
+        is_short = os.path.getsize(path) < base.end_offset
     except OSError as error:
         raise SessionNotFound(
             f"{path} can't be read: {error.strerror}", "Check the path."
         ) from error
-    if short:
+    if is_short:
         raise SessionNotFound(
             f"{path} is shorter than the session that continues it expects",
             "Restore the original file. Codex refuses this one too.",

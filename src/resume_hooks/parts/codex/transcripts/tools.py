@@ -15,42 +15,42 @@ from typing import NamedTuple
 
 import orjson
 
-from resume_hooks.parts.codex.transcripts.items import HOSTED, arguments, kind
+from resume_hooks.parts.codex.transcripts.items import HOSTED, call_arguments, item_kind
 from resume_hooks.transcripts.records import Record, objects, string
 
-SHELLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
-CODE = "exec"  # the tool whose input is a script that calls other tools
-PATCH = "*** Begin Patch"
+SHELL_TOOLS = frozenset({"exec_command", "shell", "shell_command", "local_shell", "container.exec"})
+CODE_TOOL = "exec"  # the tool whose input is a script that calls other tools
+PATCH_START = "*** Begin Patch"
 MAX_FILES = 200  # files per patch
 
-_CALLED = re.compile(r"\btools\.(\w{1,80})")
-_COMMAND = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
+_TOOL_CALL = re.compile(r"\btools\.(\w{1,80})")
+_COMMAND_CALL = re.compile(r'\(\s*\{\s*"?cmd"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _WORKDIR = re.compile(r'\bworkdir"?\s*:\s*("(?:[^"\\]|\\.)*+")')
 _PATCH_TEXT = re.compile(r'"\*\*\* Begin Patch(?:[^"\\]|\\.)*+"')
-_FILE = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_MOVED = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
-_WRAPPED = re.compile(r"(?:ba|z|da)?sh")
+_FILE_HEADER = re.compile(r"^\*\*\* (Add|Update|Delete) File: (.+)$", re.MULTILINE)
+_MOVE_HEADER = re.compile(r"^\*\*\* Move to: (.+)$", re.MULTILINE)
+_SHELL_PROGRAM = re.compile(r"(?:ba|z|da)?sh")
 
 
-class Use(NamedTuple):
+class ToolUse(NamedTuple):
     """A use of a tool: its name and input."""
 
     name: str
     given: Record
 
 
-def uses_of_call(item: Record) -> list[Use]:
+def uses_of_call(item: Record) -> list[ToolUse]:
     """Return the uses in a call: one for each file of a patch or command of a script, else exactly one."""
-    if kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
-        name = kind(item).removesuffix("_call")
+    if item_kind(item) in {"local_shell_call", "tool_search_call", *HOSTED}:
+        name = item_kind(item).removesuffix("_call")
     else:
-        space = string(item, "namespace")
-        if space:
-            name = f"{space.removesuffix('__')}__{string(item, 'name')}"
+        namespace = string(item, "namespace")
+        if namespace:
+            name = f"{namespace.removesuffix('__')}__{string(item, 'name')}"
         else:
             name = string(item, "name")
-    given = arguments(item)
-    if name == CODE and "input" in given:
+    given = call_arguments(item)
+    if name == CODE_TOOL and "input" in given:
         code = string(given, "input")
         commands = _commands_of_code(code)
         if len(commands) > 1:
@@ -59,33 +59,33 @@ def uses_of_call(item: Record) -> list[Use]:
     return _uses_of_tool(name, given)
 
 
-def _uses_of_tool(name: str, given: Record) -> list[Use]:
+def _uses_of_tool(name: str, given: Record) -> list[ToolUse]:
     """Return the uses for a tool that is named as Codex names it."""
-    if name in SHELLS:
+    if name in SHELL_TOOLS:
         name, given = _use_of_shell(given)
     if name == "apply_patch":
         patch = string(given, "input") or string(given, "patch")
-        return list(_uses_of_patch(patch)) or [Use(name, given)]
+        return list(_uses_of_patch(patch)) or [ToolUse(name, given)]
     if name == "update_plan":
         rows = []
         for row in objects(given.get("plan")):
             rows.append({"content": string(row, "step"), "status": string(row, "status")})
-        return [Use("TodoWrite", {"todos": rows})]
+        return [ToolUse("TodoWrite", {"todos": rows})]
     if name == "view_image":
-        return [Use("Read", {"file_path": string(given, "path")})]
+        return [ToolUse("Read", {"file_path": string(given, "path")})]
     if name == "request_user_input":
-        return [Use("AskUserQuestion", given)]
-    return [Use(name, given)]
+        return [ToolUse("AskUserQuestion", given)]
+    return [ToolUse(name, given)]
 
 
 def _commands_of_code(code: str) -> list[Record]:
     """Return the commands of a script that only calls the shell, or [] if one is not a literal."""
-    called = _CALLED.findall(code)
+    called = _TOOL_CALL.findall(code)
     if not called or {*called} != {"exec_command"}:
         return []
     commands: list[Record] = []
     for call in code.split("tools.exec_command")[1:]:
-        typed = _COMMAND.match(call)
+        typed = _COMMAND_CALL.match(call)
         command = _parse_literal(typed[1]) if typed else ""
         if not command:
             return []
@@ -97,16 +97,16 @@ def _commands_of_code(code: str) -> list[Record]:
     return commands
 
 
-def _use_of_code(code: str, commands: list[Record]) -> Use:
+def _use_of_code(code: str, commands: list[Record]) -> ToolUse:
     if commands:
-        return Use("exec_command", commands[0])
+        return ToolUse("exec_command", commands[0])
     if (
-        _CALLED.findall(code) == ["apply_patch"]
+        _TOOL_CALL.findall(code) == ["apply_patch"]
         and (match := _PATCH_TEXT.search(code))
         and (patch := _parse_literal(match[0]))
     ):
-        return Use("apply_patch", {"input": patch})
-    return Use(CODE, {"code": code})
+        return ToolUse("apply_patch", {"input": patch})
+    return ToolUse(CODE_TOOL, {"code": code})
 
 
 def _parse_literal(text: str) -> str:
@@ -120,46 +120,46 @@ def _parse_literal(text: str) -> str:
     return ""
 
 
-def _use_of_shell(given: Record) -> Use:
+def _use_of_shell(arguments: Record) -> ToolUse:
     """Return a command in any of its forms as a shell line.
 
     A patch that was passed to a shell becomes ``apply_patch``.
     """
-    command = given.get("cmd", given.get("command"))
+    command = arguments.get("cmd", arguments.get("command"))
     if isinstance(command, list):
         words = [word for word in command if isinstance(word, str)]
         if words[:1] == ["apply_patch"] and len(words) == 2:
-            return Use("apply_patch", {"input": words[1]})
+            return ToolUse("apply_patch", {"input": words[1]})
         if (
             len(words) == 3
-            and _WRAPPED.fullmatch(words[0].rpartition("/")[2])
+            and _SHELL_PROGRAM.fullmatch(words[0].rpartition("/")[2])
             and words[1] in {"-lc", "-c"}
         ):
             words, command = [], words[2]
         else:
             command = shlex.join(words)
     if not isinstance(command, str):
-        return Use("Bash", given)
-    if command.lstrip().startswith("apply_patch") and PATCH in command:
-        return Use("apply_patch", {"input": command[command.index(PATCH) :]})
-    rest = {}
-    for key, value in given.items():
+        return ToolUse("Bash", arguments)
+    if command.lstrip().startswith("apply_patch") and PATCH_START in command:
+        return ToolUse("apply_patch", {"input": command[command.index(PATCH_START) :]})
+    options = {}
+    for key, value in arguments.items():
         if key in {"workdir", "justification"}:
-            rest[key] = value
-    return Use("Bash", {"command": command, **rest})
+            options[key] = value
+    return ToolUse("Bash", {"command": command, **options})
 
 
-def _uses_of_patch(patch: str) -> Iterator[Use]:
-    found = list(_FILE.finditer(patch))[:MAX_FILES]
-    for place, match in enumerate(found):
-        if place + 1 < len(found):
-            end = found[place + 1].start()
+def _uses_of_patch(patch: str) -> Iterator[ToolUse]:
+    headers = list(_FILE_HEADER.finditer(patch))[:MAX_FILES]
+    for index, match in enumerate(headers):
+        if index + 1 < len(headers):
+            end = headers[index + 1].start()
         else:
             end = len(patch)
         body = patch[match.end() : end].partition("\n*** End Patch")[0]
         path, lines = match[2].strip(), body.split("\n")[1:]
         if match[1] == "Add":
-            yield Use(
+            yield ToolUse(
                 "Write",
                 {
                     "file_path": path,
@@ -167,8 +167,8 @@ def _uses_of_patch(patch: str) -> Iterator[Use]:
                 },
             )
             continue
-        moved = _MOVED.search(body)
+        moved = _MOVE_HEADER.search(body)
         old = "\n".join(line[1:] for line in lines if line[:1] in {"-", " "})
         new = "\n".join(line[1:] for line in lines if line[:1] in {"+", " "})
-        given = {"file_path": path, "old_string": old, "new_string": new}
-        yield Use("Edit", given | ({"destination": moved[1].strip()} if moved else {}))
+        edit = {"file_path": path, "old_string": old, "new_string": new}
+        yield ToolUse("Edit", edit | ({"destination": moved[1].strip()} if moved else {}))
