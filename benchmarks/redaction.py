@@ -24,8 +24,8 @@ from hypothesis.strategies import from_regex
 
 from resume_hooks import redaction
 from resume_hooks.parts.secrets import cleaner, literals
-from resume_hooks.parts.secrets.audit import BLOCK
 from resume_hooks.parts.secrets.cleaner import Cleaner
+from resume_hooks.parts.secrets.file_scan import BLOCK
 from resume_hooks.redaction.json_lines import find_in_line, redact_bytes, redact_line
 from resume_hooks.redaction.load_rules import token_rules
 from resume_hooks.redaction.texts import suspect_places

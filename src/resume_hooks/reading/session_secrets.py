@@ -35,6 +35,8 @@ _COMMAND = late(rb'"command":\s?"(?=[^"\n]{3,300})' + PRINTING)
 
 _ANSWER = b'"tool_use_id"'
 
+_RESULT = late(_ANSWER)
+
 _LONGEST_COMMAND = 200
 """Characters of a command; a longer one is a script, which prints more than one value."""
 
@@ -62,6 +64,13 @@ class PrintedOutputs:
             self._remember_commands(parse(line) or {})
         elif _ANSWER in line and any(call_id.encode() in line for call_id in self._commands):
             yield from self._outputs_behind_commands(parse(line) or {})
+
+    def places_in_block(self, block: bytes) -> list[int]:
+        """Where in a transcript's lines such a command stands, or an output that follows one."""
+        places = [match.start() for match in _COMMAND.finditer(block)]
+        if places or self._commands:
+            places += [match.start() for match in _RESULT.finditer(block)]
+        return places
 
     def _remember_commands(self, record: Record) -> None:
         for call in calls(record):

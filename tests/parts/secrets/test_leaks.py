@@ -24,6 +24,8 @@ from tests.builders import (
     conversation,
     session_bytes,
     session_id,
+    tool_result,
+    tool_use,
     user,
     write_session,
 )
@@ -304,3 +306,43 @@ def test_all_and_options(config_home: ConfigHome, cli: Cli, document: Document) 
     assert document("scrub", "--list", "--all", "--since", "2026-02-01")["data"]["secrets"] == []
     assert cli("scrub", "--list", "--all", "--project").returncode == 2
     assert cli("scrub", "--list", "--all", "--since", "never").returncode == 2
+
+
+PRINTED = "vkWqzTe482Q"
+
+
+def printing_session() -> list[dict[str, Any]]:
+    """A command that prints a password, and its output in a record apart."""
+    command = {"command": "printenv DB_PASSWORD"}
+    return [
+        user("the database refuses us", uuid="a", parent=None),
+        tool_use("toolu_1", uuid="b", parent="a", name="Bash", tool_input=command),
+        tool_result("toolu_1", f"{PRINTED}\n", uuid="c", parent="b"),
+    ]
+
+
+def test_the_output_of_a_command_that_prints_a_secret(config_home: ConfigHome) -> None:
+    """The command before it tells; the finding is the value itself in the record of the output."""
+    path = Path(write_session(config_home.project(), SESSION, printing_session()))
+    (leak,) = look(config_home).leaks
+    assert (leak.uuid, leak.line, leak.length) == ("c", 2, len(PRINTED))
+    assert path.read_bytes()[leak.offset : leak.offset + leak.length] == PRINTED.encode()
+    assert PRINTED.encode() not in state(config_home).read_bytes()
+
+
+def test_an_output_that_was_appended_after_a_scan(config_home: ConfigHome) -> None:
+    """Its command was read by the scan before."""
+    path = Path(write_session(config_home.project(), SESSION, printing_session()[:2]))
+    assert not look(config_home).leaks
+    with path.open("ab") as stream:
+        stream.write(session_bytes(printing_session()[2:]))
+    (leak,) = look(config_home).leaks
+    assert (leak.uuid, leak.line) == ("c", 2)
+
+
+def test_a_printed_secret_in_the_vault(config_home: ConfigHome) -> None:
+    """An archived copy is read in the same way."""
+    path = write_session(config_home.project(), SESSION, printing_session())
+    archive_session(session_file(path), config_home.where)
+    os.unlink(path)
+    assert {(leak.place, leak.uuid) for leak in look(config_home).leaks} == {("vault", "c")}

@@ -1,8 +1,7 @@
 """Audit: the kind, place and age of every secret; never the secret itself, nor any digest of it.
 
-Of a file only the bytes appended since the last scan are read, or all of them where it was
-rewritten. The findings are cached in one small file of the state folder; if that is lost, damaged,
-or of other rules, every file is scanned again.
+The findings are cached in one small file of the state folder. If it is lost or damaged, or the rules
+changed, every file is scanned again.
 """
 
 from __future__ import annotations
@@ -11,25 +10,27 @@ import contextlib
 import errno
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
-from hashlib import blake2b
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import orjson
 
 from resume_hooks import clock
-from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
+from resume_hooks.parts.secrets.file_scan import (
+    FOLDER,
+    FileScan,
+    FoundSecret,
+    scan_file,
+    scan_pieces,
+)
 from resume_hooks.parts.secrets.locations import (
     BACKUP,
     INDEXED,
     KEPT,
-    LINE,
     READABLE,
     SUBAGENT,
-    TEXT,
     TRANSCRIPT,
     TRASHED,
     Location,
-    Piece,
     archived_at,
     is_lines,
     pieces_of_kept,
@@ -37,169 +38,20 @@ from resume_hooks.parts.secrets.locations import (
     places_of_sessions,
     regular_files_below,
 )
-from resume_hooks.paths import ENDING, Where, is_private, open_regular, read_regular, session_id_of
-from resume_hooks.redaction.json_lines import find_in_line, folder_of
+from resume_hooks.paths import ENDING, Where, is_private, read_regular, session_id_of
 from resume_hooks.redaction.load_rules import token_rules
-from resume_hooks.redaction.texts import spans_in_bytes, suspect_places
 from resume_hooks.sessions.agents.registry import other_agents
 from resume_hooks.sessions.archived import manifest
 from resume_hooks.sessions.archived.layout import MANIFEST
 from resume_hooks.sessions.archived.manifest import ArchivedSession
 from resume_hooks.sessions.transcript_files import subagent_name
 from resume_hooks.storage import state_file
-from resume_hooks.transcripts.records import parse, string
-
-BLOCK = 256 * 1024
-"""Bytes of a block of the first pass, up to the end of a line: they fit into a core's cache."""
-
-_EDGE = 4096
-"""Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
-
-
-FOLDER = "folder name"
-"""The part of a session that each record names, and that can't be changed: the client finds the session by it."""
-
-
-class FoundSecret(NamedTuple):
-    """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
-
-    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its
-    file from the config home on, where several files are archived as one.
-    """
-
-    kind: str
-    line: int
-    offset: int
-    length: int
-    uuid: str
-    time: str
-    part: str = ""
-
-
-class FileScan(NamedTuple):
-    """Result of scanning one file: its identity, how many whole lines were read, and the findings."""
-
-    inode: int
-    size: int
-    mtime_ns: int
-    offset: int
-    lines: int
-    edge: str
-    findings: tuple[FoundSecret, ...]
-
-
-def scan_for_secrets(
-    path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]
-) -> FileScan:
-    """Scan a file, of which ``known`` is the last scan; ``told`` is called with the bytes read.
-
-    OSError.
-
-    ``lines`` is for transcripts, which grow by lines; any other file is scanned as a whole text.
-    """
-    with open_regular(path, follow=False) as stream:
-        status = os.fstat(stream.fileno())
-        size = status.st_size
-        stamp = status.st_ino, size, status.st_mtime_ns
-        if known and known[:3] == stamp:
-            return known
-        if not lines and size <= LARGEST_TEXT:
-            findings = list(secrets_in(Piece(stream.read(), TEXT)))
-            told(size)
-            return FileScan(*stamp, 0, 0, "", tuple(findings))
-        offset, number, findings = 0, 0, []
-        folders: set[bytes] = set()
-        appended = known and known.inode == status.st_ino and size >= known.offset > 0
-        if known and appended and _digest_of_edges(stream, known.offset) == known.edge:
-            offset, number = known.offset, known.lines
-            findings = []
-            for found in known.findings:
-                if found.line < number:
-                    findings.append(found)
-        stream.seek(offset)
-        left = size - offset
-        while left > 0 and (block := stream.read(min(BLOCK, left))):
-            if not block.endswith(b"\n"):
-                block += stream.readline(left - len(block)) if left > len(block) else b""
-            findings += _secrets_in_block(block, number, offset, folders)
-            told(len(block))
-            left -= len(block)
-            number += block.count(b"\n")
-            offset += block.rfind(b"\n") + 1
-        return FileScan(*stamp, offset, number, _digest_of_edges(stream, offset), tuple(findings))
-
-
-def secrets_in(piece: Piece) -> Iterator[FoundSecret]:
-    """The secrets in a line or a text; a binary piece has none."""
-    raw = piece.raw
-    if piece.form == LINE:
-        found = find_in_line(raw)
-        record = (parse(raw) or {}) if found else {}
-        said_by = string(record, "uuid"), string(record, "timestamp"), piece.part
-        for secret in found:
-            length = secret.end - secret.start
-            yield FoundSecret(
-                secret.kind, piece.number, piece.offset + secret.start, length, *said_by
-            )
-    elif (
-        b"\0" not in raw[:HEAD] and next(suspect_places(raw), None) is not None
-    ):  # else a picture, a program
-        number = counted = 0
-        for span in spans_in_bytes(raw):
-            number += raw.count(b"\n", counted, span.start)
-            counted = span.start
-            yield FoundSecret(
-                span.kind, number, span.start, span.end - span.start, "", "", piece.part
-            )
-
-
-def _secrets_in_block(
-    block: bytes, number: int, offset: int, folders: set[bytes]
-) -> Iterator[FoundSecret]:
-    """The secrets in whole lines, of which the first has a ``number`` and begins at ``offset`` of its file.
-
-    Each record names its folder: a secret in its name is reported once, then the name is in
-    ``folders``.
-    """
-    end = counted = 0
-    for place in sorted(suspect_places(block)):
-        if place < end:
-            continue
-        start = block.rfind(b"\n", 0, place) + 1
-        end = block.find(b"\n", place) + 1 or len(block)
-        number += block.count(b"\n", counted, start)
-        counted = start
-        line = block[start:end]
-        yield from secrets_in(Piece(line, LINE, number=number, offset=offset + start))
-        folder = folder_of(line)
-        if folder not in folders:
-            folders.add(folder)
-            at = offset + start + line.find(folder)
-            for secret in spans_in_bytes(folder):
-                yield FoundSecret(
-                    secret.kind,
-                    number,
-                    at + secret.start,
-                    secret.end - secret.start,
-                    "",
-                    "",
-                    FOLDER,
-                )
-
-
-def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
-    """A digest of the bytes at a file's start and before ``offset``, which discloses nothing of them."""
-    stream.seek(0)
-    head = stream.read(min(_EDGE, offset))
-    stream.seek(max(0, offset - _EDGE))
-    return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
-
 
 Progress = Callable[[int, int], None]
 """Called with the bytes that are done, and all bytes."""
 
 FILE_NAME = "audit.json"
-VERSION = 1
+VERSION = 2
 LARGEST = 64 * 1024 * 1024
 """Bytes of the cache; a larger file is not ours."""
 
@@ -381,7 +233,7 @@ class _AuditRun:
         else:
             status = os.lstat(place.path)
             name = (status.st_dev, status.st_ino)
-            scanned = self._looks.get(name) or scan_for_secrets(
+            scanned = self._looks.get(name) or scan_file(
                 place.path, known, lines=is_lines(place.path), told=self._count_read
             )
             self._looks[name] = scanned
@@ -402,7 +254,7 @@ class _AuditRun:
         told = (status.st_ino, self.sizes[place], status.st_mtime_ns)
         if known and known[:3] == told:
             return known
-        findings = tuple(found for piece in pieces_of_kept(kept) for found in secrets_in(piece))
+        findings = tuple(scan_pieces(pieces_of_kept(kept)))
         self._count_read(self.sizes[place])
         return FileScan(*told, 0, 0, "", findings)
 

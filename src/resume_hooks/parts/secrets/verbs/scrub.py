@@ -17,7 +17,8 @@ from resume_hooks.cli.start_client import become_client, start_of_session
 from resume_hooks.derive.child.receipt import Receipt
 from resume_hooks.errors import SessionOpen, UsageError
 from resume_hooks.parts.secrets import child, findings, literals
-from resume_hooks.parts.secrets.audit import FOLDER, Audit, audit_sessions
+from resume_hooks.parts.secrets.audit import Audit, audit_sessions
+from resume_hooks.parts.secrets.file_scan import FOLDER
 from resume_hooks.parts.secrets.findings import (
     HELD,
     LEFT,

@@ -1,0 +1,211 @@
+"""Scan one file, or one archived session, for secrets: what kind, where, how long; never the secret.
+
+Of a transcript only the bytes appended since the last scan are read, or all of them if it was
+rewritten.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import blake2b
+from typing import BinaryIO, NamedTuple
+
+from resume_hooks.archive.vault.rewrite import HEAD, LARGEST_TEXT
+from resume_hooks.parts.secrets.locations import LINE, TEXT, Piece
+from resume_hooks.paths import open_regular
+from resume_hooks.reading.session_secrets import PrintedOutputs
+from resume_hooks.redaction.json_lines import find_in_line, folder_of
+from resume_hooks.redaction.texts import find_secrets, spans_in_bytes, suspect_places
+from resume_hooks.transcripts.records import parse, string
+
+BLOCK = 256 * 1024
+"""Bytes of a block of the first pass, up to the end of a line: they fit into a core's cache."""
+
+_EDGE = 4096
+"""Bytes at a file's start, and before the end of its last scan, that show whether it was only appended to."""
+
+
+FOLDER = "folder name"
+"""The part of a session that each record names, and that can't be changed: the client finds the session by it."""
+
+
+class FoundSecret(NamedTuple):
+    """A secret: its ``kind``, the 0-based ``line``, its first byte in the file, its length in bytes.
+
+    ``uuid`` and ``time`` are the record's, "" for a line without them; ``part`` is the path of its
+    file from the config home on, where several files are archived as one.
+    """
+
+    kind: str
+    line: int
+    offset: int
+    length: int
+    uuid: str
+    time: str
+    part: str = ""
+
+
+class FileScan(NamedTuple):
+    """Result of scanning one file: its identity, how many whole lines were read, and the findings."""
+
+    inode: int
+    size: int
+    mtime_ns: int
+    offset: int
+    lines: int
+    edge: str
+    findings: tuple[FoundSecret, ...]
+
+
+def scan_file(
+    path: str, known: FileScan | None, *, lines: bool, told: Callable[[int], None]
+) -> FileScan:
+    """Scan a file for secrets.
+
+    :param known: The last scan of the file, if there was one.
+    :param lines: Whether it is a transcript, which grows by lines; any other file is one text.
+    :param told: Called with the number of bytes after each read.
+    :raises OSError: The file can't be read.
+    """
+    with open_regular(path, follow=False) as stream:
+        status = os.fstat(stream.fileno())
+        size = status.st_size
+        stamp = status.st_ino, size, status.st_mtime_ns
+        if known and known[:3] == stamp:
+            return known
+        if not lines and size <= LARGEST_TEXT:
+            findings = list(scan_pieces([Piece(stream.read(), TEXT)]))
+            told(size)
+            return FileScan(*stamp, 0, 0, "", tuple(findings))
+        offset, number, findings = 0, 0, []
+        scanner = _BlockScanner()
+        appended = known and known.inode == status.st_ino and size >= known.offset > 0
+        if known and appended and _digest_of_edges(stream, known.offset) == known.edge:
+            offset, number = known.offset, known.lines
+            findings = [finding for finding in known.findings if finding.line < number]
+            scanner.remember_commands(stream, offset)
+        stream.seek(offset)
+        remaining = size - offset
+        while remaining > 0 and (block := stream.read(min(BLOCK, remaining))):
+            if not block.endswith(b"\n") and remaining > len(block):
+                block += stream.readline(remaining - len(block))
+            findings += scanner.scan_block(block, number, offset)
+            told(len(block))
+            remaining -= len(block)
+            number += block.count(b"\n")
+            offset += block.rfind(b"\n") + 1
+        return FileScan(*stamp, offset, number, _digest_of_edges(stream, offset), tuple(findings))
+
+
+def scan_pieces(pieces: Iterable[Piece]) -> Iterator[FoundSecret]:
+    """Find the secrets in lines and texts; a binary piece has none.
+
+    The lines of each file must come in order.
+    """
+    outputs: dict[str, PrintedOutputs] = {}
+    for piece in pieces:
+        if piece.form == LINE:
+            yield from _secrets_in_line(piece, outputs.setdefault(piece.part, PrintedOutputs()))
+        else:
+            yield from _secrets_in_text(piece)
+
+
+def _secrets_in_line(piece: Piece, outputs: PrintedOutputs) -> Iterator[FoundSecret]:
+    """Find the secrets of a transcript's line, and those in the output of an earlier command."""
+    line = piece.raw
+    places = [(secret.kind, secret.start, secret.end) for secret in find_in_line(line)]
+    for kind, value in _values_in_outputs(line, outputs):
+        start = line.find(value)
+        if not any(first <= start < end for _, first, end in places):
+            places.append((kind, max(start, 0), max(start, 0) + len(value)))
+    if not places:
+        return
+    record = parse(line) or {}
+    uuid, time = string(record, "uuid"), string(record, "timestamp")
+    for kind, start, end in places:
+        yield FoundSecret(
+            kind, piece.number, piece.offset + start, end - start, uuid, time, piece.part
+        )
+
+
+def _values_in_outputs(line: bytes, outputs: PrintedOutputs) -> Iterator[tuple[str, bytes]]:
+    """Find secrets that only the command before an output reveals, each with its kind."""
+    for text in outputs.texts_of_line(line):
+        for secret in find_secrets(text):
+            value = text[secret.start : secret.end]
+            yield secret.kind, value.encode("utf-8", "surrogatepass")
+
+
+def _secrets_in_text(piece: Piece) -> Iterator[FoundSecret]:
+    raw = piece.raw
+    is_binary = b"\0" in raw[:HEAD]
+    if is_binary or next(suspect_places(raw), None) is None:
+        return
+    number = counted = 0
+    for span in spans_in_bytes(raw):
+        number += raw.count(b"\n", counted, span.start)
+        counted = span.start
+        length = span.end - span.start
+        yield FoundSecret(span.kind, number, span.start, length, "", "", piece.part)
+
+
+class _BlockScanner:
+    """Scans the blocks of one transcript, in order.
+
+    Each record names its folder: a secret in that name is reported once.
+    """
+
+    def __init__(self) -> None:
+        self._folders: set[bytes] = set()
+        self._outputs = PrintedOutputs()
+
+    def remember_commands(self, stream: BinaryIO, offset: int) -> None:
+        """Read the block before ``offset`` again, for commands whose output may follow."""
+        stream.seek(max(0, offset - BLOCK))
+        for line in stream.read(min(BLOCK, offset)).splitlines():
+            for _ in self._outputs.texts_of_line(line):
+                continue
+
+    def scan_block(self, block: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
+        """Find the secrets in whole lines.
+
+        :param number: The number of the block's first line.
+        :param offset: The block's first byte in its file.
+        """
+        counted = 0
+        for start, end in self._lines_to_scan(block):
+            number += block.count(b"\n", counted, start)
+            counted = start
+            line = block[start:end]
+            piece = Piece(line, LINE, number=number, offset=offset + start)
+            yield from _secrets_in_line(piece, self._outputs)
+            yield from self._secrets_in_folder(line, number, offset + start)
+
+    def _lines_to_scan(self, block: bytes) -> Iterator[tuple[int, int]]:
+        """The first and last byte of each line that may contain a secret, in order."""
+        places = sorted([*suspect_places(block), *self._outputs.places_in_block(block)])
+        end = 0
+        for place in places:
+            if place >= end:
+                start = block.rfind(b"\n", 0, place) + 1
+                end = block.find(b"\n", place) + 1 or len(block)
+                yield start, end
+
+    def _secrets_in_folder(self, line: bytes, number: int, offset: int) -> Iterator[FoundSecret]:
+        folder = folder_of(line)
+        if folder in self._folders:
+            return
+        self._folders.add(folder)
+        at = offset + line.find(folder)
+        for secret in spans_in_bytes(folder):
+            length = secret.end - secret.start
+            yield FoundSecret(secret.kind, number, at + secret.start, length, "", "", FOLDER)
+
+
+def _digest_of_edges(stream: BinaryIO, offset: int) -> str:
+    """A digest of the bytes at a file's start and before ``offset``, which discloses nothing of them."""
+    stream.seek(0)
+    head = stream.read(min(_EDGE, offset))
+    stream.seek(max(0, offset - _EDGE))
+    return blake2b(head + stream.read(min(_EDGE, offset)), digest_size=16).hexdigest()
