@@ -232,7 +232,10 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     now_ms = clock.milliseconds(at) or 0
     session = Session.of(session, where)
     glance = session.head_tail
-    trim_estimated = is_live_part_within(session.file, limit)
+    if limit == QUICK_LIMIT:
+        trim_estimated = session.is_quick_to_read
+    else:
+        trim_estimated = is_live_part_within(session.file, limit)
     trimmed = _trim_estimate(session, where) if trim_estimated else None
     context = trimmed.before if trimmed else session.context
     seen, base = traffic.traffic_of(session.file), traffic.base_of(glance, where)

@@ -90,6 +90,13 @@ class Session(SessionFile):
         return Family(self.where, {os.path.abspath(self.path): self.ends})
 
     @cached_property
+    def is_quick_to_read(self) -> bool:
+        """Whether its live part has no more bytes than a prompt may wait for."""
+        from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
+
+        return is_live_part_within(self.file, QUICK_LIMIT)
+
+    @cached_property
     def context(self) -> ContextSize:
         """How full it is: what a resume would send, in the window that its client acts on.
 
@@ -98,14 +105,10 @@ class Session(SessionFile):
         # Not every verb asks.
         from resume_hooks.sessions.client_window import window_of
         from resume_hooks.transcripts.context_size import size_of_tail
-        from resume_hooks.transcripts.transcript import (
-            QUICK_LIMIT,
-            is_live_part_within,
-            scan_live,
-        )
+        from resume_hooks.transcripts.transcript import scan_live
         from resume_hooks.transcripts.trimmable_pieces import Pieces
 
-        if is_live_part_within(self.file, QUICK_LIMIT):
+        if self.is_quick_to_read:
             transcript, (pieces,) = scan_live(self.file, lambda: (Pieces(),))
             return self.weigh(transcript.chain, pieces)[0]
         window = window_of(self.session_id, self.where)

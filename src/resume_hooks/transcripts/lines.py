@@ -21,7 +21,7 @@ from typing import BinaryIO, NamedTuple
 from resume_hooks.errors import SessionNotFound
 
 BOM = b"\xef\xbb\xbf"
-SEARCHED_BYTES = 1024 * 1024  # bytes that a search through a file holds at a time
+SEARCHED_BYTES = 256 * 1024  # bytes that a search through a file holds at a time
 CHECKED = (
     1_024  # bytes before the end of what was read that tell whether a file was only appended to
 )
