@@ -381,10 +381,10 @@ def time_of_option(given: str) -> datetime:
 
 def refuse_unknown(words: tuple[str, ...]) -> None:
     """Raise UsageError for a word that looks like an unknown option."""
-    import difflib  # only an unknown option needs this import
-
     for word in words:
         if re.match(r"--[^\s-]\S*\Z", word):
+            import difflib  # only an unknown option needs this import
+
             option = word.partition("=")[0]
             options = (
                 name for each in click.get_current_context().command.params for name in each.opts

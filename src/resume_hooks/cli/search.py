@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +68,7 @@ def search(options: SearchOptions) -> None:
 
 def _find_hits(options: SearchOptions, progress: Progress | None) -> SearchResult:
     """Return the hits: a part's answer for a line in ``--file``, else the index's."""
-    scope = replace(
-        _scope_of_options(options),
+    scope = _scope_of_options(options)._replace(
         asking=options.where.environ.get("CLAUDE_CODE_SESSION_ID", ""),
         since=_seconds_of_time(options.since),
         until=_seconds_of_time(options.until),

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from resume_hooks import clock
@@ -273,8 +273,7 @@ class Hit(NamedTuple):
     headless: bool = False
 
 
-@dataclass(slots=True)
-class _HitText:
+class _HitText(NamedTuple):
     """The text of a turn's best record that can be read; ``copies`` are all that say the same, the oldest first.
 
     ``found`` are the wordings that found it, the one that it is shown by first.
@@ -285,7 +284,6 @@ class _HitText:
     snippet: Snippet
     score: float
     copies: list[Posting]
-    same: int = 0
 
 
 class Best(NamedTuple):
@@ -361,7 +359,8 @@ class Hits:
 
     def best(self, turns: Sequence[Sequence[Found]], limit: int) -> Best:
         """The ``limit`` best of ranked turns, those with the words close together first."""
-        texts: dict[tuple[object, ...], _HitText] = {}
+        texts: dict[tuple[str, str], _HitText] = {}  # by session and snippet
+        copies = Counter[tuple[str, str]]()
         places: set[tuple[int, int]] = set()
         uncertain = any(wording.uncertain for wording in self._wordings)
         seen = of_headless = 0
@@ -383,15 +382,14 @@ class Hits:
                 first = text.copies[0]
                 if (first.file, first.line) not in places:  # else a copy brought it before
                     places.add((first.file, first.line))
-                    known = texts.setdefault(
-                        (self._sources.session_of(first), text.snippet.text), text
-                    )
-                    known.same += known is not text
-        best = sorted(texts.values(), key=lambda text: -text.score)
+                    said = (self._sources.session_of(first), text.snippet.text)
+                    texts.setdefault(said, text)
+                    copies[said] += 1
+        best = sorted(texts, key=lambda said: -texts[said].score)
         unread = len(turns) - seen
         total = len(texts) + (0 if uncertain else unread)
         beyond = any(wording.is_capped for wording in self._wordings)
-        hits = [self._hit(text) for text in best[:limit]]
+        hits = [self._hit(texts[said], copies[said] - 1) for said in best[:limit]]
         return Best(hits, total, beyond or (uncertain and unread > 0), frozenset(passed_over))
 
     def _turn_text(self, turn: Sequence[Found]) -> _HitText | None:
@@ -461,7 +459,8 @@ class Hits:
             clean = known.redact(snippet.text)
         return snippet_of(shown_text(clean), wording.marker, WIDTH)
 
-    def _hit(self, text: _HitText) -> Hit:
+    def _hit(self, text: _HitText, same: int) -> Hit:
+        """The hit of a text; ``same`` further turns of its session say the very same."""
         first = self._sources.nearest(text.copies)
         file = self._sources.file(first)
         if file is None:
@@ -506,7 +505,7 @@ class Hits:
             marks=tuple(shown_snippet.marks),
             words=tuple(name for place, name in enumerate(names) if place in terms),
             missing=tuple(name for place, name in enumerate(names) if place not in terms),
-            same=text.same,
+            same=same,
             sessions=tuple(dict.fromkeys(map(self._sources.session_of, text.copies))),
             score=round(text.score, 3),
             confidence=round(sure, 2),

@@ -15,7 +15,6 @@ import functools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
 
@@ -223,14 +222,13 @@ HINTED = 0.3  # what being said at the time that a question hints at adds to a t
 TITLE = ROLES.index("title")
 
 
-@dataclass(slots=True)
-class TurnHit:
+class TurnHit(NamedTuple):
     """A turn with its fitting records, the best first; ``terms`` are the places in the query of those that it has."""
 
     key: int
     records: list[Posting]
     score: float
-    terms: set[int] = field(default_factory=set)
+    terms: frozenset[int] = frozenset()
 
 
 class Found(NamedTuple):
@@ -277,8 +275,7 @@ class Ranking:
         for key, score in scores.items():
             hits.append(TurnHit(key, _titles_last(by_turn[key]), score))
         hits.sort(key=lambda hit: -hit.score)
-        self._cover(hits[:CANDIDATES], lookups)
-        return hits
+        return [*self._add_terms(hits[:CANDIDATES], lookups), *hits[CANDIDATES:]]
 
     def latest(self, most: int) -> list[TurnHit]:
         """The turns within the limits, the newest first, where no words were given.
@@ -336,18 +333,19 @@ class Ranking:
             scores[key] = (records[key] + windows.get(key, 0.0)) * hinted
         return scores
 
-    def _cover(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> None:
-        keys = [hit.key for hit in hits]
+    def _add_terms(self, hits: Sequence[TurnHit], lookups: Sequence[Lookup]) -> list[TurnHit]:
+        """The turns with the places of the terms that each has."""
+        terms: dict[int, set[int]] = {hit.key: set() for hit in hits}
+        keys = list(terms)
         if not keys:
-            return
+            return []
         own = Query.term_set_query(SCHEMA, "turn_key", keys)
         for number, lookup in enumerate(lookups):
             if lookup.known:
                 query = Query.boolean_query([(Occur.Must, own), (Occur.Must, _all_of(lookup))])
-                having = self._words.turns(query, MOST_WINDOWS)
-                for hit in hits:
-                    if hit.key in having:
-                        hit.terms.add(number)
+                for key in self._words.turns(query, MOST_WINDOWS):
+                    terms[key].add(number)
+        return [hit._replace(terms=frozenset(terms[hit.key])) for hit in hits]
 
 
 def fused(rankings: Sequence[Sequence[TurnHit]]) -> list[list[Found]]:

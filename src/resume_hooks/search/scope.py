@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from tantivy import FieldType, Occur, Query
@@ -24,8 +23,7 @@ from resume_hooks.system.text import encodable
 from resume_hooks.transcripts.head_tail import HeadTail
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(NamedTuple):
     """What a search is limited to. The defaults mean no limit.
 
     An empty set of ``sessions`` matches nothing.
@@ -83,7 +81,7 @@ def project_of(path: str, where: Where) -> Scope:
     beside = {os.path.basename(os.path.dirname(path))} - {
         project_key(folder) for folder in scope.folders or ()
     }
-    return replace(scope, projects=scope.projects | beside)
+    return scope._replace(projects=scope.projects | beside)
 
 
 def project_at(cwd: str, where: Where) -> Scope:

@@ -11,7 +11,6 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import NamedTuple
 
@@ -100,13 +99,15 @@ def _first_bytes(path: str) -> bytes:
         return b""
 
 
-@dataclass(frozen=True)
 class Project:
     """A project: working directories, roots ``within`` which every folder counts, and ``names`` of project folders."""
 
-    folders: tuple[str, ...]
-    within: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
+    def __init__(
+        self, folders: tuple[str, ...], within: tuple[str, ...] = (), names: tuple[str, ...] = ()
+    ) -> None:
+        self.folders = folders
+        self.within = within
+        self.names = names
 
     @cached_property
     def _keys(self) -> frozenset[str]:

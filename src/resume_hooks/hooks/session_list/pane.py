@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -289,7 +288,7 @@ def _turns_with_words(asked: PaneEvent, folder: str, where: Where) -> tuple[list
             scope = Scope()
         else:
             scope = project_at(folder, where)
-        scope = replace(scope, programs=frozenset(OPENED))
+        scope = scope._replace(programs=frozenset(OPENED))
         with opened_index(
             where, limit=UPDATE_SECONDS, sought=sought([parse_query([asked.words])], scope, where)
         ) as index:

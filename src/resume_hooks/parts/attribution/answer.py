@@ -11,7 +11,6 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -156,7 +155,7 @@ def answer_line_search(
             "Leave them out, or the line.",
         )
     # A headless run writes files, too, and so does the turn that asks.
-    scope = replace(scope, file=asked.tail, helpers=True, asking="")
+    scope = scope._replace(file=asked.tail, helpers=True, asking="")
     sought = Sought((name_term_of(asked).forms,), meant(scope, where))
 
     def search_line(index: OpenIndex) -> SearchResult:
@@ -233,7 +232,7 @@ class Candidates:
             name = None
         if name and name.known:
             calls += self._find_calls(
-                replace(self._scope, file="", tool="Bash", role="call"), [name]
+                self._scope._replace(file="", tool="Bash", role="call"), [name]
             )
         by_file: dict[int, dict[int, Posting]] = defaultdict(dict)
         for call in calls:
