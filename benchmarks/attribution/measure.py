@@ -28,9 +28,9 @@ from benchmarks.attribution.replay import (
 from resume_hooks.parts.attribution.answer import Candidates, parse_asked_line
 from resume_hooks.parts.attribution.rule import find_writer
 from resume_hooks.paths import Where
-from resume_hooks.search.hits import Sources
 from resume_hooks.search.index.connect import OpenIndex, opened_index
 from resume_hooks.search.scope import Scope, enter_scope
+from resume_hooks.search.sources import Sources
 from tests.builders import session_id
 from tests.needs import corpus_folder, corpus_sessions
 

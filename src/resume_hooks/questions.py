@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from resume_hooks.maintenance.doctor import Finding
     from resume_hooks.maintenance.fsck.findings import Defect, Kind
     from resume_hooks.paths import Where
-    from resume_hooks.search.engine import SearchResult
     from resume_hooks.search.index.update import Progress
+    from resume_hooks.search.result import SearchResult
     from resume_hooks.search.scope import Scope
     from resume_hooks.sessions.agents.claude import Agent
     from resume_hooks.sessions.lineage import Ancestor

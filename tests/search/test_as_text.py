@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resume_hooks.search.engine import EVIDENCE, FEW, NOTHING_CLOSE, SearchResult, result_text
 from resume_hooks.search.hits import WIDTH, Hit
 from resume_hooks.search.query import parse_query
 from resume_hooks.search.ranking import Lookup
 from resume_hooks.search.record_text import MOST_SHOWN, Marker, snippet_of
 from resume_hooks.search.record_text import shown_text as bare_text
+from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result_text import EVIDENCE, FEW, NOTHING_CLOSE, result_text
 from tests.builders import SESSION, ConfigHome, custom_title, session_id, tool_result
 from tests.search.asking import search, talk
 from tests.search.index.probe import uid

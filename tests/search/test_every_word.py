@@ -15,13 +15,14 @@ from hypothesis import strategies as st
 from tantivy import Query
 
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import SearchResult, search_index
-from resume_hooks.search.hits import Sources
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index.connect import opened_index
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import COMMON
 from resume_hooks.search.record_text import REACH
+from resume_hooks.search.result import SearchResult
 from resume_hooks.search.scope import Scope
+from resume_hooks.search.sources import Sources
 from tests.needs import corpus_sessions
 
 LARGEST = 400_000  # bytes of a session that is taken

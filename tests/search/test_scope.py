@@ -9,7 +9,8 @@ import pytest
 
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, project_key
-from resume_hooks.search.engine import result_text, search_index
+from resume_hooks.search.engine import search_index
+from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import needed_folders, project_at
 from resume_hooks.system.git_worktrees import worktrees
 from tests.builders import CWD, ConfigHome, session_id, tool_result, tool_use, user, write_session

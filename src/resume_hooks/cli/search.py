@@ -20,8 +20,10 @@ from resume_hooks.cli.output import Complete, work_progress
 from resume_hooks.cli.verbs.search import SearchOptions
 from resume_hooks.paths import find_session
 from resume_hooks.seam import answers
-from resume_hooks.search.engine import SearchResult, result_text, search_index
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
+from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import Scope, lineage_scope, project_at, project_of, session_scope
 from resume_hooks.sessions.agents.registry import ALL
 from resume_hooks.system.invocation import in_shell, is_model

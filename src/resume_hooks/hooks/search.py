@@ -22,8 +22,10 @@ from resume_hooks.hooks.request import (
 from resume_hooks.hooks.session_list.rows import cut_to_columns, snippet_from_words
 from resume_hooks.hooks.session_list.state import UPDATE_SECONDS
 from resume_hooks.paths import Where
-from resume_hooks.search.engine import SearchResult, nothing_close, search_index
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.hits import Hit
+from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result_text import nothing_close
 from resume_hooks.search.roles import MOST_LIMIT
 from resume_hooks.search.scope import Scope, project_at, project_of
 from resume_hooks.sessions.agents.claude import NAME

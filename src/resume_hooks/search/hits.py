@@ -1,23 +1,18 @@
 """Hits: turns as they are shown, each with its reference, its words in context, and the sessions that hold it.
 
-Texts are read from the transcripts, never from the index; a record that can't be read any more makes no hit.
-Copies, texts and sessions are looked up once for all searches.
+A record that can't be read any more makes no hit.
 """
 
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.errors import IndexDamaged, SessionNotFound
-from resume_hooks.paths import Where
+from resume_hooks.errors import IndexDamaged
 from resume_hooks.redaction.known_secrets import Redactor
-from resume_hooks.search.index.archived import TranscriptPaths
-from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting
 from resume_hooks.search.query import Query
 from resume_hooks.search.ranking import PHRASED, TITLE, Found, Lookup, together
@@ -29,195 +24,9 @@ from resume_hooks.search.record_text import (
     Text,
     shown_text,
     snippet_of,
-    words_at,
 )
 from resume_hooks.search.roles import ROLES
-from resume_hooks.sessions.agents.registry import agent_at, original_path
-from resume_hooks.sessions.record_references import SHORT, ShortIds
-from resume_hooks.transcripts.head_tail import HeadTail
-
-FOREVER = 1_000_000  # what a file that is gone counts as in generations
-
-
-class IndexedFile(NamedTuple):
-    """A file as the index knows it; ``parent`` is the session that its own was made from, "" for none."""
-
-    path: str
-    session_id: str
-    agent: str
-    inode: int
-    parent: str
-    mtime: int
-
-
-class HitSession(NamedTuple):
-    """What is shown of a session: its file, its id as short as it can be, its title, where and how it is resumed."""
-
-    file: str
-    short: str
-    title: str
-    folder: str
-    agent: str
-    resume: str
-
-
-class Sources:
-    """Looks up what an open index and the transcripts tell of records.
-
-    Of files alike, ``scoped`` ones are nearest.
-
-    ``size`` is how many bytes were read for texts so far.
-    """
-
-    def __init__(self, index: OpenIndex, scoped: Collection[int], where: Where) -> None:
-        self._db = index.db
-        self._words = index.words
-        self._scoped = scoped
-        self._where = where
-        self._opening = TranscriptPaths(where)
-        self._files: dict[int, IndexedFile | None] = {}
-        self.size = 0
-        self._sessions: dict[str, HitSession] = {}
-        self._copies: dict[int, list[Posting]] = {}
-
-    def text(self, record: Posting) -> Text | None:
-        """The text of a record; None where it is no longer what was indexed."""
-        words = self.words(record)
-        if words is None:
-            return None
-        return shown_text(words)
-
-    def words(self, record: Posting) -> str | None:
-        """What a record says, as it was said; None where it is no longer what was indexed."""
-        if (file := self.file(record)) is None:
-            return None
-        words, size = words_at(self.readable(file), file.inode, record, subagent=bool(file.agent))
-        self.size += size
-        return words
-
-    def file(self, record: Posting) -> IndexedFile | None:
-        """The file of a record; None for one that the index has no more."""
-        if record.file not in self._files:
-            query = "SELECT path, session, agent, inode, parent, mtime FROM files WHERE id=?"
-            row = self._db.execute(query, (record.file,)).fetchone()
-            self._files[record.file] = IndexedFile(*row) if row else None
-        return self._files[record.file]
-
-    def readable(self, file: IndexedFile) -> str:
-        """Where a file can be read, in our form of record."""
-        return self._opening.path_of(file.path, file.session_id)
-
-    def path(self, file: IndexedFile) -> str:
-        """Where a file can be read; of another agent's where it lies."""
-        return original_path(self.readable(file), self._where)
-
-    def tools(self, record: Posting) -> str:
-        """The tools that a record calls or answers, as they are shown."""
-        return self._words.tools(record)
-
-    def fetch_copies(self, records: Iterable[Posting]) -> None:
-        """Look the copies of many records up at once; one by one it takes several times as long."""
-        keys = {record.key for record in records if record.key} - self._copies.keys()
-        if keys:
-            self._copies.update(self._words.copies(keys))
-
-    def copies(self, record: Posting) -> list[Posting]:
-        """The records that say the same in other sessions, and this one: where it was first said comes first.
-
-        A fork that the client made tells which ids it copied, children of ours their parents; else
-        the file that was written to first is taken for the older one. What has the same id and says
-        something else is not a copy, but what a trim left of a record is.
-        """
-        if not record.key:
-            return [record]
-        self.fetch_copies([record])
-        alike = (record.digest, 0)
-        same = [
-            other
-            for other in self._copies[record.key]
-            if not record.digest or other.digest in alike
-        ]
-        files = {other.file: self.file(other) for other in same}
-        parents = {file.session_id: file.parent for file in files.values() if file}
-
-        def age(other: Posting) -> tuple[bool, bool, int, int, int]:
-            file = files[other.file]
-            if file:
-                depth = _depth(file.session_id, parents)
-            else:
-                depth = FOREVER
-            return (not other.digest, bool(other.own), depth, file.mtime if file else 0, other.line)
-
-        found = sorted((other for other in same if files[other.file]), key=age)
-        return found or [record]
-
-    def session_of(self, record: Posting) -> str:
-        """The id of the session of a record."""
-        file = self.file(record)
-        if file:
-            return file.session_id
-        return ""
-
-    def nearest(self, copies: Sequence[Posting]) -> Posting:
-        """Where something was first said.
-
-        Of files of that session the one that is searched, else the newest.
-        """
-
-        def source(other: Posting) -> tuple[str, str]:
-            file = self.file(other)
-            if file:
-                return (file.session_id, file.agent)
-            return ("", "")
-
-        def nearness(other: Posting) -> tuple[bool, int]:
-            file = self.file(other)
-            return other.file in self._scoped, file.mtime if file else 0
-
-        own = (other for other in copies if other.digest and source(other) == source(copies[0]))
-        return max(own, key=nearness, default=copies[0])
-
-    def session(self, session_id: str, path: str) -> HitSession:
-        """A session, of which ``path`` is a file."""
-        if session_id not in self._sessions:
-            rows = self._db.execute(
-                "SELECT path, id, mtime FROM files WHERE session=? AND agent=''", (session_id,)
-            )
-            near = max(rows, key=lambda row: (row[1] in self._scoped, row[2]), default=None)
-            start = session_id[:SHORT]
-            alike = self._db.execute(
-                "SELECT DISTINCT session FROM files WHERE session>=? AND session<?",
-                (start, f"{start}~"),
-            )
-            short = ShortIds(other for (other,) in alike).shorten(session_id)
-            if near:
-                file = self._opening.path_of(str(near[0]), session_id)
-            else:
-                file = path
-            agent = agent_at(file, self._where)
-            try:
-                ends = HeadTail(file)
-                title, folder = ends.title_by(Redactor().redact), ends.cwd
-            except SessionNotFound:
-                title, folder = "(file gone)", os.path.dirname(file)
-            resume = agent.commands(session_id, folder).shell
-            self._sessions[session_id] = HitSession(
-                agent.original(file), short, title, folder, agent.name, resume
-            )
-        return self._sessions[session_id]
-
-
-def _depth(session_id: str, parents: Mapping[str, str]) -> int:
-    """How many of the sessions lie between one and its first ancestor among them.
-
-    Hostile ones may name each other.
-    """
-    seen: set[str] = set()
-    while (parent := parents.get(session_id, "")) in parents and session_id not in seen:
-        seen.add(session_id)
-        session_id = parent
-    return len(seen)
-
+from resume_hooks.search.sources import Sources
 
 WIDTH = 260  # characters of a snippet
 LOOKED_AT = 20  # turns whose texts are read so that those with the words close together come first

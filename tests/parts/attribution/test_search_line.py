@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from resume_hooks.parts.attribution.answer import answer_line_search
-from resume_hooks.search.engine import SearchResult, result_text
 from resume_hooks.search.index import connect
+from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import Scope
 from tests.builders import conversation, script, session_id
 from tests.cli.conftest import Cli, Document

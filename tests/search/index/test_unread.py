@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from resume_hooks.search.engine import NO_SESSION, SearchResult, result_text, search_index
+from resume_hooks.search.engine import search_index
 from resume_hooks.search.index import connect, unread
 from resume_hooks.search.index.connect import status_of
 from resume_hooks.search.index.unread import FileWords, RawWords, ranks
 from resume_hooks.search.query import parse_query
+from resume_hooks.search.result import NO_SESSION, SearchResult
+from resume_hooks.search.result_text import result_text
 from resume_hooks.search.scope import Scope
 from tests.builders import ConfigHome, conversation, session_id, write_session
 from tests.e2e.harness.processes import wait_until

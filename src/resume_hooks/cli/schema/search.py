@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field
 
 from resume_hooks.cli.schema.base import FieldsLike, StrictModel
-from resume_hooks.search.engine import Provisional
 from resume_hooks.search.hits import Hit
+from resume_hooks.search.result import Provisional
 from resume_hooks.sessions.agents.registry import RUNNING
 
 

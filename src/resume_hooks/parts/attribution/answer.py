@@ -18,15 +18,17 @@ from resume_hooks.errors import UsageError
 from resume_hooks.parts.attribution.edits import Change, changes_of, split_lines
 from resume_hooks.parts.attribution.rule import Edit, find_writer
 from resume_hooks.paths import Where, canonical, open_regular, project_folders, read_regular
-from resume_hooks.search.engine import SearchResult, in_index, unsearched
-from resume_hooks.search.hits import WIDTH, Hit, Hits, Sources, Wording, strength
+from resume_hooks.search.engine import in_index
+from resume_hooks.search.hits import WIDTH, Hit, Hits, Wording, strength
 from resume_hooks.search.index.changes import Sought
 from resume_hooks.search.index.connect import OpenIndex
 from resume_hooks.search.index.postings import Posting, turn_key
 from resume_hooks.search.index.tokenize import forms_of
 from resume_hooks.search.query import Query, Term
 from resume_hooks.search.ranking import Found, Lookup, Ranking, Terms, TurnHit
+from resume_hooks.search.result import SearchResult, unsearched
 from resume_hooks.search.scope import Entered, Scope, enter_scope, limits, meant, unknown, unseen
+from resume_hooks.search.sources import Sources
 from resume_hooks.system.git_worktrees import project_of_folder, root_above
 from resume_hooks.system.invocation import is_model
 from resume_hooks.system.text import one_line, plain_line, plural
