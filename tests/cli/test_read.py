@@ -197,8 +197,7 @@ def test_an_original_that_is_gone(document: Document, parent: Path, child: Path)
     error = document("read", f"{child.stem}:{placeholder(child)}", code=1)["error"]
     assert error["message"].endswith(f"is gone: it was line 2 of {parent}")
     assert (
-        error["remedy"]
-        == f"What is left is the trimmed record in line {placeholder(child)} of {child}."
+        error["remedy"] == f"Only the trimmed record is left: line {placeholder(child)} of {child}."
     )
 
 

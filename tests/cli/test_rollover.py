@@ -203,7 +203,7 @@ def test_the_receipt(config_home: ConfigHome, cli: Cli, document: Document, pare
 @pytest.mark.parametrize(
     ("body", "words", "said"),
     [
-        ("print('I would rather chat')", (), "claude answered no JSON"),
+        ("print('I would rather chat')", (), "claude did not answer with JSON"),
         ("result({'goal': 5})", (), "does not fit"),
         ("time.sleep(300)", ("--timeout", "1"), "did not answer within 1 s"),
         (

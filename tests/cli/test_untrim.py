@@ -108,7 +108,7 @@ def test_which_records_must_be_said(document: Document, child: Path) -> None:
         in document("untrim", child.stem, "--all", "--record", "3", code=2)["error"]["message"]
     )
     assert (
-        "Trimmed are: "
+        "The trimmed records are: "
         in document("untrim", child.stem, "--record", "0", code=2)["error"]["remedy"]
     )
 

@@ -128,7 +128,7 @@ def test_what_is_said_of_it(tmp_path: Path) -> None:
     assert back.remarks == ("The cut moved back to record 0, so that no tool call is split.",)
     line = cut_at(transcript, AtRecord(6))
     assert line is not None
-    assert line.remarks == ("Record 6 is not a message: what stands before it counts.",)
+    assert line.remarks == ("Record 6 is not a message, so the message before it counts.",)
 
 
 REFUSED: dict[str, tuple[Truncator, str]] = {
@@ -140,7 +140,7 @@ REFUSED: dict[str, tuple[Truncator, str]] = {
     "a turn past the end": (AtTurn(3), "turns 1 to 2"),
     "turn 0": (AtTurn(0), "No turn 0"),
     "a turn before the first": (AtTurn(-3), "No turn -3"),
-    "before all": (at(0), "The first message is of 2026-01-31 09:30 UTC"),
+    "before all": (at(0), "The first message is from 2026-01-31 09:30 UTC"),
 }
 
 
@@ -157,13 +157,13 @@ def test_no_such_place(name: str, tmp_path: Path) -> None:
 def test_nothing_would_stay(tmp_path: Path) -> None:
     """Before the first prompt there is nothing to keep, and a call that nobody answered can't be kept alone."""
     begun = [system("informational", uuid="s", ts=0), *conversation(1, start=5)]
-    with pytest.raises(UsageError, match="Nothing that was said"):
+    with pytest.raises(UsageError, match="There is no message before the cut"):
         cut_at(scanned(tmp_path, begun), AtRecord("s"))
     remark = [
         user("remark", uuid="m", ts=0, isMeta=True),
         user("asked", uuid="p", parent="m", ts=1),
     ]
-    with pytest.raises(UsageError, match="Nothing that was said"):
+    with pytest.raises(UsageError, match="There is no message before the cut"):
         cut_at(scanned(tmp_path, remark), AtRecord("m"))
 
 
@@ -228,7 +228,7 @@ def test_a_branch_that_was_left(tmp_path: Path) -> None:
         assert kept(cut_at(transcript, truncator)) == expected
     found = cut_at(transcript, AtRecord("o"))
     assert found is not None
-    assert found.remarks == ("The cut lies on an abandoned branch: that branch is kept.",)
+    assert found.remarks == ("The cut is on an abandoned branch: the fork has that branch.",)
 
 
 def compacted() -> list[Record]:
@@ -264,7 +264,7 @@ def test_before_a_compaction(tmp_path: Path) -> None:
     found = cut_at(transcript, AtRecord("r1"))
     assert found is not None
     assert found.remarks == (
-        "The cut lies before a compaction: the conversation is kept as it was then.",
+        "The cut is before a compaction: the fork has the conversation from then.",
     )
 
 

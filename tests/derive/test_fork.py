@@ -332,7 +332,7 @@ def test_a_large_session_is_read_from_its_last_compaction(config_home: ConfigHom
     early = forked(path, AtRecord("x1"))
     assert [row["uuid"] for row in chain(early.file)] == ["x0", "x1"]
     assert early.warnings == (
-        "The cut lies before a compaction: the conversation is kept as it was then.",
+        "The cut is before a compaction: the fork has the conversation from then.",
     )
 
 
@@ -377,7 +377,7 @@ def test_another_home(config_home: ConfigHome, elsewhere: Path) -> None:
     assert files["src/a.py"]["realParentDir"] == f"{elsewhere}/src"
     assert files["/home/user/beside/b.py"]["realParentDir"] == "/home/user/beside"
     assert list(files) == ["src/a.py", "/home/user/beside/b.py", "/etc/c"]
-    assert f"now are those of the files below {elsewhere}" in made.warnings[0]
+    assert f"now apply to the files below {elsewhere}" in made.warnings[0]
     assert problems(made.file) == set()
 
 
@@ -393,7 +393,7 @@ def test_a_home_beside_the_old_one(
     made = forked(written(config_home, [*rows, SNAPSHOT]), home=str(elsewhere))
     assert b"file-history" not in Path(made.file).read_bytes()
     assert (
-        f"file backups stay behind: they are those of the files below {tmp_path / 'old'}"
+        f"file backups were not copied: they belong to the files below {tmp_path / 'old'}"
         in made.warnings[0]
     )
 
@@ -441,7 +441,7 @@ def test_a_file_in_no_project_gets_a_home(
 ) -> None:
     """The client finds the child there: no warning is needed."""
     path = write_session(tmp_path / "copies", session_id(7), conversation(1))
-    assert "does not lie in its project's folder" in forked(path).warnings[0]
+    assert "outside its project's folder" in forked(path).warnings[0]
     assert forked(path, home=str(elsewhere)).warnings == ()
 
 

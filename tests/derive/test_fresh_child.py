@@ -202,8 +202,8 @@ def test_the_receipt_and_both_links(config_home: ConfigHome) -> None:
     assert all(check.ok for check in receipt.checks)
     promised = (
         "the first line names the parent",
-        "the lineage and the next step are whole",
-        "the title is its own",
+        "the lineage and the next step are complete",
+        "the title is the chosen one",
     )
     assert {Check(name, ok=True) for name in promised} <= set(receipt.checks)
     assert receipt.in_client == f"/resume {receipt.session_id}"
@@ -484,7 +484,7 @@ def test_a_state_folder_that_refuses_costs_only_the_second_link(config_home: Con
     decided = agents.plan_fresh(a_parent(config_home), Where(environ), kind="handoff")
     receipt = write(decided, Where(environ))
     assert os.path.exists(receipt.file)
-    assert "the session itself holds it" in receipt.warnings[0]
+    assert "the session itself contains it" in receipt.warnings[0]
 
 
 @pytest.mark.parametrize("broken", ["title", "opening", "metadata"])

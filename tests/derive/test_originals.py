@@ -280,7 +280,7 @@ def test_an_original_that_is_gone(config_home: ConfigHome, parent: str) -> None:
     with pytest.raises(SessionNotFound) as caught:
         look_up_original(Reference(CHILD, 0), "/", config_home.where)
     assert caught.value.message == f"The original of {CHILD}:0 is gone: it was line 5 of {parent}"
-    assert caught.value.remedy == f"What is left is the trimmed record in line 0 of {child}."
+    assert caught.value.remedy == f"Only the trimmed record is left: line 0 of {child}."
 
 
 def test_a_session_of_which_backups_are_left(config_home: ConfigHome, backup: Path) -> None:

@@ -34,7 +34,7 @@ def test_the_opening_names_the_plan(config_home: ConfigHome) -> None:
         locate.session_file(path), config_home.where, kind="handoff", next_step="go on"
     )
     file = config_home.config / "plans" / f"{SLUG}.md"
-    line = f"The plan of this work (Parse dates) is the file {file}: read it before you go on."
+    line = f"The plan of this work (Parse dates) is the file {file}: read it before you continue."
     assert decided.opening.split("\n\n")[1] == line
 
 

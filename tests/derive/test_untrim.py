@@ -154,7 +154,7 @@ def test_everything_comes_back(config_home: ConfigHome, parent: str) -> None:
     assert {check.name for check in receipt.checks} >= {
         "restored contents equal the originals",
         "no tool call was lost or added",
-        "thinking is as it was, or gone",
+        "thinking is unchanged or removed",
     }
 
 
@@ -262,10 +262,10 @@ def test_what_is_not_trimmed(config_home: ConfigHome, parent: str) -> None:
     with pytest.raises(UsageError) as caught:
         untrimmed(child, config_home, [marked(child)[0], 0])
     assert caught.value.message == "Record 0 of this session's conversation is not trimmed"
-    assert caught.value.remedy == f"Trimmed are: {', '.join(map(str, marked(child)))}."
+    assert caught.value.remedy == f"The trimmed records are: {', '.join(map(str, marked(child)))}."
     with pytest.raises(UsageError, match="not trimmed") as none:
         untrimmed(parent, config_home, [3])
-    assert none.value.remedy == "Nothing in this session is."
+    assert none.value.remedy == "No record of this session is trimmed."
 
 
 def test_nothing_is_trimmed(config_home: ConfigHome, parent: str) -> None:

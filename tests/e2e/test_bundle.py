@@ -31,7 +31,7 @@ SAMPLE = (
     "_cli_generated/2.1.329/-home-user-gen-2-1-329-proj/df8230e3-7d29-4c72-9a88-d37f1793fdd9.jsonl",
     "entireio__cli/062a8bdd-4322-4ffa-bc38-3e8b8bfb5a56.jsonl",
 )
-INTRODUCTION = "The conversation below was held elsewhere and imported from "
+INTRODUCTION = "The conversation below took place elsewhere and was imported from "
 ADDED = (INTRODUCTION, "<task-notification>")
 """What the newest client puts into a reminder, and what an import says first."""
 

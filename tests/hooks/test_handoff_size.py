@@ -125,7 +125,7 @@ def test_the_card_counts_what_is_carried_and_what_is_not(parent: Path) -> None:
     """Messages of the talk, and those that stayed behind, if any."""
     small = ask("1k", screen=False)["text"]
     found = re.search(
-        r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size holds more", small
+        r"carries (\d+) messages\n  leaves out (\d+) messages; a larger size includes more", small
     )
     assert found is not None
     assert int(found[1]) + int(found[2]) == 24

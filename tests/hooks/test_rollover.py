@@ -93,7 +93,7 @@ def test_after_another_prompt_it_is_made_anew(
     [
         ("result(is_error=True, result='Not logged in')", "haiku gave no answer: Not logged in"),
         ("os.kill(os.getpid(), signal.SIGKILL)", "claude was ended by signal 9"),
-        ("print('\\x1b[31mno')", "claude answered no JSON"),
+        ("print('\\x1b[31mno')", "claude did not answer with JSON"),
     ],
 )
 def test_a_failure_is_said_plainly(

@@ -345,7 +345,7 @@ def test_nothing_to_trim_yet(say: Say, config_home: ConfigHome) -> None:
     write_session(config_home.project(), SESSION, conversation(1))
     assert say(">trim") == "resume-hooks: There is nothing to trim yet.\n\nNothing was changed."
     write_session(config_home.project(), session_id(5), [custom_title("x")])
-    assert "holds no conversation" in say(">trim", session_id(5))
+    assert "has no conversation" in say(">trim", session_id(5))
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 May import archive and what is below. Must not search, and reaches no clipboard, terminal or
 network; a model is asked through ``model.port`` alone.
 
-Each verb decides first (``plan`` gives a value) and acts once (``write``); a dry run is the plan,
-unapplied. The one writer of children builds a file under a name that no client reads, checks it as
-read back, links it to its name, and notes whose child it is. A handoff goes: digest, metadata,
-lineage and next step as a summary record, the card as its answer.
+Each verb first decides (``plan`` returns a value), then writes that plan once. A dry run stops
+after the plan. All children go through one writer: it writes a file under a name that no client
+reads, checks the bytes on disk, links the file to its final name, and records its parent. A handoff
+has this order: digest, metadata, lineage and next step in a summary record, and the card as the
+answer to it.
 """

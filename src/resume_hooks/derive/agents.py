@@ -1,7 +1,7 @@
-"""The verbs that make children, whoever wrote the session and whoever shall go on in it.
+"""The verbs that create children, for every pair of source agent and target agent.
 
-Each agent has a writer, named in its row of ``sessions.agents.registry``: this client's is
-``claude_writer``, that of another agent is in its part.
+The row of an agent in ``sessions.agents.registry`` names its writer: ``claude_writer`` for Claude
+Code, a module of the agent's part for any other.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.transcript import scan
 
-if TYPE_CHECKING:  # each verb loads its own alone
+if TYPE_CHECKING:  # each verb imports only its own module
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.cut_point import Truncator
     from resume_hooks.derive.fork import ForkPlan, SpokenText
@@ -51,9 +51,9 @@ if TYPE_CHECKING:  # each verb loads its own alone
 
 
 class Writer(Protocol):
-    """Makes sessions that an agent resumes: children of its own sessions, and of others'.
+    """Writes sessions that one agent can resume: children of its own and of other agents' sessions.
 
-    Errors as the verbs raise them.
+    The methods raise the errors of the verbs that call them.
     """
 
     def draft(
@@ -65,21 +65,27 @@ class Writer(Protocol):
         *,
         about: str = "",
     ) -> Draft:
-        """A child to be of a session with these ``ends``, in the agent's folders."""
+        """Return a draft of a child in the agent's folders, for a session with these ``ends``."""
 
     def opening_body(self, opening: FreshOpening) -> Body:
-        """What a child holds that opens with what we tell."""
+        """Return the body of a child that starts with ``opening``."""
 
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
-        """A child that holds a conversation as text, behind what we tell; ``head`` are our fields of its first line."""
+        """Return the body of a child with a conversation as text after an introduction.
+
+        ``head`` holds our fields for its first line.
+        """
 
     def fork(
         self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
     ) -> ForkPlan:
-        """A copy of a session of its own; only this client's is given another ``home``."""
+        """Plan a copy of one of this agent's sessions.
+
+        Only the writer for Claude Code accepts ``home``.
+        """
 
     def scanned(self, session: SessionFile) -> Trimmable:
-        """A session of its own as a trim reads it."""
+        """Read one of this agent's sessions for a trim."""
 
     def untrim(
         self,
@@ -89,14 +95,20 @@ class Writer(Protocol):
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """A child of a trimmed session of its own."""
+        """Plan an untrimmed child of one of this agent's sessions."""
 
 
 class ForeignWriter(Writer, Protocol):
-    """The writer of an agent beside this client, for verbs that rewrite our form of record themselves."""
+    """A writer for an agent other than Claude Code.
+
+    It adds the verbs that otherwise rewrite Claude Code's records directly.
+    """
 
     def repair(self, session: SessionFile) -> ChildPlan:
-        """A child that holds what can be read of a session of its own, and that the agent resumes."""
+        """Plan a child with every readable record of one of this agent's sessions.
+
+        The agent can resume it.
+        """
 
     def cleaned(
         self,
@@ -105,10 +117,10 @@ class ForeignWriter(Writer, Protocol):
         kind: Kind,
         output_dir: str | None,
     ) -> ChildPlan:
-        """A child of a session of its own, of each line as ``clean`` leaves it."""
+        """Plan a copy of one of this agent's sessions, with ``clean`` applied to each line."""
 
     def rewound(self, opening: FreshOpening, kept: Sequence[str]) -> ChildPlan:
-        """A child of what stands up to the last of some records, by their ids, and of what is told after them."""
+        """Plan a child with the records up to the last of ``kept`` (record ids), followed by the opening."""
 
 
 def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
@@ -122,10 +134,10 @@ def plan_fresh(  # noqa: PLR0913 - what a fresh child may be asked for
     child: Draft | None = None,
     to: str = "",
 ) -> FreshPlan:
-    """Decide on a fresh child of ``parent`` for the agent ``to``, by default its own.
+    """Plan a fresh child of ``parent`` for the agent ``to``, by default the parent's agent.
 
-    ``kind`` is rollover or handoff, ``child`` a draft that was made before. NothingToHandOff where
-    nobody asked anything there yet, UsageError for what can't be a parent or a step.
+    ``kind`` is rollover or handoff. ``child`` is an existing draft. Raises NothingToHandOff if the
+    session has no prompt, and UsageError for an unusable parent or step.
     """
     if kind != "handoff":
         require_whole(parent)
@@ -151,27 +163,30 @@ def plan_fork(
     output_dir: str | None = None,
     to: str = "",
 ) -> ForkPlan:
-    """As ``fork.plan_fork``; for another agent than the session's own its conversation as text."""
+    """Plan a fork, as in ``fork.plan_fork``.
+
+    A fork for another agent contains the conversation as text.
+    """
     from resume_hooks.derive import fork as forking
 
     require_whole(session)
-    session = Session.of(session, where)  # read once for the draft and the sizes
+    session = Session.of(session, where)  # both the draft and the sizes use this one read
     own, target = session.agent, to or session.agent
     if home is not None and not own == target == NAME:
         raise UsageError(
-            "Only a session of Claude Code gets another home", "Leave --here and --home out."
+            "Only a Claude Code session can get another home", "Leave out --here and --home."
         )
     writer = writer_of(target, where)
     if own == target:
         return writer.fork(session, cut, home, output_dir)
     if cut is not None:
         raise UsageError(
-            "A cut and another agent exclude each other",
+            "A fork can't have both a cut and another agent",
             "Fork it with the cut, then the fork with --to.",
         )
     said = forking.conversation_as_text(scan(session.file), session.session_id)
     if not said:
-        raise NothingToFork("There is nothing to fork: this session holds no conversation")
+        raise NothingToFork("There is nothing to fork: this session has no conversation")
     made = draft_of(session, "fork", where, output_dir, to=to)
     told = (
         f"{made.block}\n\n{_origin_note(made, where)} The conversation follows as text, "
@@ -190,7 +205,7 @@ def plan_trim(
 ) -> TrimPlan:
     """Decide on a trimmed child.
 
-    UsageError for options that can't be meant, or what can't be a parent.
+    Raises UsageError for contradictory options or an unusable parent.
     """
     from resume_hooks.derive.trim.plan import decide, plan_of
 
@@ -200,7 +215,7 @@ def plan_trim(
 
 
 def scan_for_trim(session: SessionFile, where: Where) -> Trimmable:
-    """As ``trim.plan.scan_session``."""
+    """Read a session for a trim, as in ``trim.plan.scan_session``."""
     require_whole(session)
     return writer_of(session.agent, where).scanned(session)
 
@@ -213,7 +228,7 @@ def plan_untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """As ``untrim.plan_untrim``."""
+    """Plan an untrimmed child, as in ``untrim.plan_untrim``."""
     writer = _writer_of_child(reading.session, "", where)
     return writer.untrim(reading, numbers, strict=strict, output_dir=output_dir)
 
@@ -221,48 +236,54 @@ def plan_untrim(
 def draft_of(
     parent: SessionFile, kind: Kind, where: Where, output_dir: str | None = None, *, to: str = ""
 ) -> Draft:
-    """A child to be, for the agent ``to``, by default the session's own."""
+    """Return a draft of a child for the agent ``to``, by default the parent's agent."""
     writer = _writer_of_child(parent, to, where)
     return writer.draft(parent, Session.of(parent, where).ends, kind, output_dir)
 
 
 def _origin_note(made: Draft, where: Where) -> str:
-    """Whose the session before was; ``""`` where it is the same agent's own."""
+    """Return a note on the agent of the parent session, or ``""`` if the child has the same agent."""
     whose = ""
     if made.subagent:
         whose = (
-            f"What is told of here is the work of {made.subagent}, a sub-agent that the session before this one "
-            "started: its prompt came from there, and so it had no user of its own."
+            f"The digest is about the work of {made.subagent}, a sub-agent of the previous session: its prompt came "
+            "from that session, so it had no user of its own."
         )
     if made.agent == made.parent_agent:
         return whose
     if left := row_of(made.parent_agent).left:
-        return f"{left}: what was done there can be seen in the files alone."
+        return f"{left}: only the files show its work."
     own = agent_named(made.parent_agent, where).label
     return (
-        f"{whose} The session before this one was held in {own}, with {own}'s own tools: what it did there is done, "
-        f"and its tools are not yours."
+        f"{whose} The previous session ran in {own}, with {own}'s own tools: its work is done, and its tools are "
+        f"not available here."
     ).strip()
 
 
 def _writer_of_child(parent: SessionFile, to: str, where: Where) -> Writer:
-    """The writer for a child for the agent ``to``, by default the parent's own.
+    """Load the writer for a child for the agent ``to``, by default the parent's agent.
 
-    This client goes on from a session that its own agent does not resume.
+    Claude Code continues a session whose own agent cannot resume sessions.
     """
     name = to or parent.agent
     return writer_of(name if row_of(name).writer else NAME, where)
 
 
 def writer_of(name: str, where: Where) -> Writer:
-    """The writer of an agent. UsageError if it has none, or no folder here."""
+    """Load an agent's writer.
+
+    Raises UsageError if it has no writer or no folder on this machine.
+    """
     row = _row_with_writer(name, where)
     make_writer = questions.agent_writer.load(row.part, row.writer)
     return make_writer(row.home_in(where), where)
 
 
 def foreign_writer_of(name: str, where: Where) -> ForeignWriter:
-    """The writer of an agent beside this client. UsageError if it has none, or no folder here."""
+    """Load the writer of an agent other than Claude Code.
+
+    Raises UsageError if it has no writer or no folder on this machine.
+    """
     row = _row_with_writer(name, where)
     make_writer = questions.foreign_agent_writer.load(row.part, row.writer)
     return make_writer(row.home_in(where), where)
@@ -271,6 +292,6 @@ def foreign_writer_of(name: str, where: Where) -> ForeignWriter:
 def _row_with_writer(name: str, where: Where) -> AgentRow:
     row = row_of(name)
     if not row.writer:
-        raise UsageError(f"Nothing here writes sessions of {name}", "Name another session.")
-    agents(where, row.name)  # UsageError for one without a home
+        raise UsageError(f"resume-hooks can't write sessions of {name}", "Name another session.")
+    agents(where, row.name)  # raises UsageError for an agent without a home
     return row

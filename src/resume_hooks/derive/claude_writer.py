@@ -1,4 +1,7 @@
-"""What writes sessions of Claude Code, whose transcripts are our form of record. Each verb loads its own alone."""
+"""The writer of Claude Code sessions, whose transcripts are our record format.
+
+Each method imports only the modules that it needs.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ClaudeWriter:
-    """Writes into the project folders of a config home. The methods are described in ``agents.Writer``."""
+    """Writes into the project folders of a config home. ``agents.Writer`` documents the methods."""
 
     def __init__(self, home: str, where: Where) -> None:  # noqa: ARG002 - as of all agents
         self._where = where
@@ -35,15 +38,15 @@ class ClaudeWriter:
         *,
         about: str = "",
     ) -> Draft:
-        """A child in the project folder of its parent's home."""
+        """Return a draft of a child in the project folder of its parent's home."""
         return make_draft(session, ends, kind, self._where, output_dir, about=about)
 
     def opening_body(self, opening: FreshOpening) -> Body:
-        """The lines of a child that opens with a text."""
+        """Return the lines of a child that starts with an opening."""
         return lines_of(opening)
 
     def conversation(self, made: Draft, head: bytes, told: str, said: Sequence[SpokenText]) -> Body:
-        """The lines of a child that holds a conversation as text."""
+        """Return the lines of a child with a conversation as text."""
         from resume_hooks.derive.fork import conversation_lines
 
         return conversation_lines(made, head, told, said)
@@ -51,13 +54,13 @@ class ClaudeWriter:
     def fork(
         self, session: SessionFile, cut: Truncator | None, home: str | None, output_dir: str | None
     ) -> ForkPlan:
-        """A copy of the live conversation, in another project where a ``home`` is given."""
+        """Plan a copy of the live conversation, in another project if ``home`` is set."""
         from resume_hooks.derive import fork
 
         return fork.plan_fork(session, self._where, cut=cut, home=home, output_dir=output_dir)
 
     def scanned(self, session: SessionFile) -> Trimmable:
-        """The session as a trim reads it."""
+        """Read the session for a trim."""
         from resume_hooks.derive.trim import plan
 
         return plan.scan_session(session)
@@ -70,7 +73,7 @@ class ClaudeWriter:
         strict: bool,
         output_dir: str | None,
     ) -> UntrimPlan:
-        """A child in which the originals are back."""
+        """Plan a child with the original contents restored."""
         from resume_hooks.derive import untrim
 
         return untrim.plan_untrim(

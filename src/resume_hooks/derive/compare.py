@@ -1,9 +1,9 @@
-"""Compare the ways to continue a session: what each leaves, what its next turn sends, when it pays, what fits best.
+"""Compare the strategies to continue a session: remaining context, cost of the next turn, break-even, advice.
 
-What a trim and a handoff leave is what their plans say, which their receipts repeat; of a file that
-takes long to read a handoff's is the most that it can be. What a rollover and a compaction leave is
-an estimate. Costs are estimates too, in input tokens by the public price ratios: prices differ
-between models and change, their ratios have not.
+The sizes after a trim and a handoff come from their plans, so receipts show the same numbers. For a
+file that takes long to read, the size after a handoff is an upper bound. The sizes after a rollover
+and a compaction are estimates. So are all costs: they count input tokens by the public price
+ratios, which have stayed the same while prices changed.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from resume_hooks.transcripts.transcript import QUICK_LIMIT, is_live_part_within
 if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
-READ = 0.1  # what a token read from the cache costs; any other costs 1
+READ = 0.1  # cost of a token read from the cache; an uncached input token costs 1
 WRITE = {
     FIVE_MINUTES: 1.25,
     HOUR: 2.0,
-}  # what a token written to the cache costs, by the seconds that it lives
-OUTPUT = 5.0  # what a token of an answer costs
+}  # cost of a token written to the cache, by the cache's lifetime in seconds
+OUTPUT = 5.0  # cost of an output token
 
 
 class Rates(NamedTuple):
-    """What a token of a request costs, in input tokens: read from the cache, and written to it."""
+    """The cost of a token read from the cache, and of one written to it, in input tokens."""
 
     read: float
     write: float
 
 
 class Strategy(NamedTuple):
-    """A way to continue: tokens of context ``after`` it, and those ``cached`` and ``uncached`` of its first request.
+    """A strategy's context size (``after``), and the ``cached`` and ``uncached`` tokens of its first request.
 
-    ``apart`` are uncached tokens of a request of its own before that (a compaction, a summary);
-    ``apart_cost`` is what that request costs in all, in input tokens.
+    A compaction or a summary needs a separate request first: ``apart`` is the number of its
+    uncached tokens, ``apart_cost`` its whole cost in input tokens.
     """
 
     name: str
@@ -70,19 +70,25 @@ class Strategy(NamedTuple):
 
 
 def rates_of(lifetime: int) -> Rates:
-    """The rates of a session whose cache lives ``lifetime`` seconds; 0: no cache, every token costs the same."""
+    """Return the rates for a cache that lives ``lifetime`` seconds.
+
+    0 means no cache: every token costs the same.
+    """
     if lifetime in WRITE:
         return Rates(READ, WRITE[lifetime])
     return Rates(1.0, 1.0)
 
 
 def first_cost(strategy: Strategy, rates: Rates) -> float:
-    """The cost up to the end of the first request, without its answer, which costs the same in every strategy."""
+    """Return the cost through the first request, without its answer, which costs the same in every strategy."""
     return strategy.apart_cost + strategy.cached * rates.read + strategy.uncached * rates.write
 
 
 def cost_of_turns(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) -> float:
-    """The cost of ``turns`` turns but for answers, each reading the last one's context out of a warm cache."""
+    """Return the cost of ``turns`` turns without their answers.
+
+    Each request reads the previous context from a warm cache.
+    """
     more = turns * habit.requests - 1
     grown = habit.growth / habit.requests
     read = more * strategy.after + grown * more * (more - 1) / 2
@@ -90,9 +96,9 @@ def cost_of_turns(strategy: Strategy, turns: int, habit: Traffic, rates: Rates) 
 
 
 def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Rates) -> int | None:
-    """The fewest turns after which a strategy cost less than going on, by its context's size.
+    """Return the number of turns after which a strategy costs less than continuing the session.
 
-    None for never.
+    Or None if it never does.
     """
     more_first = first_cost(strategy, rates) - first_cost(going_on, rates)
     saved = (going_on.after - strategy.after) * rates.read
@@ -105,36 +111,42 @@ def pays_after(strategy: Strategy, going_on: Strategy, habit: Traffic, rates: Ra
 
 PATIENT_LIMIT = (
     24 * 1024 * 1024
-)  # the same for somebody who waits for it in a shell: a million tokens
-LEAST_TURNS = 3  # turns that were counted, of which a typical one is known
-FEW = 3  # prompts left below which something is recommended
-NEARLY_FULL = 80  # per cent of the window from which on something is recommended
-ROOMY = 50  # per cent of the window below which a trimmed session is worth going on in
+)  # the limit for a user who waits in a shell: about a million tokens
+LEAST_TURNS = 3  # a typical turn is known after this many counted turns
+FEW = 3  # with fewer prompts left, the advice is to act
+NEARLY_FULL = 80  # from this percentage of the window on, the advice is to act
+ROOMY = 50  # a trimmed session below this percentage of the window has enough room
 COLD = "the prompt cache expired"
-"""Why something is recommended where there is room: the next prompt sends all anew."""
+"""The reason for advice in a session that still has room: the next prompt sends everything uncached."""
 
 KEPT_BY_COMPACTION = 18_000
-"""Tokens that a compaction leaves beyond what every session begins with: the median of ten of the corpus (4,400 to
-30,100), its summary and the files that the client reads again."""
+"""The tokens of a compaction's summary and of the files that the client reads again after it.
+
+The median of ten compactions in the corpus (4,400 to 30,100).
+"""
 
 COMPACTION_ANSWER = 3_600  # tokens of a compaction's summary, the median of the same ten
-SUMMARY = 2_000  # tokens that a model's summary adds to a fresh session, at most
+SUMMARY = 2_000  # the most tokens that a model's summary adds to a fresh session
 SUMMARY_READS = 180_000
-"""Tokens that a model is given to write that summary, at most; counted as if at this session's own price, though by
-default a smaller model is asked. The summary module is not loaded for these two numbers; a test compares them."""
+"""The most tokens that a model reads for that summary.
+
+They are priced as if the session's own model read them, although the default is a smaller one. A
+test compares this number and the one above with the summary module, which is too slow to import
+here.
+"""
 
 GO_ON, TRIM, HANDOFF, ROLLOVER, COMPACT = "go on", "trim", "handoff", "rollover", "compact"
 FRESH = frozenset({HANDOFF, ROLLOVER})
-"""The ways that need something that was asked."""
+"""The strategies that need at least one prompt in the session."""
 
 
 class Estimate(NamedTuple):
-    """A way to continue: tokens of context after it, and those of its next turn that are not cached.
+    """A strategy's context tokens, and the uncached tokens of its next turn.
 
-    ``next_turn`` is what that turn costs, in input tokens and without its answers; it has paid off
-    ``pays_after`` turns, None for never and for going on itself. ``warm`` and ``cold`` are what its
-    first request costs in input tokens while the session's cache is warm, and once it is cold, with
-    what a model is asked before it.
+    ``next_turn`` is that turn's cost in input tokens, without its answers. The strategy pays off
+    after ``pays_after`` turns, or never if None (also for continuing itself). ``warm`` and ``cold``
+    are the costs of its first request, in input tokens, with a warm and with a cold cache. They
+    include a model's request before it.
     """
 
     name: str
@@ -147,7 +159,10 @@ class Estimate(NamedTuple):
 
 
 class SizeEstimate(NamedTuple):
-    """A handoff of one size, or ``all``, a fork: what it carries, and what its first request costs, warm and cold."""
+    """A handoff of one size, or a fork for the size ``all``.
+
+    ``warm`` and ``cold`` are the costs of its first request with a warm and with a cold cache.
+    """
 
     carries: DialSize
     warm: int
@@ -155,7 +170,7 @@ class SizeEstimate(NamedTuple):
 
 
 class Advice(NamedTuple):
-    """What fits best, and why in a few words."""
+    """The recommended strategy, and the reason in a few words."""
 
     strategy: str
     why: str
@@ -163,15 +178,15 @@ class Advice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A session, how full it is, and its estimates.
+    """A session's context and an estimate for each strategy.
 
-    Without one of a trim if there is nothing to trim.
+    There is no estimate for a trim if nothing can be trimmed.
 
-    ``dial`` holds the sizes that a handoff can have, the smallest first; it is empty where there
-    can be none. ``trim_estimated`` is false if its live part is too large for that; ``planned`` is
-    false where a handoff leaves what is said at most. ``age`` is in seconds, None if no request was
-    counted; ``prompts_left`` is None where too few turns tell, ``advice`` while there is room and
-    the next prompt costs little.
+    ``dial`` lists the possible sizes of a handoff, the smallest first. It is empty if no handoff is
+    possible. ``trim_estimated`` is false if the live part is too large for an estimate. ``planned``
+    is false if the size of the handoff is an upper bound. ``age`` is in seconds, or None if no
+    request was counted. ``prompts_left`` is None after too few turns. ``advice`` is None if there
+    is room and the next prompt costs little.
     """
 
     session_id: str
@@ -191,21 +206,21 @@ class Comparison:
 
     @property
     def recommendation(self) -> str:
-        """The way that fits best."""
+        """The name of the recommended strategy."""
         if self.advice:
             return self.advice.strategy
         return GO_ON
 
     def leaves(self, name: str) -> int:
-        """Tokens of context after a way, 0 where that is not known."""
+        """Return the context tokens after a strategy, or 0 if it has no estimate."""
         return next((each.after for each in self.estimates if each.name == name), 0)
 
 
 class _Measured(NamedTuple):
-    """A session as it is: its context, its requests, what every session begins with, what a trim would leave.
+    """The figures of a session: context, requests, tokens that every session starts with, trim estimate.
 
-    ``fresh`` is the context of a handoff, ``summary_reads`` what a model reads to sum the session
-    up.
+    ``fresh`` is the context after a handoff, ``summary_reads`` the number of tokens that a model
+    reads to summarize the session.
     """
 
     context: ContextSize
@@ -217,7 +232,7 @@ class _Measured(NamedTuple):
 
 
 class _Trimmed(NamedTuple):
-    """What a resume sends of the conversation ``chain``, and what a trim would leave, None where it would not pay."""
+    """The context that a resume sends for ``chain``, and the context after a trim, or None if a trim would not pay."""
 
     before: ContextSize
     after: ContextSize | None
@@ -225,9 +240,9 @@ class _Trimmed(NamedTuple):
 
 
 def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_LIMIT) -> Comparison:
-    """Compare the ways to go on ``at`` an instant, a trim of up to ``limit`` live bytes.
+    """Compare the strategies at the instant ``at``. A trim is estimated up to ``limit`` live bytes.
 
-    Errors as ``scan``.
+    Raises the errors of ``scan``.
     """
     now_ms = clock.milliseconds(at) or 0
     session = Session.of(session, where)
@@ -245,14 +260,14 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
     if planned:
         handed_off = _handed_off(session, where)
         fresh = handed_off.sizes.after if handed_off else base.tokens
-        # What was never counted is the conversation alone.
+        # An uncounted context is the conversation alone.
         conversation = context.tokens - (base.tokens if context.measured else 0)
         sizes = dial_of(handed_off, conversation) if handed_off else ()
     else:
         bare, usual = base.tokens + _lineage_tokens(session), tokens_of("", where)
         fresh, sizes = bare + usual, unmeasured_dial(bare, usual)
     left = prompts_left(context, seen)
-    # A summary reads the conversation, and what is left of it from before a compaction.
+    # The summary covers the whole conversation, including everything before a compaction.
     whole = trimmed is not None and not (trimmed.chain and trimmed.chain[0].boundary)
     if whole:
         spoken = context.tokens - base.tokens
@@ -286,20 +301,20 @@ def compare(session: SessionFile, where: Where, at: str, *, limit: int = QUICK_L
 
 
 def advise(path: str, where: Where) -> Advice:
-    """What fits best in a session, however much room is left."""
+    """Return the best strategy for a session, regardless of the remaining room."""
     trimmed = _quickly_trimmed(path, where)
     return _best_advice(trimmed.after if trimmed else None)
 
 
 class Freed(NamedTuple):
-    """Tokens that a trim with the usual options would free: in a copy, and in place inside the client."""
+    """The tokens that a trim with the default options would free: in a copy, and in place inside the client."""
 
     copy: int
     in_place: int
 
 
 def freed_by_trim(path: str, where: Where) -> Freed:
-    """What a trim would free; 0 where nothing, or there is too much to look at."""
+    """Return the tokens that a trim would free, or 0 if nothing can go or the live part is too large."""
     if not is_live_part_within(path, QUICK_LIMIT):
         return Freed(0, 0)
     from resume_hooks.derive.trim import in_client, plan
@@ -322,12 +337,12 @@ def _quickly_trimmed(path: str, where: Where) -> _Trimmed | None:
 
 
 def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
-    """About how many typical turns fit before the client compacts.
+    """Return the approximate number of typical turns that fit before the client compacts.
 
-    None where too few turns tell what one adds.
+    Or None if there are too few turns to know their size.
 
-    Turns from before a compaction tell nothing of those after it, the next of which is the first to
-    be counted.
+    Counting restarts with the second turn after a compaction, because earlier turns are no measure
+    for later ones.
     """
     if seen.turns < LEAST_TURNS or not context.measured:
         return None
@@ -344,9 +359,10 @@ def prompts_left(context: ContextSize, seen: Traffic) -> int | None:
 def advice(
     context: ContextSize, trimmed: ContextSize | None, left: int | None = None
 ) -> Advice | None:
-    """What fits best, None while there is room; a trim leaves ``trimmed``, ``left`` are prompts.
+    """Return the best strategy, or None while there is room.
 
-    None for unknown.
+    ``trimmed`` is the context after a trim and ``left`` the number of prompts left. None means
+    unknown.
     """
     if (
         context.most_percent < NEARLY_FULL
@@ -358,7 +374,10 @@ def advice(
 
 
 def _advice_when_cold(context: ContextSize, estimates: Sequence[Estimate]) -> Advice | None:
-    """What costs a large session less from the next prompt on: a trim that halves it, else a handoff, else a trim."""
+    """Return the strategy that makes the next prompt in a large session cheaper.
+
+    That is a trim that halves the session, else a handoff, else any trim.
+    """
     if context.tokens < COLD_TOKENS:
         return None
     worth = {}
@@ -385,7 +404,7 @@ def _size_of(context: ContextSize) -> str:
 
 
 def _trim_estimate(session: SessionFile, where: Where) -> _Trimmed | None:
-    from resume_hooks.derive.trim import plan  # a long live part is not looked through
+    from resume_hooks.derive.trim import plan  # not needed for a long live part
 
     try:
         scanned = plan.scan_session(session)
@@ -398,7 +417,7 @@ def _trim_estimate(session: SessionFile, where: Where) -> _Trimmed | None:
 
 
 def _lineage_tokens(session: Session) -> int:
-    """About as many tokens as the lineage of a child has."""
+    """Return the approximate number of tokens of a child's lineage block."""
     row: dict[str, Any] = {
         "title": session.head_tail.title,
         "session_id": "-" * 36,
@@ -409,8 +428,11 @@ def _lineage_tokens(session: Session) -> int:
 
 
 def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
-    """The plan of a handoff of the usual size without a next step; None where there can be none."""
-    from resume_hooks.derive import agents  # a long session is not read for it
+    """Plan a handoff of the default size without a next step.
+
+    Return None if no handoff is possible.
+    """
+    from resume_hooks.derive import agents  # not needed for a long session
     from resume_hooks.derive.fresh_child import Contents
     from resume_hooks.reading.digest.build import digest_of
 
@@ -422,7 +444,7 @@ def _handed_off(session: SessionFile, where: Where) -> FreshPlan | None:
 
 
 def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
-    """Every strategy as numbers; a warm cache holds what all sessions begin with."""
+    """Return every strategy. A warm cache holds the tokens that every session starts with."""
     context, seen, base, trimmed, fresh, summary_reads = measured
     rates = rates_of(seen.lifetime)
     if warm:
@@ -441,7 +463,7 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
         *([new(TRIM, trimmed.after.tokens)] if trimmed and trimmed.after else []),
         new(HANDOFF, fresh),
         new(ROLLOVER, fresh + SUMMARY, summary_reads, SUMMARY),
-        # Its own request has just put what all sessions begin with into the cache.
+        # The request for the summary has just cached the tokens that every session starts with.
         Strategy(
             COMPACT,
             compacted,
@@ -456,9 +478,9 @@ def _strategies(measured: _Measured, *, warm: bool) -> list[Strategy]:
 def _new_session_strategy(
     name: str, after: int, shared: int, read: int = 0, answer: int = 0
 ) -> Strategy:
-    """A session that begins anew, with ``shared`` tokens in the cache.
+    """Return the strategy of a new session with ``shared`` tokens in the cache.
 
-    Before it a model may read and answer some.
+    A model may first read ``read`` tokens and answer with ``answer`` tokens.
     """
     return Strategy(
         name, after, min(shared, after), after - min(shared, after), read, read + answer * OUTPUT
@@ -466,7 +488,7 @@ def _new_session_strategy(
 
 
 def _size_estimates(sizes: tuple[DialSize, ...], measured: _Measured) -> tuple[SizeEstimate, ...]:
-    """The cost of each size, and last of the whole session, which a fork continues."""
+    """Return the cost of each size. The last entry is the whole session, which a fork continues."""
     shared, rates = measured.base.shared, rates_of(measured.seen.lifetime)
     if sizes:
         whole = [DialSize(ALL, measured.context.tokens, 0)]

@@ -1,7 +1,8 @@
-"""Where a conversation is cut: the record that was named, by whatever it was named, and the nearest legal place.
+"""Find the place to cut a conversation: the requested record, and the nearest place that splits nothing.
 
-Invariant: no tool call is cut off from its answer, and no answer of the model in two. What was
-named by its id stays in, with what answers it; of what came before an instant nothing later does.
+Invariant: a tool call stays with its result, and an answer of the model stays whole. A record
+requested by id is kept together with the results of its calls. A cut before an instant keeps
+nothing later than that instant.
 """
 
 from __future__ import annotations
@@ -27,16 +28,17 @@ from resume_hooks.transcripts.records import ASSISTANT, PROGRESS
 from resume_hooks.transcripts.transcript import Transcript
 
 EARLIEST = (
-    "A cut keeps at least one prompt: name a later place, or start anew with resume-hooks "
+    "A cut keeps at least one prompt: name a later place, or start fresh with resume-hooks "
     "rollover --quick."
 )
 
 
 class CutTarget(NamedTuple):
-    """The last record that shall stay; ``whole``: with the answers to what it calls, else rather less than that.
+    """The last record to keep.
 
-    ``remark`` is what a person should hear of how it was found; ``then``: what a later compaction
-    kept does not matter.
+    If ``whole``, the results of its calls are kept too; otherwise the cut moves back. ``remark`` is
+    a note for the user on how the record was chosen. ``then`` ignores the records that a later
+    compaction preserved.
     """
 
     node: Node
@@ -46,26 +48,26 @@ class CutTarget(NamedTuple):
 
 
 class Truncator(Protocol):
-    """A way to name where a conversation is cut."""
+    """A request to cut a conversation at some place."""
 
     @property
     def place_in_words(self) -> str:
-        """The place in the words in which it was asked for."""
+        """The requested place, for messages."""
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record to stay; None if it lies before the end that was read.
+        """Return the last record to keep, or None if the part of the file that was read starts after it.
 
-        UsageError for none.
+        Raises UsageError if no such record exists.
         """
 
 
 class Cut(NamedTuple):
-    """A conversation cut: ``nodes`` stay, in their order.
+    """A cut conversation: ``nodes`` are kept, in order.
 
-    ``last`` is the last message of them, ``turn`` its turn.
+    ``last`` is the last message among them, and ``turn`` is its turn.
 
-    Turns are counted as ``outline`` does; None where only the end of the file was read. ``moved``
-    is -1 where the place is before the one that was asked for, 1 where it is behind it.
+    Turns are counted as in ``outline``; ``turn`` is None if only the end of the file was read.
+    ``moved`` is -1 if the cut is before the requested place, 1 if it is after it, else 0.
     """
 
     asked: str
@@ -77,25 +79,28 @@ class Cut(NamedTuple):
 
 
 class AtRecord(NamedTuple):
-    """Up to and including a record, as ``--resume-session-at`` has it: its 0-based line, its uuid, or its place."""
+    """A cut after a record, like ``--resume-session-at``.
+
+    The record is a 0-based line, a uuid, or an offset.
+    """
 
     record: int | str | RecordOffset
 
     @property
     def place_in_words(self) -> str:
-        """The record."""
+        """The record, for messages."""
         return (
             f"record {self.record.word if isinstance(self.record, RecordOffset) else self.record}"
         )
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The record itself; of any other line the message before it."""
+        """Return the record itself, or the last message before a line that is not a message."""
         record = self.record
         if isinstance(record, int):
             return self._find_number(transcript, record)
         if isinstance(record, str):
             return self._find_uuid(transcript, record)
-        if record.uuid:  # it says where the record is, wherever its line begins by now
+        if record.uuid:  # The uuid still finds the record after its line moved.
             return self._find_uuid(transcript, record.uuid)
         return self._find_offset(transcript, record.offset)
 
@@ -135,30 +140,33 @@ class AtRecord(NamedTuple):
     def _last_message(
         self, transcript: Transcript, before: list[Node], *, is_message: bool
     ) -> CutTarget | None:
-        """The last of the nodes ``before`` a line and on it; ``is_message``: the line is the last one itself."""
+        """Return the last of the nodes up to a line.
+
+        ``is_message`` is true if that line is the last node itself.
+        """
         if is_message:
             return CutTarget(_usable(before[-1:], self.place_in_words))
         last = _last(before)
         if last is None:
             return _not_there(transcript, f"Nothing was said up to {self.place_in_words}")
         remark = (
-            f"{self.place_in_words.capitalize()} is not a message: what stands before it counts."
+            f"{self.place_in_words.capitalize()} is not a message, so the message before it counts."
         )
         return CutTarget(last, remark=remark)
 
 
 class AtMessage(NamedTuple):
-    """Up to and including an answer of the model, by the API's id of it."""
+    """A cut after an answer of the model, by its message id in the API."""
 
     message_id: str
 
     @property
     def place_in_words(self) -> str:
-        """The answer."""
+        """The answer, for messages."""
         return f"message {one_line(plain_line(self.message_id), 80)}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record of the answer, on the live chain if it is there."""
+        """Return the last record of the answer, from the live chain if possible."""
         parts = []
         for node in transcript.chain:
             if node.message_id == self.message_id:
@@ -174,22 +182,22 @@ class AtMessage(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What was said before an instant."""
+    """A cut before an instant."""
 
     instant: datetime
 
     @property
     def place_in_words(self) -> str:
-        """The instant."""
+        """The instant, for messages."""
         return f"before {clock.minute(clock.stamp(self.instant))} UTC"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record of the live chain from before it.
+        """Return the last record of the live chain before the instant.
 
-        Of the file, where the chain begins later.
+        If the chain starts later, return the last such record of the file.
         """
         end = round(self.instant.timestamp() * 1000)
-        # Records without an instant go along with the one before them.
+        # A record without a timestamp belongs with the record before it.
         nodes = linearize(transcript.chain).nodes
         early = list(takewhile(lambda node: node.time_ms is None or node.time_ms < end, nodes))
         found = early[-1] if early else None
@@ -204,7 +212,7 @@ class Before(NamedTuple):
                 (node.time_ms for node in transcript.nodes if node.spoken and node.time_ms), None
             )
             since = (
-                f"The first message is of {clock.minute(clock.from_milliseconds(first))} UTC. "
+                f"The first message is from {clock.minute(clock.from_milliseconds(first))} UTC. "
                 if first
                 else ""
             )
@@ -213,22 +221,22 @@ class Before(NamedTuple):
 
 
 class AtTurn(NamedTuple):
-    """Up to the end of a turn: counted from 1 as ``outline`` does, or from the end, where -1 is the last."""
+    """A cut after a turn, counted from 1 as in ``outline``, or from the end: -1 is the last turn."""
 
     number: int
 
     @property
     def place_in_words(self) -> str:
-        """The turn."""
+        """The turn, for messages."""
         return f"the end of turn {self.number}"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last record before the next prompt of the file.
+        """Return the last record before the next prompt of the file.
 
-        On the live chain if any of the turn is there.
+        Prefer records of the live chain.
         """
         if not transcript.whole:
-            return None  # what stands before has turns of its own
+            return None  # the unread start of the file has turns of its own
         prompts = []
         for node in transcript.nodes:
             if node.prompt:
@@ -236,7 +244,9 @@ class AtTurn(NamedTuple):
         number = self.number if self.number > 0 else len(prompts) + 1 + self.number
         if not self.number or not 1 <= number <= len(prompts):
             there = (
-                f"It has turns 1 to {len(prompts)}; -1 is the last." if prompts else "It has none."
+                f"It has turns 1 to {len(prompts)}; -1 is the last."
+                if prompts
+                else "It has no turns."
             )
             raise UsageError(f"No turn {self.number} in this session", there)
         first = prompts[number - 1].number
@@ -250,15 +260,15 @@ class AtTurn(NamedTuple):
 
 
 class BeforeCompaction:
-    """The session as it was before its newest compaction."""
+    """A cut just before the session's newest compaction."""
 
     @property
     def place_in_words(self) -> str:
-        """The compaction."""
+        """The compaction, for messages."""
         return "before the last compaction"
 
     def find(self, transcript: Transcript) -> CutTarget | None:
-        """The last message before the compaction that the live chain begins with."""
+        """Return the last message before the compaction at the start of the live chain."""
         if not transcript.whole:
             return None
         line = next((node.number for node in reversed(transcript.chain) if node.boundary), 0)
@@ -269,20 +279,20 @@ class BeforeCompaction:
                 "The client left the compaction of this session on an abandoned branch"
                 if left
                 else "This session was never compacted",
-                "So there is nothing to undo; outline shows what is in it.",
+                "There is nothing to undo. outline shows its contents.",
             )
         return CutTarget(found, then=True)
 
 
 def parse(text: str) -> Truncator | Reference:
-    """What ``--at`` names: a record or a message of the session, or a reference, session and all."""
+    """Parse the value of ``--at``: a record or message of this session, or a reference that names its session."""
     if ":" in text:
         return parse_reference(text)
     return parse_record(text)
 
 
 def parse_record(text: str) -> Truncator:
-    """The place that a line number, a uuid or a message id names. UsageError for anything else."""
+    """Parse a line number, uuid or message id. Raises UsageError for anything else."""
     wanted = text.strip()
     if wanted.startswith("msg_"):
         return AtMessage(wanted)
@@ -290,9 +300,9 @@ def parse_record(text: str) -> Truncator:
 
 
 def cut_at(transcript: Transcript, truncator: Truncator) -> Cut | None:
-    """Cut a conversation; None where its end does not tell.
+    """Cut a conversation. Return None if the part of the file that was read is not enough.
 
-    UsageError for no such place, or if nothing would stay.
+    Raises UsageError if the place does not exist, or if nothing would remain.
     """
     wanted = truncator.find(transcript)
     if wanted is None:
@@ -308,7 +318,7 @@ def cut_at(transcript: Transcript, truncator: Truncator) -> Cut | None:
     said = [node for node in kept if node.spoken]
     if not any(node.prompt or node.summary or node.kind == ASSISTANT for node in said):
         raise UsageError(
-            f"Nothing that was said stands before the cut ({truncator.place_in_words})", EARLIEST
+            f"There is no message before the cut ({truncator.place_in_words})", EARLIEST
         )
     between, moved, split = row.nodes[min(place, end) : max(place, end)], 0, ""
     if any(node.spoken for node in between):
@@ -328,16 +338,16 @@ def cut_at(transcript: Transcript, truncator: Truncator) -> Cut | None:
 
 
 def _not_there(transcript: Transcript, what: str) -> CutTarget | None:
-    """None where only the end of the file was read. UsageError for the whole."""
+    """Return None if only the end of the file was read. Otherwise raise UsageError."""
     if not transcript.whole:
         return None
     raise UsageError(
-        f"{what} in {transcript.path}", "Was it taken from another session? See outline and read."
+        f"{what} in {transcript.path}", "It may belong to another session. See outline and read."
     )
 
 
 def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None, str]:
-    """The conversation that a record is part of, and what to say of it where that is not the live one."""
+    """Return the conversation with the target record, and a remark if it is not the live one."""
     node = wanted.node
     if wanted.then:
         return linearize(chain_to(transcript.nodes, node, transcript.size)), ""
@@ -350,8 +360,8 @@ def _row_with(transcript: Transcript, wanted: CutTarget) -> tuple[Linear | None,
     if live and live[0].boundary and node.number < live[0].number:
         return linearize(
             chain
-        ), "The cut lies before a compaction: the conversation is kept as it was then."
-    return linearize(chain), "The cut lies on an abandoned branch: that branch is kept."
+        ), "The cut is before a compaction: the fork has the conversation from then."
+    return linearize(chain), "The cut is on an abandoned branch: the fork has that branch."
 
 
 def _last(nodes: Iterable[Node]) -> Node | None:
@@ -361,7 +371,10 @@ def _last(nodes: Iterable[Node]) -> Node | None:
 
 
 def _usable(nodes: Sequence[Node], named: str) -> Node:
-    """The last of ``nodes`` that a conversation can hold. UsageError where none is."""
+    """Return the last of ``nodes`` that belongs to a conversation.
+
+    Raises UsageError if no node does.
+    """
     node = next((node for node in reversed(nodes) if _is_of_talk(node)), None)
     if node is None:
         if nodes and nodes[-1].sidechain:

@@ -1,7 +1,7 @@
-"""The dial: what a handoff of each size would carry of a session, told of one digest that was read once.
+"""The dial: the contents of a handoff at each size, computed from one digest.
 
-What it says is measured on that digest; a session that takes too long to read has sizes of which
-only the most that each can hold is known.
+The figures are measured on that digest. For a session that takes too long to read, each size has
+only an upper bound.
 """
 
 from __future__ import annotations
@@ -16,20 +16,23 @@ if TYPE_CHECKING:
     from resume_hooks.derive.fresh_child import FreshPlan
 
 SIZES = (1_000, 4_000, 12_000, 24_000)
-"""Tokens of the sizes that are always told of, beside the usual one."""
+"""The sizes in tokens that the dial always shows, in addition to the default size."""
 
-AMPLE = 10**9  # characters, more than any session has to say
-CALL = 4_000  # characters that no call with its result takes
-SPARE = 400  # characters that may be missing of what is still called whole: a row or two of a list
-LISTS = 1_000  # tokens up to which an opening holds the lists and the last answer, and little other talk
+AMPLE = 10**9  # characters, more than any session contains
+CALL = 4_000  # characters, more than any call with its result takes
+# characters that may be missing from a digest that still counts as whole: one or two list rows
+SPARE = 400
+# tokens up to which an opening contains the lists, the last answer and little other talk
+LISTS = 1_000
 
 
 class DialSize(NamedTuple):
-    """A ``size`` as it is typed, and the tokens of context ``after`` a handoff of that size.
+    """A ``size`` such as ``12k``, and the context tokens ``after`` a handoff of that size.
 
-    Of ``whole`` tokens, which an opening without a limit would have, ``cut`` stay behind; None
-    where that was not measured. ``has_calls``: nothing does, and room is left for the latest calls.
-    ``is_lists``: something does, and beside the lists and the last answer there is little.
+    ``whole`` is the size in tokens of an opening without a limit, and ``cut`` the part of it that
+    is left out, or None if that was not measured. ``has_calls`` means that nothing is left out and
+    the latest calls fit. ``is_lists`` means that the opening contains little besides the lists and
+    the last answer.
     """
 
     size: str
@@ -41,8 +44,11 @@ class DialSize(NamedTuple):
 
 
 def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
-    """Every size, of the plan of a handoff of the usual one; ``conversation`` are the tokens that the session holds."""
-    # The sizes of a long session are told without a digest.
+    """Return every size, from the plan of a handoff of the default size.
+
+    ``conversation`` is the number of tokens of the session's conversation.
+    """
+    # A long session has no digest and does not need these modules.
     from resume_hooks.reading.digest.entries import Digest
     from resume_hooks.reading.digest.opening import CHARACTERS, LEAST_CALLS, characters, opening
 
@@ -54,8 +60,7 @@ def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
     whole = len(opening(digest, AMPLE).text)
     carried = len(planned.carried.text)
     fixed = known - carried / CHARACTERS_PER_TOKEN
-    # Where calls with their results leave room, all of them are there, and a larger size holds no
-    # more.
+    # If the calls do not fill their room, all of them are included, and a larger size adds none.
     spoken = round(conversation * CHARACTERS_PER_TOKEN)
     if carried + CALL < said[usual] + _calls_room(usual, said[usual]):
         all_calls = carried - said[usual]
@@ -69,7 +74,7 @@ def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
             after = known
         else:
             after = round(fixed + (length + calls) / CHARACTERS_PER_TOKEN)
-        # The calls are counted at the usual size alone: a larger one holds at least those.
+        # The calls are counted at the default size only. A larger size contains at least those.
         if tokens > usual:
             after = max(after, known)
         elif tokens < usual:
@@ -90,18 +95,22 @@ def dial_of(planned: FreshPlan, conversation: int) -> tuple[DialSize, ...]:
 
 
 def _calls_room(tokens: int, length: int) -> int:
-    """Characters of an opening of a size that calls may fill behind ``length`` characters of it."""
-    from resume_hooks.reading.digest.opening import CALLS, characters  # as above
+    """Return the number of characters available for calls after ``length`` characters of an opening."""
+    # imported late, as in dial_of
+    from resume_hooks.reading.digest.opening import CALLS, characters
 
     room = characters(tokens)
     return min(room - length, round(room * CALLS))
 
 
 def unmeasured_dial(fixed: int, usual: int) -> tuple[DialSize, ...]:
-    """Every size with the most that it leaves, ``fixed`` tokens without a digest; ``usual`` is the usual size."""
+    """Return every size with its upper bound.
+
+    ``fixed`` is the number of tokens without a digest, ``usual`` the default size.
+    """
     return tuple(DialSize(name_of(tokens), fixed + tokens) for tokens in _offered_sizes(usual))
 
 
 def _offered_sizes(usual: int) -> Iterator[int]:
-    """The sizes that are told of, in tokens."""
+    """Yield the sizes of the dial in tokens, in ascending order."""
     yield from sorted({*SIZES, usual})

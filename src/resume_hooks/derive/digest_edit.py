@@ -1,4 +1,4 @@
-"""A digest that the user edits before a handoff is made: the text that the editor opens, and what is used of it."""
+"""A digest that the user edits before a handoff: the text for the editor, and the saved result."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.sessions.opening_layout import NEXT_STEP
 from resume_hooks.system.text import plain_text
 
-MAX_EDITED = 200_000  # characters: about as many as a context of 50,000 tokens holds
+MAX_EDITED = 200_000  # characters: about 50,000 tokens
 
 NOTE = """\
-# What the fresh session is told of the work so far, after its lineage and before your next step.
-# Change it as you like and save. These lines at the top, which begin with #, and blank lines are left out.
-# To cancel, save nothing but them, or end the editor with an error: then no session is made.
+# The digest of the work so far. The new session reads it after its lineage and before your next step.
+# Edit it and save. These lines at the top, which begin with #, and blank lines are removed.
+# To cancel, delete the rest and save, or quit the editor with an error: then no session is made.
 """
 
 
 def digest_to_edit(opening: str) -> str:
-    """The text that the editor opens."""
+    """Return the text for the editor."""
     return f"{NOTE}\n{opening}\n"
 
 
 def edited_digest(text: str) -> str:
-    """What is used of a saved text; ``""`` if it cancels. UsageError if it is too long.
+    """Return the digest from a saved text, or ``""`` if the user cancelled.
 
-    Without control characters, markers of a lineage block, blank lines, and lines that would pass
-    for the head of the next step: a reader of the child finds that behind the first blank line
-    after the digest.
+    Raises UsageError if it is too long. Control characters, lineage block markers and blank lines
+    are removed. A line that looks like the heading of the next step is indented, because a reader
+    of the child expects that heading after the first blank line.
     """
     rows = [row.rstrip() for row in plain_text(text).split("\n")]
     first = next((at for at, row in enumerate(rows) if row and not row.startswith("#")), len(rows))
@@ -41,6 +41,6 @@ def edited_digest(text: str) -> str:
                 f"The text has {len(edited):,} characters, more than {MAX_EDITED:,}, so no "
                 "session was made"
             ),
-            "Put what is long into a file and name the file.",
+            "Move the long part into a file and name the file.",
         )
     return edited

@@ -1,10 +1,9 @@
-"""A fork: a child with its parent's live conversation, whole or cut, at home there or elsewhere.
+"""A fork: a child with its parent's live conversation, whole or cut, in the same folder or another one.
 
-What is sent of a fork is what is sent of its parent, byte for byte, so that what an API has cached
-of it still counts: no lineage is put before it. A child with another home gets one, since with the
-folder the system prompt changes anyway. For an agent that it was not held in a conversation is
-text: who said what, calls in short, no thinking. The form of calls is the one in which one of them
-shows its models what another did.
+A fork sends the same bytes as its parent, so the API's cache still applies, and no lineage precedes
+them. A fork in another folder gets a lineage, because the folder changes the system prompt anyway.
+A fork for another agent contains the conversation as text: the messages, short forms of the calls,
+no thinking. Calls have the form in which one agent already shows its models the calls of another.
 """
 
 from __future__ import annotations
@@ -64,13 +63,16 @@ REHOMED: Final = "rehome"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForkPlan(ChildPlan):
-    """A fork; ``cut`` is None if the whole live conversation stays, ``relocation`` if its home stays."""
+    """A fork.
+
+    ``cut`` is None for the whole live conversation, ``relocation`` is None for the parent's folder.
+    """
 
     cut: Cut | None = None
     relocation: Relocation | None = None
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether every record of the parent says where it came from, and the child is at home where it shall be."""
+        """Return checks that every record names its source, and that the child is in the requested folder."""
         if isinstance(self.body, ChainRewrite):
             nodes = self.body.linear.nodes
         else:
@@ -85,13 +87,13 @@ class ForkPlan(ChildPlan):
             )
 
         return [
-            EveryRecord("every record names the one that it was", is_marked),
+            EveryRecord("every record names its source", is_marked),
             _HomeSeen(self.relocation),
         ]
 
 
 class _HomeSeen:
-    """A watcher: whether the first record that tells a folder tells the one that the session moved to."""
+    """Checks that the first record with a folder has the folder that the session moved to."""
 
     def __init__(self, move: Relocation | None) -> None:
         self._move = move
@@ -102,7 +104,10 @@ class _HomeSeen:
 
     def checks(self) -> list[Check]:
         return [
-            Check("it is at home in its folder", self._move is None or self._home == self._move.new)
+            Check(
+                "its first folder is its new home",
+                self._move is None or self._home == self._move.new,
+            )
         ]
 
 
@@ -114,11 +119,11 @@ def plan_fork(
     home: str | None = None,
     output_dir: str | None = None,
 ) -> ForkPlan:
-    """Decide on a copy of a session's live conversation.
+    """Plan a copy of a session's live conversation.
 
-    It holds all of it, or what stands before the ``cut``. With a ``home``, a folder that exists,
-    the child is a session of that folder's project, unless it is its parent's own. NothingToFork
-    where nothing was said, UsageError for a cut that is nowhere, and for what can't be a parent.
+    The copy contains all of it, or the part before ``cut``. With ``home``, an existing folder other
+    than the parent's, the child belongs to that folder's project. Raises NothingToFork for a
+    session without messages, and UsageError for an unknown cut or an unusable parent.
     """
     parent, place = scan_and_cut(session, cut)
     if place:
@@ -127,11 +132,8 @@ def plan_fork(
         part = parent.transcript
     if not any(node.spoken for node in part.chain):
         raise NothingToFork(
-            "There is nothing to fork: this session holds no conversation",
-            (
-                "Send a prompt first. Where one was answered here, this shows what is "
-                "broken: resume-hooks fsck"
-            ),
+            "There is nothing to fork: this session has no conversation",
+            "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
     move = _relocation_for(parent, home, where)
     child = make_draft(
@@ -173,18 +175,21 @@ def plan_fork(
 
 
 class _Marking:
-    """Adds to a record of the parent where it came from, and moves its folder where the session moves."""
+    """Adds the source to each record of the parent, and changes its folder if the session moves."""
 
     def __init__(self, parent_id: str, moving: Relocation | None) -> None:
         self._parent_id = parent_id
         self._moving = moving
 
     def __call__(self, body: bytes, node: Node) -> bytes:
-        """The line of ``node`` with its marks; ``forkedFrom`` is as the official SDK writes it."""
+        """Return the marked line of ``node``.
+
+        ``forkedFrom`` has the form that the official SDK writes.
+        """
         if self._moving is not None:
             body = self._moving.line(
                 body, first=node.boundary
-            )  # before any other a lineage of ours stands
+            )  # without a boundary our lineage comes first
         return with_own(body, "forkedFrom", _mark(self._parent_id, node.uuid))
 
 
@@ -195,9 +200,9 @@ def _mark(parent_id: str, uuid: str) -> dict[str, str]:
 def scan_and_cut(
     session: SessionFile, truncator: Truncator | None
 ) -> tuple[ParentScan, Cut | None]:
-    """Scan a session, as much as tells what is to be cut, and cut it.
+    """Scan a session as far as the cut requires, and cut it.
 
-    UsageError for a cut that is nowhere.
+    Raises UsageError for an unknown cut.
     """
     parent = scan_parent(session)
     if truncator is None:
@@ -212,14 +217,12 @@ def scan_and_cut(
 
 
 def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Relocation | None:
-    """What moves to a ``home`` that was asked for; None if the session is at home there."""
+    """Return the move to ``home``, or None if the session is already there."""
     if home is None:
         return None
     new = canonical(home)
     if not home or not os.path.isdir(home):
-        raise UsageError(
-            f"{home} is not a folder", "Name the folder that the session shall be at home in."
-        )
+        raise UsageError(f"{home} is not a folder", "Name an existing folder for the session.")
     current, seen = home_folder(parent.ends, where), parent.ends.folders
     old = current if current in seen or not seen else seen[0]
     at_home = project_folder_of(owner_of(parent.session).path, where) in project_folders(new, where)
@@ -231,27 +234,21 @@ def _relocation_for(parent: ParentScan, home: str | None, where: Where) -> Reloc
 def _on_snapshots(move: Relocation) -> list[str]:
     if move.with_files:
         return [
-            (
-                f"Its file backups now are those of the files below {move.new}, where "
-                "rewind-files puts them back."
-            )
+            f"Its file backups now apply to the files below {move.new}: rewind-files restores them there."
         ]
     return [
-        (
-            f"Its file backups stay behind: they are those of the files below {move.old}, "
-            "which is still there."
-        )
+        f"Its file backups were not copied: they belong to the files below {move.old}, which still exists."
     ]
 
 
 MOST_OF_CALL, MOST_OF_RESULT = (
     600,
     1_500,
-)  # characters of a call and of its result; the whole is a reference away
+)  # characters of a call and of its result; a reference leads to the full text
 
 
 class SpokenText(NamedTuple):
-    """What one side said in a turn, when it began, and the id of its first record."""
+    """One side's text in a turn, its start time, and the id of its first record."""
 
     role: str
     text: str
@@ -260,9 +257,9 @@ class SpokenText(NamedTuple):
 
 
 def conversation_as_text(transcript: Transcript, session_id: str) -> list[SpokenText]:
-    """The live conversation of a session, the sides by turns.
+    """Return a session's live conversation as text, one entry for each side of a turn.
 
-    What the client added by itself is left out.
+    Records that the client added by itself are left out.
     """
     told: list[SpokenText] = []
     tools: dict[str, str] = {}
@@ -290,7 +287,10 @@ def conversation_as_text(transcript: Transcript, session_id: str) -> list[Spoken
 def conversation_lines(
     child: Draft, head: bytes, told: str, said: Sequence[SpokenText]
 ) -> FreshLines:
-    """The lines of a child of this client that holds it; ``told`` stands before, where the screen doesn't show it."""
+    """Return the lines of a Claude Code child with a conversation.
+
+    ``told`` is an introduction that the screen does not show.
+    """
     setting, last = child.setting, str(uuid.uuid4())
     bodies = [head, lineage_line(setting, None, last, told)]
     for one in said:

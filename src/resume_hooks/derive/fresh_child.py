@@ -1,4 +1,4 @@
-"""What handoff and rollover both make: a fresh child with its lineage and, if given, digest, summary and next step."""
+"""The fresh child of a handoff or rollover: its lineage and, optionally, digest, summary and next step."""
 
 from __future__ import annotations
 
@@ -35,20 +35,21 @@ from resume_hooks.transcripts.lines import read_lines
 from resume_hooks.transcripts.provenance import ChildSize
 from resume_hooks.transcripts.records import USER, kind, message, parse
 
-MAX_STEP = 20_000  # characters of a next step; more is a document, which belongs into a file that the step names
+MAX_STEP = 20_000  # characters of a next step; a longer text belongs in a file that the step names
 TITLE_LINE = 1
-"""The line of a child's title: before the opening, so that it stays among the first 64 KB, which listings read."""
+"""The line of a child's title: before the opening, within the first 64 KB, which session lists read."""
 
 OPENING_LINE = 2
-DIGEST_LINE = 3  # of a child's whole digest; behind it comes the card that answers the opening
+DIGEST_LINE = 3  # the line of a child's whole digest; the card that answers the opening follows it
 
 
 class Contents(NamedTuple):
-    """What a fresh child holds beside its lineage; ``summary`` is a model's, without blank lines.
+    """The contents of a fresh child in addition to its lineage.
 
-    ``tokens`` is the size of the opening. ``edited`` is what the user made of it; the record that
-    holds the digest whole stays as it is. With ``new_task`` the next step is not part of the
-    parent's work, whose plan and task list stay with the parent.
+    ``summary`` is a model's, without blank lines. ``tokens`` is the size of the opening. ``edited``
+    is the user's version of the opening's digest; the record with the whole digest is not edited.
+    With ``new_task`` the next step is not part of the parent's work, so the child does not take
+    over the plan and the task list.
     """
 
     digest: Digest | None = None
@@ -63,9 +64,9 @@ NOTHING_CARRIED = DigestOpening("")
 
 
 class FreshOpening(NamedTuple):
-    """What a fresh child is told: ``text`` its model, ``card`` its screen; ``head`` is its first line.
+    """The opening of a fresh child: ``text`` for its model, ``card`` for its screen, ``head`` as its first line.
 
-    ``carried`` is the digest in that text, of no text where the user edited it.
+    ``carried`` is the digest in ``text``. It is empty if the user edited the digest.
     """
 
     child: Draft
@@ -80,25 +81,33 @@ class FreshOpening(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FreshLines(Body):
-    """The lines of a fresh child, without endings; ``opening`` is what its model reads first, None for any."""
+    """The lines of a fresh child, without endings.
+
+    ``opening`` is the first text for its model, or None if any text is valid.
+    """
 
     title_place: ClassVar[int | None] = TITLE_LINE
     bodies: tuple[bytes, ...]
     opening: str | None = None
 
     def lines(self) -> Iterator[bytes]:
-        """The lines with their endings."""
+        """Return the lines with their endings."""
         return (body + b"\n" for body in self.bodies)
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Every session's invariants, and that the opening is whole."""
-        whole = Check("the lineage and the next step are whole", opening_of(path) == self.opening)
+        """Check the invariants of every session, and that the opening is complete."""
+        whole = Check(
+            "the lineage and the next step are complete", opening_of(path) == self.opening
+        )
         return [*Body.checks(self, path, plan), *([] if self.opening is None else [whole])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshPlan(ChildPlan):
-    """A fresh child; ``opening`` is what its model reads first, ``carried`` the digest in it."""
+    """The plan of a fresh child.
+
+    ``opening`` is the first text for its model, ``carried`` the digest in it.
+    """
 
     opening: str
     contents: Contents = NOTHING
@@ -106,7 +115,7 @@ class FreshPlan(ChildPlan):
 
     @property
     def keeps_tasks(self) -> bool:
-        """Whether the child goes on with the parent's task list."""
+        """Whether the child takes over the parent's task list."""
         return not self.contents.new_task and self.draft.is_same_work
 
 
@@ -119,7 +128,7 @@ def make_opening(
     where: Where,
     note: str = "",
 ) -> FreshOpening:
-    """What a child of ``parent`` is told: its lineage, a ``note``, what it holds, the next step."""
+    """Return the opening of a child of ``parent``: its lineage, a ``note``, the contents, the next step."""
     contents = _without_known_secrets(contents, child)
     if contents.edited:
         carried = NOTHING_CARRIED
@@ -144,7 +153,7 @@ def make_opening(
 
 
 def lines_of(opening: FreshOpening) -> FreshLines:
-    """The lines of a child that opens so."""
+    """Return the lines of a child with this opening."""
     child, digest = opening.child, opening.contents.digest
     asked, answered = opening_lines(child.setting, opening.text, opening.card)
     lines = [opening.head, asked]
@@ -156,7 +165,7 @@ def lines_of(opening: FreshOpening) -> FreshLines:
 
 
 def plan_of_opening(opening: FreshOpening, body: Body) -> FreshPlan:
-    """The plan of a child that opens so, in the form ``body`` of its agent."""
+    """Return the plan of a child with this opening. ``body`` has the form of the child's agent."""
     child, contents = opening.child, opening.contents
     return FreshPlan(
         draft=child,
@@ -170,21 +179,21 @@ def plan_of_opening(opening: FreshOpening, body: Body) -> FreshPlan:
 
 
 def _without_known_secrets(contents: Contents, child: Draft) -> Contents:
-    """Contents whose digest, which a later child reads, lacks what the ends of the parent tell to be secret."""
+    """Redact the digest, which a later child reads, by the secrets known from both ends of the parent."""
     if contents.digest is None or child.secrets is None or not child.secrets.knows_any:
         return contents
     return contents._replace(digest=entries.rewritten(contents.digest, child.secrets.redact))
 
 
 def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> DigestOpening:
-    """A digest as a child opens with it, in the room that a summary leaves of its size.
+    """Return the digest as it appears in a child's opening, within the room that the summary leaves.
 
-    Of no text without a digest.
+    Without a digest the result is empty.
     """
     if contents.digest is None:
         return NOTHING_CARRIED
     room = characters(contents.tokens) - len(contents.summary)
-    # A new task has no use for the latest calls of another one.
+    # A new task does not need the latest calls of another one.
     if contents.new_task:
         calls = None
     else:
@@ -196,12 +205,12 @@ def digest_carried(contents: Contents, child: Draft, parent: SessionFile) -> Dig
 
 
 def digest_reference(session_id: str) -> str:
-    """The reference of the record that holds the whole digest of the child of that id, as ``shown`` writes it."""
+    """Return the reference of the record with a child's whole digest, in the form that ``shown`` writes."""
     return f"{session_id[:SHORT]}:{DIGEST_LINE}"
 
 
 def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
-    """How many secrets were taken out of what the child holds."""
+    """Return a warning with the number of redacted secrets in the child's contents."""
     texts = entries.texts_of(contents.digest) if contents.digest else ()
     count = count_placeholders([*texts, contents.summary, block])
     if not count:
@@ -211,11 +220,12 @@ def secrets_warning(block: str, contents: Contents) -> tuple[str, ...]:
 
 
 def usable_step(ends: HeadTail, next_step: str) -> str:
-    """The next step as a child is told it. NothingToHandOff, UsageError as ``plan``."""
+    """Return the next step as the child's text.
+
+    Raises NothingToHandOff and UsageError as ``plan``.
+    """
     if ends.is_blank:
-        raise NothingToHandOff(
-            "There is nothing to hand off: nobody asked anything in this session yet"
-        )
+        raise NothingToHandOff("There is nothing to hand off: this session has no prompt yet")
     if len(next_step) > MAX_STEP:
         raise UsageError(
             f"The next step has {len(next_step):,} characters, more than {MAX_STEP:,}",
@@ -225,7 +235,7 @@ def usable_step(ends: HeadTail, next_step: str) -> str:
 
 
 def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: DigestOpening) -> str:
-    """What the screen shows of a fresh child: where it comes from, what is next, how to see more."""
+    """Return the card of a fresh child: its source, the next step, the loaded contents."""
     parent, count = child.ancestors[-1], len(child.ancestors)
     place = f", session {count} of its lineage" if count > 1 else ""
     if child.kind == "handoff":
@@ -250,10 +260,10 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
 
 
 def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
-    """What of the earlier conversation a fresh child opens with."""
+    """Return the parts of the earlier conversation in a fresh child's opening, as phrases."""
     loaded = ["a summary by a model"] if contents.summary else []
     if contents.edited:
-        return [*loaded, "the digest as it was edited"]
+        return [*loaded, "the edited digest"]
     if contents.new_task:
         return ["lists of files, commands and failures, not the talk"]
     if contents.digest:
@@ -267,9 +277,9 @@ def _loaded_counts(contents: Contents, carried: DigestOpening) -> list[str]:
 
 
 def opening_of(path: str) -> object:
-    """What a fresh child opens with: the content of its first user record.
+    """Return the opening of a fresh child: the content of its first user record.
 
-    OSError where it can't be read.
+    Raises OSError if the file is unreadable.
     """
     with open(path, "rb") as stream:
         bodies = (line.body for line in read_lines(stream))
@@ -286,7 +296,7 @@ def opening_of(path: str) -> object:
 def file_writer(
     decided: FreshPlan, where: Where, options: object = None
 ) -> Callable[[Receipt | None], FilesBeside]:
-    """The answer to ``questions.files_beside_handoff``; without one a function that writes nothing."""
+    """Return the answer to ``questions.files_beside_handoff``, or a function that writes nothing."""
     for files_beside_handoff in seam.answers(questions.files_beside_handoff):
         return files_beside_handoff(decided, where, options)
     return lambda _: FilesBeside()

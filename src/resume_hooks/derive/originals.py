@@ -1,8 +1,8 @@
-"""Find the originals that placeholders name, and put the contents back.
+"""Find the originals of placeholders, and restore the contents.
 
-What a placeholder names is untrusted: only sessions in a project folder or beside the trimmed one
-are opened, and their backups; never a link. A record counts only under the uuid that was named.
-Chains of trims are followed, cycles are cut.
+The path in a placeholder is untrusted: only sessions in a project folder or in the trimmed
+session's folder are opened, and their backups, never a link. A record must have the uuid in the
+placeholder. Chains of trims are followed, and cycles end.
 """
 
 from __future__ import annotations
@@ -34,33 +34,37 @@ from resume_hooks.transcripts.provenance import Parent
 from resume_hooks.transcripts.records import Record, message, string
 from resume_hooks.transcripts.write_scan import mend
 
-MAX_STEPS = 100  # records on the way to one original; more can only be a forgery
-CONTENTS = ("message", "toolUseResult", "attachment", "rendered")  # what a trim may have changed
-NOTICE_REACH = 5_000  # characters at the end of a text in which a notice is looked for
+MAX_STEPS = 100  # records on the way to one original; a longer chain can only be a forgery
+# the fields that a trim may have changed
+CONTENTS = ("message", "toolUseResult", "attachment", "rendered")
+NOTICE_REACH = 5_000  # characters at the end of a text that are searched for a notice
 
 _NOTICE = re.compile(
     r"See line (\d{1,9}) of ([^\n]{1,4096}?\.(?:jsonl|bak))"
     r"(?: for full content(?: \(original was [\d,]+ chars\)\.)?)?\]?\Z"
 )
-"""The end of a text that another tool of the field shortened; its lines count from 1."""
+"""The end of a text that another tool shortened. Its line numbers start at 1."""
 
-_NOTICE_WORDS = ("original", "truncated", "full content")  # one of which such a text has
+_NOTICE_WORDS = ("original", "truncated", "full content")  # a notice contains at least one of these
 _BACKUP = re.compile(
     r"([0-9a-f-]{36})\.pre-trim-[\w.-]{1,60}\.jsonl\.bak"
-)  # that the same tool leaves
+)  # a backup of the same tool
 
 
 class OriginalRecord(NamedTuple):
-    """The record ``asked`` for, and its ``original``: itself if whole, trimmed if what it was taken from is gone."""
+    """The record ``asked`` for, and its ``original``.
+
+    A whole record is its own original. If the source of a trim is gone, the original is trimmed too.
+    """
 
     asked: RecordLine
     original: RecordLine
 
 
 def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRecord:
-    """The original of the record that a reference names, from a folder. UsageError for none.
+    """Return the original of a referenced record, with ``cwd`` as the current folder.
 
-    SessionNotFound.
+    Raises UsageError for an unknown record, and SessionNotFound for a missing original.
     """
     originals = Originals(where)
     asked = _referenced_line(reference, originals, cwd, where)
@@ -69,7 +73,7 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
     if original is None and record and is_marked(record):
         raise SessionNotFound(
             f"The original of {asked.reference} is gone: {originals.where_it_was(record)}",
-            f"What is left is the trimmed record in line {asked.number} of {asked.file}.",
+            f"Only the trimmed record is left: line {asked.number} of {asked.file}.",
         )
     return OriginalRecord(asked, original or asked)
 
@@ -77,7 +81,10 @@ def look_up_original(reference: Reference, cwd: str, where: Where) -> OriginalRe
 def _referenced_line(
     reference: Reference, originals: Originals, cwd: str, where: Where
 ) -> RecordLine:
-    """The record itself; if its session is gone, from a backup that an in-place trim left."""
+    """Return the referenced record.
+
+    If its session is gone, search the backups of in-place trims.
+    """
     try:
         session = locate.resolve(reference.session, cwd, where, foreign=True)
     except SessionNotFound:
@@ -89,14 +96,14 @@ def _referenced_line(
         if len(backed_up) != 1:
             raise
         for path in originals.backups(backed_up[0]):
-            with contextlib.suppress(UsageError):  # a later one may hold more lines
+            with contextlib.suppress(UsageError):  # a later backup may contain more lines
                 return line_of_reference(reference, RecordLines(path, backed_up[0]))
         raise
     return line_of_reference(reference, RecordLines(session.path, session.session_id))
 
 
 class Originals:
-    """Find originals within one config folder; no file is indexed twice."""
+    """Finds originals in one config folder. It indexes each file only once."""
 
     def __init__(self, where: Where) -> None:
         self._where = where
@@ -106,13 +113,13 @@ class Originals:
         self._named: dict[str, RecordLines] = {}
 
     def of(self, record: Record, file: str) -> RecordLine | None:
-        """The original of a trimmed ``record`` in ``file``; None if it can't be found any more."""
+        """Return the original of a trimmed ``record`` in ``file``, or None if it no longer exists."""
         return self._follow(record, file, set())
 
     def original_of_line(self, session: str, number: int) -> RecordLine:
-        """The original of the record in line ``number`` of a session.
+        """Return the original of the record in line ``number`` of a session.
 
-        SessionNotFound where nothing is left of it.
+        Raises SessionNotFound if the record no longer exists.
         """
         if session not in self._named:
             try:
@@ -123,18 +130,18 @@ class Originals:
         asked = self._named[session].at(number)
         record = asked.record() if asked else None
         if asked is None or record is None:
-            raise SessionNotFound(f"session {session} has no record {number:,} any more")
+            raise SessionNotFound(f"record {number:,} of session {session} no longer exists")
         return self.of(record, asked.file) or asked
 
     def where_it_was(self, record: Record) -> str:
-        """A sentence about where the original is by the trimmed record's own words, and how to restore it."""
+        """Return a sentence with the original's place according to the trimmed record, and how to restore it."""
         origin = next(iter(origins_in(record)), None)
         if origin is None:
-            return "nothing says where it was"
+            return "the record names no original"
         session_id = origin.session_id or session_id_of(origin.file) or ""
         deleted = any(entry.session_id == session_id for entry in trash.all_deleted(self._where))
         if deleted:
-            back = f"; bring it back: resume-hooks restore {session_id}"
+            back = f"; restore it: resume-hooks restore {session_id}"
         else:
             back = ""
         return (
@@ -142,7 +149,7 @@ class Originals:
         )
 
     def backups(self, session_id: str) -> list[str]:
-        """The files that in-place trims of a session left in our state folder, oldest first."""
+        """Return the backups from in-place trims of a session in our state folder, oldest first."""
         folder = os.path.abspath(backup_folder(session_id, self._where))
         if not is_session_id(session_id) or os.path.islink(folder):
             return []
@@ -152,12 +159,12 @@ class Originals:
                 for row in rows:
                     if row.name.endswith(".jsonl") and row.is_file(follow_symlinks=False):
                         files.append(row)
-                return sorted(row.path for row in files)  # named by their instants
+                return sorted(row.path for row in files)  # the names start with the time
         except OSError:
             return []
 
     def backed_up(self, prefix: str) -> list[str]:
-        """The ids, starting with ``prefix``, of sessions that have backups."""
+        """Return the ids of sessions with backups that start with ``prefix``."""
         try:
             names = os.listdir(backup_folder("", self._where))
         except OSError:
@@ -169,12 +176,12 @@ class Originals:
             if (entry.file, entry.number) in seen or len(seen) == MAX_STEPS:
                 continue
             seen.add((entry.file, entry.number))
-            # If the trail ends, this record is the most that is left.
+            # At the end of the chain this record is the best copy.
             return self._follow(found, entry.file, seen) or entry
         return None
 
     def _named_by(self, record: Record, file: str) -> Iterator[tuple[RecordLine, Record]]:
-        """The records that a trimmed one names as its original, the likeliest first, each with the uuid named."""
+        """Yield the records that a trimmed record may name as its original, the likeliest first."""
         here = os.path.dirname(os.path.abspath(file))
         for origin in origins_in(record):
             key = origin.session_id, origin.file, here
@@ -200,10 +207,13 @@ class Originals:
                 return entries.of(origin.uuid, origin.record)
             return None
         except SessionNotFound:
-            return None  # gone since it was listed
+            return None  # deleted since it was listed
 
     def _files_of(self, origin: Origin, here: str) -> Iterator[tuple[str, str]]:
-        """The files that may hold an original, each with its session's id: none that we may not open."""
+        """Yield the files that may contain an original, each with its session's id.
+
+        All are safe to open.
+        """
         backup = _BACKUP.fullmatch(os.path.basename(origin.file))
         folder = os.path.basename(os.path.dirname(origin.file))
         names = (
@@ -229,13 +239,13 @@ class Originals:
         yield from ((path, session_id) for path in backups)
 
     def _may_open(self, path: str, here: str) -> bool:
-        """Whether a file that is not named as a session lies where sessions do, and is not a link.
+        """Check whether a file without a session id as its name is in a folder of sessions and is not a link.
 
-        A transcript that was trimmed by its path may have any name, and another tool leaves backups
-        beside a session.
+        The transcript of a trim by path may have any name, and another tool writes its backups next
+        to a session.
         """
         if path != os.path.abspath(path):
-            return False  # dots could lead out
+            return False  # ``..`` could lead out of the folder
         folder, name = os.path.split(path)
         in_project = os.path.dirname(folder) == self._where.projects and not os.path.islink(folder)
         fits = _BACKUP.fullmatch(name) or (name.endswith(".jsonl") and session_id_of(name) is None)
@@ -248,15 +258,18 @@ class Originals:
 
 
 class Restoring:
-    """The edit of one record: its contents as in the original, read when they are written."""
+    """The edit that restores a record's contents.
+
+    The original is read when the record is written.
+    """
 
     def __init__(self, original: RecordLine) -> None:
         self._original = original
 
     def __call__(self, record: Record) -> Record | None:
-        """The record with its contents back.
+        """Return the record with its contents restored.
 
-        SessionNotFound if the original is gone since it was found.
+        Raises SessionNotFound if the original has disappeared since the search.
         """
         original = self._original.record()
         if original is None:
@@ -267,12 +280,12 @@ class Restoring:
 
 
 def restore_record(record: Record, original: Record) -> Record | None:
-    """A trimmed ``record`` with the contents of its ``original``.
+    """Return a trimmed ``record`` with the contents of its ``original``.
 
-    All else of it stays, its token counts too.
+    All other fields stay, including the token counts.
 
-    What no API accepts stays out, as when the record was trimmed: calls and results that it no
-    longer had, blank texts, unsigned thinking. None if nothing is left.
+    Blocks that no API accepts stay out, as they did in the trim: removed calls and results, blank
+    texts, unsigned thinking. Return None if nothing is left.
     """
     whole = {}
     for key, value in record.items():
@@ -280,7 +293,7 @@ def restore_record(record: Record, original: Record) -> Record | None:
             whole[key] = value
     whole |= {
         key: value for key, value in original.items() if key in MARKS
-    }  # of what stays trimmed in it
+    }  # the original may itself contain trimmed parts
     for key in CONTENTS:
         if key in original:
             whole[key] = original[key]
@@ -303,12 +316,12 @@ def restore_record(record: Record, original: Record) -> Record | None:
 
 
 def is_marked(record: Record) -> bool:
-    """Whether a record is marked as trimmed."""
+    """Check whether a record is marked as trimmed."""
     return record.get("truncated") is True
 
 
 def origins_in(record: Record) -> list[Origin]:
-    """Where the original is by a record's own words: a mark, or another tool's notices at the ends of its texts."""
+    """Return the origins that a record names: in our mark, or in another tool's notices at the ends of its texts."""
     if is_marked(record):
         origin = origin_of(record)
         if origin:
@@ -338,7 +351,7 @@ def _record_texts(record: Record) -> Iterator[str]:
 
 
 def call_result_pairs(record: Record) -> set[tuple[str, str]]:
-    """The calls and results in a record, by kind and id."""
+    """Return the calls and results in a record, by kind and id."""
     return {pair for block in records.blocks(record) if (pair := _pair(block))}
 
 

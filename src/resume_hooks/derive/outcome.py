@@ -1,6 +1,7 @@
-"""The outcome of a verb, for every door that asks for one: a prompt's hook, the module, the shell, the API.
+"""The outcome of a verb, for each of its callers: a prompt's hook, the module, the shell, the API.
 
-A verb decides and writes; its outcome holds all that a door needs to draw it. Nothing here prints.
+A verb decides and writes. Its outcome contains everything that a caller needs to show it. Nothing
+here prints.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 from resume_hooks.derive.child.receipt import FilesBeside
 from resume_hooks.system.copy_result import Copied
 
-if TYPE_CHECKING:  # a search makes no child
+if TYPE_CHECKING:  # a search imports none of these
     from resume_hooks.derive.child.receipt import Receipt
     from resume_hooks.derive.child.write import ChildPlan
     from resume_hooks.derive.summary import SummaryOutcome
@@ -21,12 +22,12 @@ Plan_co = TypeVar("Plan_co", bound="ChildPlan | None", covariant=True)
 
 
 class Opened(NamedTuple, Generic[Plan_co]):
-    """A session to go on in: one that was made now, or an earlier one (``receipt.written`` is false).
+    """A session to continue in: a new one, or an earlier one (``receipt.written`` is false).
 
-    ``plan`` is the one that was written, None for an earlier session. ``done`` says how it was made
-    in a few words, ``facts`` what it holds, a line each. ``remark`` is the first line to show in it
-    where nobody saw the rest; ``next_step`` belongs into its input box. ``files`` were written
-    beside it; ``summary`` is what came of asking a model for one.
+    ``plan`` is the written plan, or None for an earlier session. ``done`` names the action in a few
+    words. ``facts`` describe the contents, one line each. ``remark`` is the first line to show in
+    the session if the user saw nothing else. ``next_step`` belongs in its input box. ``files`` were
+    written in addition. ``summary`` is the outcome of the request for a summary.
     """
 
     receipt: Receipt
@@ -40,10 +41,10 @@ class Opened(NamedTuple, Generic[Plan_co]):
 
 
 class Nothing(NamedTuple, Generic[Plan_co]):
-    """Nothing was written: in a dry run, or since the plan would not pay.
+    """Nothing was written, because of a dry run or because the plan would not pay.
 
-    ``receipt`` names no session; ``files`` would be written beside one. ``why`` is the reason where
-    there never was anything to do.
+    ``receipt`` does not name a session. ``files`` are the ones that a real run would write. ``why``
+    is the reason if there was nothing to do from the start.
     """
 
     receipt: Receipt
@@ -53,10 +54,10 @@ class Nothing(NamedTuple, Generic[Plan_co]):
 
 
 class Question(NamedTuple):
-    """A question whose yes makes the child, or repairs the session.
+    """A question. A yes writes the child, or repairs the session.
 
-    ``short`` are a few lines for a client that asks by itself; ``card`` says how to type the answer.
-    With ``in_place`` the session itself can be made smaller, too.
+    ``short`` has a few lines for a client with its own question form. ``card`` explains how to type
+    the answer. If ``in_place``, the session itself can be trimmed instead.
     """
 
     short: str
@@ -65,9 +66,9 @@ class Question(NamedTuple):
 
 
 class Report(NamedTuple):
-    """A text to read, which may depend on whether ``to_copy`` reached the clipboard.
+    """A text to read. It may depend on whether ``to_copy`` reached the clipboard.
 
-    ``more`` are the lines that a key shows in place of the text's last line.
+    ``more`` has the lines that a key press shows instead of the text's last line.
     """
 
     text: Callable[[Copied], str]
@@ -76,9 +77,9 @@ class Report(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """An answer that takes longer than a prompt may wait: ``shown`` is what to read until then.
+    """An answer that takes longer than a prompt may wait. ``shown`` is the text for the meantime.
 
-    ``prompt`` is what the session's own model is asked meanwhile, ``""`` for nothing.
+    ``prompt`` is a request for the session's own model, or ``""``.
     """
 
     shown: str
@@ -90,12 +91,15 @@ Outcome = AnyOpened | Nothing["ChildPlan | None"] | Question | Report | Waiting
 
 
 def report_text(text: str) -> Report:
-    """A text that is the same whatever is copied; ``""`` where nobody has to hear anything."""
+    """Return a report that does not depend on the clipboard.
+
+    ``""`` means that there is nothing to say.
+    """
     return Report(lambda _: text)
 
 
 def line_in_new_session(receipt: Receipt) -> str:
-    """The first line in a new session that the client opened by itself, since it looks like the old one."""
+    """Return the first line for a new session that the client opened by itself: it looks like the old one."""
     back = f"/resume {receipt.parent_session_id}"
-    took = f"about {receipt.tokens_after:,} tokens, where the old one has {receipt.tokens_before:,}"
+    took = f"about {receipt.tokens_after:,} tokens instead of {receipt.tokens_before:,}"
     return f"This is the new session, {receipt.title}: {took}. Back to the old one: {back}"

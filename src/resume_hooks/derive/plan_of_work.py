@@ -1,4 +1,4 @@
-"""The plan that the client's plan mode wrote for a session's work, as a fresh child is told of it."""
+"""The plan from the client's plan mode, for the opening of a fresh child."""
 
 from __future__ import annotations
 
@@ -13,14 +13,19 @@ from resume_hooks.sessions.lineage_block import without_block_markers
 from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.head_tail import TITLE_LENGTH, HeadTail
 
-PLANS = "plans"  # in the config home: a Markdown file a plan, which a session's records name by their slug
+# a folder in the config home with one Markdown file per plan; a session's records name it by slug
+PLANS = "plans"
 _SLUG = re.compile(r"[a-z0-9-]{1,200}")
-GENERATIONS = 5  # ancestors whose plan is looked for: a fresh child has none of its own until it enters plan mode
-_REACH = 4096  # bytes of a plan in which its first line is looked for
+# ancestors that are searched: a fresh child has no plan of its own until it enters plan mode
+GENERATIONS = 5
+_REACH = 4096  # bytes of a plan that are searched for its first line
 
 
 def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) -> str:
-    """The line for the plan of a session, else of its latest ancestor with one; ``ancestors`` stand oldest first."""
+    """Return the line on the plan of a session, or of its latest ancestor with a plan.
+
+    ``ancestors`` start with the oldest.
+    """
     if note := plan_note(ends, where):
         return note
     paths = []
@@ -32,7 +37,7 @@ def plan_of_work(ends: HeadTail, ancestors: Sequence[Ancestor], where: Where) ->
 
 
 def plan_note(ends: HeadTail, where: Where) -> str:
-    """One line that names the plan of a session by its file and its title; ``""`` where it has none."""
+    """Return a line with the file and the title of a session's plan, or ``""`` without a plan."""
     if not _SLUG.fullmatch(ends.slug):
         return ""
     path = os.path.join(where.config, PLANS, f"{ends.slug}.md")
@@ -48,5 +53,5 @@ def plan_note(ends: HeadTail, where: Where) -> str:
         named = ""
     return (
         f"The plan of this work{named} is the file {without_block_markers(plain_line(path))}: read it "
-        "before you go on."
+        "before you continue."
     )

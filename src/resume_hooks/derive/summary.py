@@ -1,13 +1,13 @@
-"""A model's summary of a session, in a fresh child that was written with lineage and digest.
+"""A model's summary of a session, added to a fresh child that already has lineage and digest.
 
-The session is given as text in few parts, each small enough for a model to read at once, with one
-more call that joins the answers. The whole history counts, the latest part most: if there is too
-much, the older parts are cut first.
+The model reads the session as text in a few parts, each within its context, and one more call joins
+the answers. The summary covers the whole history, the latest part in most detail: if there is too
+much text, the older parts are cut first.
 
-Invariants: whatever happens to the model or to us, the child stands with the digest, or with digest
-and summary; one that somebody opened meanwhile is left alone. What a model wrote, which may be what
-a transcript made it write, stands on one line each, behind a name or a dash of ours, without
-control characters or a block's marker. It refers only to records that it was shown.
+Invariants: whatever fails, the child has the digest, with or without the summary. A child that the
+user has opened meanwhile is not changed. The model's text is untrusted, because the transcript may
+have dictated it: each statement is on one line after a label or a dash of ours, without control
+characters and block markers. It refers only to records that the model read.
 """
 
 from __future__ import annotations
@@ -55,12 +55,13 @@ from resume_hooks.system.text import one_line, plain_line, plural
 from resume_hooks.transcripts.invariants import Check, require
 from resume_hooks.transcripts.records import mapping
 
-PART = 240_000  # bytes of a part in UTF-8: 60,000 to 120,000 tokens, which models take with their answer
-MAX_PARTS = (
-    3  # of the longest session; each is a call that reads it, and one more call joins their answers
-)
-SLIGHT = 1.25  # parts of text that are still given as one: a call costs more than what is cut of the longest outputs
-VOICE, ASIDE = 6_000, 1_500  # characters of what a person or the model said, and of what a tool did
+# bytes of a part in UTF-8: 60,000 to 120,000 tokens, which a model's context holds with the answer
+PART = 240_000
+MAX_PARTS = 3  # of the longest session: one call for each, and one more to join the answers
+# a text up to this many parts long stays one part: a second call costs more than the cut outputs
+# are worth
+SLIGHT = 1.25
+VOICE, ASIDE = 6_000, 1_500  # characters of a message, and of a tool's output
 
 HEADING = (
     "Records of the session, oldest first. Each begins at the margin with its reference, "
@@ -69,14 +70,14 @@ HEADING = (
 
 
 class SummaryPart(NamedTuple):
-    """Some of a session: ``text``, and the ``numbers`` of the records that stand in it."""
+    """A part of a session: ``text``, and the ``numbers`` of the records in it."""
 
     text: str
     numbers: frozenset[int]
 
 
 class SummaryMaterial(NamedTuple):
-    """A session as it is given to a model: ``records`` that say something in all, ``parts`` oldest first."""
+    """A session as text for a model: the total number of ``records`` and the ``parts``, oldest first."""
 
     session_id: str
     records: int
@@ -84,22 +85,22 @@ class SummaryMaterial(NamedTuple):
 
     @property
     def numbers(self) -> frozenset[int]:
-        """The records that stand in any part."""
+        """The numbers of the records in all parts."""
         return frozenset().union(*(part.numbers for part in self.parts))
 
     @property
     def characters(self) -> int:
-        """Of all parts together."""
+        """The number of characters in all parts."""
         return sum(len(part.text) for part in self.parts)
 
     @property
     def calls(self) -> int:
-        """How often a model is asked: for each part, and once more to join several."""
+        """The number of calls to a model: one for each part, and one more to join several answers."""
         return len(self.parts) + (len(self.parts) > 1)
 
 
 def material_of_digest(session_id: str) -> SummaryMaterial:
-    """Nothing but the digest: for a model that has the session before it."""
+    """Return material with the digest alone, for a model that already has the session in its context."""
     return SummaryMaterial(session_id, 0, (SummaryPart("", frozenset()),))
 
 
@@ -110,9 +111,9 @@ class _Shown(NamedTuple):
 
 
 def summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
-    """A session in parts, without what the client added by itself.
+    """Return a session in parts, without the records that the client added by itself.
 
-    SessionNotFound if it can't be read.
+    Raises SessionNotFound if it is unreadable.
     """
     reading, names = TurnReader(session), names_of(session, where)
     shown = list(_shown_records(reading, names))
@@ -129,7 +130,7 @@ def summary_material(session: SessionFile, where: Where) -> SummaryMaterial:
 
 
 def _shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_Shown]:
-    """One record after the other, so that never more than one long output is in memory."""
+    """Yield the records one by one, so only one long output is in memory at a time."""
     for row in reading.rows:
         for one in reading.passages_of_rows([row], names):
             if not one.added:
@@ -141,9 +142,9 @@ def _shown_records(reading: TurnReader, names: TranscriptNames) -> Iterator[_Sho
 
 
 def _split_records(shown: Sequence[_Shown], room: int) -> list[Sequence[_Shown]]:
-    """The latest records in a part of their own, as many as it holds.
+    """Split the records: one part with as many of the latest as fit.
 
-    The older ones in parts of equal length.
+    The older ones form parts of equal length.
     """
     if sum(one.piece.length for one in shown) <= SLIGHT * room:
         if shown:
@@ -173,8 +174,8 @@ def _summary_part(shown: Sequence[_Shown], room: int) -> SummaryPart:
     return SummaryPart(text, frozenset(one.number for one in shown if one.piece.head in lines))
 
 
-MAX_LINE = 400  # characters of a line that a model wrote
-MAX_POINTS = 12  # of a section
+MAX_LINE = 400  # characters of a line from a model
+MAX_POINTS = 12  # points of a section
 MAX_RECORDS = 4  # references of a point
 MAX_SUMMARY = 8_000  # characters of a summary in a child: about 2,000 tokens
 
@@ -203,11 +204,11 @@ _NAMES = {
     "next": "what remains, the first thing first", "constraints": "what the user demanded or ruled out",
     "decisions": "decided", "open": "open", "failed": "tried in vain", "facts": "how things are here", "done": "done",
 }  # fmt: skip
-"""The sections, the most useful first: if there is no room for all, the last ones go."""
+"""The sections and their labels, the most useful first: the last ones are dropped if there is no room."""
 
 
 class Point(BaseModel):
-    """One thing worth knowing, on one line."""
+    """A useful fact, on one line."""
 
     text: str = Field(
         description="one concrete sentence, with the names, paths and values that it needs"
@@ -218,10 +219,10 @@ class Point(BaseModel):
 
 
 class Summary(BaseModel):
-    """What an assistant needs to go on with the work without having read the session.
+    """The facts that an assistant needs to continue the work without reading the session.
 
-    Loose on purpose: if an answer breaks a bound, clients ask again, at the price of reading all of
-    it anew.
+    The schema has no bounds on purpose: if an answer violates a bound, clients repeat the request
+    and pay for the whole input again.
     """
 
     goal: str = Field(description="what the user wants in the end, in one or two sentences")
@@ -250,9 +251,9 @@ class Summary(BaseModel):
 
 
 def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
-    """The rows of a summary as they stand in a child; ``""`` for none.
+    """Return the rows of a summary as the text for a child, ``""`` for no rows.
 
-    ``wish`` is what the user asked of it.
+    ``wish`` is the user's request for the summary.
     """
     if not rows:
         return ""
@@ -266,7 +267,7 @@ def summary_text(rows: str, model: str, session_id: str, wish: str = "") -> str:
 
 
 def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[int]) -> str:
-    """The summaries of several parts, oldest first, for a model to join."""
+    """Return the summaries of several parts, oldest first, as input for the model that joins them."""
     parts = (
         [f"part {number}", *summary_rows(part, session_id, shown)]
         for number, part in enumerate(summaries, 1)
@@ -275,7 +276,10 @@ def notes_text(summaries: Sequence[Summary], session_id: str, shown: frozenset[i
 
 
 def summary_rows(summary: Summary, session_id: str, shown: frozenset[int]) -> Iterator[str]:
-    """A summary in rows, with references to records that were ``shown``; none for an empty one."""
+    """Yield a summary's rows, with references only to records in ``shown``.
+
+    An empty summary has no rows.
+    """
     for name, text in (("goal", summary.goal), ("where the work stands", summary.state)):
         if line := _summary_line(text, 2 * MAX_LINE):
             yield f"{name}: {line}"
@@ -301,7 +305,7 @@ def _point_row(point: Point, session_id: str, shown: frozenset[int]) -> str:
 
 
 def _record_number(record: int | str, session_id: str) -> int:
-    """The number of a record of the session, written as ``56``, ``:56`` or ``1a2b3c4d:56``; -1 for anything else."""
+    """Return the number of a record written as ``56``, ``:56`` or ``1a2b3c4d:56``, or -1 for anything else."""
     session, _, digits = str(record).strip().rpartition(":")
     sound = digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS
     if sound and session_id.startswith(session):
@@ -314,7 +318,7 @@ def _summary_line(text: str, limit: int) -> str:
 
 
 def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:
-    """As many rows as fit; no heading without its first point."""
+    """Yield as many rows as fit, without a heading at the end."""
     kept: list[str] = []
     for row in rows:
         room -= len(row) + 1
@@ -327,9 +331,9 @@ def _rows_within(rows: Sequence[str], room: int) -> Iterator[str]:
 
 
 def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: str) -> Summary:
-    """The summary of a whole session. HeadlessFailed if one of the calls gives no answer."""
+    """Return the summary of a whole session. Raises HeadlessFailed if a call fails."""
     if not material.parts:
-        raise HeadlessFailed("the session holds nothing to summarise")
+        raise HeadlessFailed("the session has nothing to summarise")
     answers: list[Summary] = []
     for answer in model.ask_all(
         _model_calls(material, digest, wish, answers), material.calls, Summary
@@ -339,12 +343,15 @@ def summarise(model: ModelCalls, material: SummaryMaterial, digest: str, wish: s
 
 
 def prompt_digest(digest: Digest) -> str:
-    """A digest as a model is given it beside the session: with the talk, as an opening of the usual size has it."""
+    """Return a digest as input for a model: with the talk, as in an opening of the default size."""
     return opening(digest, characters(DEFAULT_TOKENS)).text
 
 
 def fork_prompt(digest: str, wish: str) -> str:
-    """What a model is asked that has the whole session before it; its answer is a ``Summary``."""
+    """Return the prompt for a model with the whole session in its context.
+
+    It answers with a ``Summary``.
+    """
     return forked.forked_prompt(_summary_task(OF_CONVERSATION, wish), digest, Summary)
 
 
@@ -371,14 +378,14 @@ def _summary_task(place: str, wish: str) -> str:
     return "\n\n".join(part for part in (TASK.format(most=POINTS), place, wanted) if part)
 
 
-MAX_WISH = 4_000  # characters of what a summary is asked for
+MAX_WISH = 4_000  # characters of the user's request for a summary
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryRollover:
     """A planned child with a digest, and the user's ``wish`` for its summary.
 
-    An earlier try's is ``standing``.
+    ``standing`` is the child of an earlier try.
     """
 
     parent: SessionFile
@@ -389,7 +396,7 @@ class SummaryRollover:
 
 
 class SummaryOutcome(NamedTuple):
-    """The result of a rollover: the summary as it was ``checked``, or, in ``failure``, the reason why it is missing."""
+    """The result of a rollover: the ``checked`` summary, or the reason for a ``failure``."""
 
     receipt: Receipt
     spent: Spent
@@ -405,14 +412,14 @@ def plan_rollover(
     output_dir: str | None = None,
     standing: Receipt | None = None,
 ) -> SummaryRollover:
-    """Decide on the child with the digest; nothing is touched, no model asked.
+    """Plan the child with the digest. Nothing is written, and no model is called.
 
-    As ``agents.plan_fresh`` raises.
+    Raises the errors of ``agents.plan_fresh``.
     """
     if len(wish) > MAX_WISH:
         raise UsageError(
             f"The instructions have {len(wish):,} characters, more than {MAX_WISH:,}",
-            "Say it in fewer words.",
+            "Shorten them.",
         )
     digest = digest_of(parent, where)
     child = agents.draft_of(parent, "rollover", where, output_dir)
@@ -427,13 +434,13 @@ def _contents(digest: Digest, where: Where, text: str = "") -> Contents:
 
 
 def unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
-    """The newest child of ``parent``, if it is a rollover whose summary failed and nobody went on in either since."""
+    """Return the newest child of ``parent`` if it is an unused rollover whose summary failed, else None."""
     made = existing_child(parent, "rollover", where)
     if made is None or digest_at(readable_session(made.file, where).path) is None:
         return None
     ends = agent_at(made.file, where).ends(made.file)
     if ends.own_turns:
-        return None  # of a fresh child that is sure, whatever its clock said
+        return None  # ``own_turns`` of a fresh child is reliable, whatever the clock said
     first = ends.first_records[0]
     if mapping(first, "continue_metadata").get("summary_included"):
         return None
@@ -441,9 +448,9 @@ def unfinished_rollover(parent: SessionFile, where: Where) -> Receipt | None:
 
 
 def write_rollover(begun: SummaryRollover, where: Where) -> Receipt:
-    """Make the child with the digest, unless it stands.
+    """Write the child with the digest, unless it already exists.
 
-    WriteFailed or CheckFailed leave nothing behind.
+    WriteFailed and CheckFailed leave nothing behind.
     """
     return begun.standing or writing.write(begun.plan, where)
 
@@ -455,13 +462,13 @@ def add_summary(
     where: Where,
     given: SummaryMaterial | None = None,
 ) -> SummaryOutcome:
-    """Ask a model by ``calls``, and put its summary into the child that was ``written``.
+    """Call a model, and put its summary into the child that was ``written``.
 
-    It reads what is ``given`` beside the digest, by default the session. Never raises for what
-    fails there: then the child with the digest stands.
+    The model reads the material ``given``, by default the whole session, and the digest. Errors are
+    returned in the outcome: the child then has the digest alone.
     """
     try:
-        # The bytes of the child that the summary is for, before anybody goes on in it.
+        # The child's bytes before the user continues in it.
         before = b"".join(writing.all_lines(begun.plan, written.title))
         if begun.standing is not None:
             with open(written.file, "rb") as stream:
@@ -478,7 +485,7 @@ def add_summary(
 
 
 def failure_text(failure: str) -> str:
-    """What the user is told of a summary that failed."""
+    """Return the message for a failed summary."""
     return f"No summary: {failure}. The new session has only the digest."
 
 
@@ -493,13 +500,13 @@ def _summary(
     )
     text = summary_text(found.text, calls.spent.model, session_id, begun.wish)
     if not text:
-        raise HeadlessFailed(f"{calls.spent.model} said nothing")
+        raise HeadlessFailed(f"{calls.spent.model} gave an empty summary")
     return found._replace(text=redact(text)[0])
 
 
 def _quotable_texts(begun: SummaryRollover, where: Where) -> Iterator[tuple[str, str]]:
-    """What a summary may tell of, each text with its reference, if it has one: wish, digest, the lineage's records."""
-    # What a client summed up was written by a model, too, and shows nothing.
+    """Yield the texts that a summary may quote, with their references: the wish, the digest, the lineage's records."""
+    # A client's own summary also comes from a model, so it proves nothing.
     quoted = tuple(message for message in begun.digest.talk if message.kind is not Kind.SUMMARY)
     yield "", f"{begun.wish}\n{full(replace(begun.digest, talk=quoted))}"
     parent = Session.of(begun.parent, where)
@@ -507,7 +514,7 @@ def _quotable_texts(begun: SummaryRollover, where: Where) -> Iterator[tuple[str,
     for row in parent.lineage[-2::-1]:
         room -= row.size
         if room >= 0 and (path := parent.family.path_of(row)) is not None:
-            with suppress(SessionNotFound):  # gone since
+            with suppress(SessionNotFound):  # deleted meanwhile
                 yield from texts_in(path, row.session_id[:SHORT])
     yield from texts_in(parent.file, "")
 
@@ -520,9 +527,9 @@ def _digest_numbers(digest: Digest, session_id: str) -> frozenset[int]:
 
 
 def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) -> Receipt:
-    """Put a child in the place of the one that held ``before``.
+    """Replace the child whose content was ``before``.
 
-    SessionOpen, WriteFailed, CheckFailed leave that.
+    SessionOpen, WriteFailed and CheckFailed leave it unchanged.
     """
     path, session_id = after.draft.path, after.draft.session_id
     passed: list[Check] = []
@@ -536,7 +543,7 @@ def _replace_child(after: FreshPlan, before: bytes, title: str, where: Where) ->
             same = stream.read() == before
         if not same:
             raise SessionOpen(
-                "somebody went on in the new session meanwhile, so it was left as it is",
+                "the new session was continued meanwhile, so it was not changed",
                 "Run the command again.",
             )
         remove_links(path, where)

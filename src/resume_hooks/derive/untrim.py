@@ -1,9 +1,8 @@
-"""An untrim: which records of a session lack contents, and a child in which their originals stand again.
+"""An untrim: find the trimmed records of a session, and plan a child with their original contents.
 
-Records that a client built anew in a trim in place have no mark that says so, their placeholders
-alone do. One such record may hold what were several, so each block comes back by itself. What a
-placeholder names is untrusted: it counts only where it leads to the same call, its result, or
-something that the model said.
+A record that a client rebuilt for a trim in place has no mark, only placeholders. It may combine
+several original records, so each block is restored separately. Placeholders are untrusted: a
+reference counts only if it leads to the same call, its result, or an answer of the model.
 """
 
 from __future__ import annotations
@@ -55,16 +54,16 @@ from resume_hooks.transcripts.write_scan import WriteScan, mend
 
 _PLACE = re.compile(
     r"; original: ([0-9a-f-]{8,36}):(\d{1,9})[^\[\]\n]{0,200}\]\Z"
-)  # the end of a placeholder of ours
+)  # the end of our placeholders
 _WORDS = (
     b'"truncated"',
     b"See line ",
     b"; original: ",
-)  # one of which stands in every record that lacks contents
+)  # every trimmed record contains at least one of these
 
 
 def missing_originals(record: Record) -> dict[int, tuple[str, int]]:
-    """Where the originals of blocks are of which a placeholder is all that is left, by the block's place."""
+    """Return the references of blocks that are only a placeholder, by the block's index."""
     content = message(record).get("content")
     found = {}
     for place, block in enumerate(content if isinstance(content, list) else ()):
@@ -77,7 +76,7 @@ def missing_originals(record: Record) -> dict[int, tuple[str, int]]:
 def _block_texts(block: Record) -> Iterator[str]:
     kind = string(block, "type")
     if kind == records.RESULT:
-        # What was several parts is one text, a line of which may stand for a picture.
+        # A client joins the parts of a result into one text. A line of it may stand for a picture.
         yield from filter(is_placeholder, records.result_text(block).split("\n"))
     elif kind == records.CALL:
         for value in records.mapping(block, "input").values():
@@ -88,9 +87,9 @@ def _block_texts(block: Record) -> Iterator[str]:
 
 
 def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
-    """The records that hold what each block lacks.
+    """Return the original record of each trimmed block, by the block's index.
 
-    SessionNotFound where one is gone or holds something else.
+    Raises SessionNotFound if an original is gone or different.
     """
     found = {}
     for place, reference in missing_originals(record).items():
@@ -102,16 +101,16 @@ def originals_of(record: Record, originals: Originals) -> dict[int, RecordLine]:
 
 
 class Refilling:
-    """The edit of one record: its blocks as in the originals, after ``first``, another edit."""
+    """The edit that restores a record's blocks, after the edit ``first``."""
 
     def __init__(self, found: Mapping[int, RecordLine], first: Edit | None = None) -> None:
         self._found = found
         self._first = first
 
     def __call__(self, record: Record) -> Record | None:
-        """The record with its blocks back.
+        """Return the record with its blocks restored.
 
-        SessionNotFound if an original is gone since it was found.
+        Raises SessionNotFound if an original has disappeared since the search.
         """
         edited = self._first(record) if self._first else record
         if edited is None:
@@ -149,11 +148,12 @@ def _original_block(block: Record, original: Record) -> Record | None:
 
 @dataclass(frozen=True, slots=True)
 class TrimmedSession:
-    """What one scan tells; ``trimmed`` are the records of the live chain that lack contents.
+    """The result of one scan. ``trimmed`` are the trimmed records of the live chain.
 
-    Where the running client was trimmed in place the chain is what it would be without that:
-    ``undone`` times, which brings ``back`` so many characters, and makes of the context
-    ``whole_tokens`` (0 where nothing is undone). ``earlier`` are those before the compaction.
+    After trims in place by the running client the chain is the one without them. ``undone`` is
+    their number, ``back`` the number of characters that return, and ``whole_tokens`` the resulting
+    context (0 if nothing is undone). ``earlier`` is the number of trimmed records before the
+    compaction.
     """
 
     session: SessionFile
@@ -170,18 +170,18 @@ class TrimmedSession:
 
     @property
     def nothing(self) -> NothingToTrim:
-        """What is said where nothing can come back."""
+        """The error for a session in which nothing can be restored."""
         if not self.earlier:
             return NothingToTrim("Nothing in this session is trimmed")
         fork = f"resume-hooks fork {self.session.session_id[:SHORT]} --before-compaction"
         return NothingToTrim(
-            "What was trimmed here lies before the last compaction, and is not sent any more",
+            "The trimmed contents are before the last compaction, so they are no longer sent",
             f"A fork from before it can be untrimmed: {fork}",
         )
 
 
 def read_trimmed(session: SessionFile) -> TrimmedSession:
-    """Scan a session for what is trimmed in it."""
+    """Scan a session for trimmed records."""
     pieces, survey, marked = Pieces(), WriteScan(), _Marked()
     transcript = scan(session.file, observers=(pieces, survey, marked))
     loaded, live = Session.of(session, Where()), transcript.chain
@@ -195,7 +195,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
         return TrimmedSession(
             session, transcript, pieces, survey, context, scale, trimmed, earlier=earlier
         )
-    # Counts that the client wrote since are of what the trim left.
+    # Later counts of the client measure the trimmed context.
     counted, scale = loaded.weigh(before, pieces)
     added = sum(node.characters for node in since)
     return TrimmedSession(
@@ -206,7 +206,7 @@ def read_trimmed(session: SessionFile) -> TrimmedSession:
 
 
 def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
-    """What stood before the trims of the running client, what was said since, and how many these were."""
+    """Return the chain before the running client's trims, the records since then, and the number of these trims."""
     chain: list[Node] = transcript.chain
     later: list[Node] = []
     undone = 0
@@ -223,7 +223,7 @@ def _untrimmed(transcript: Transcript) -> tuple[list[Node], list[Node], int]:
 
 
 class _Marked:
-    """An observer of ``transcript.scan``: the numbers of records that lack contents by their own words."""
+    """An observer of ``transcript.scan`` that collects the numbers of trimmed records."""
 
     def __init__(self) -> None:
         self.numbers: set[int] = set()
@@ -237,18 +237,18 @@ class _Marked:
 
 KIND: Final = "untrim"
 
-NAMED = 10  # records that a message names one by one
+NAMED = 10  # records that a message lists individually
 
 
 class MissingOriginal(NamedTuple):
-    """A trimmed record (its line in the session) that stays as it is, and why."""
+    """A trimmed record (its line in the session) that cannot be restored, and the reason."""
 
     record: int
     why: str
 
 
 class Restoration(NamedTuple):
-    """A record that gets its contents back by ``edit``, where its ``original`` is, and what they weigh."""
+    """A record, the ``edit`` that restores its contents, its ``original``, and the size of these contents."""
 
     node: Node
     original: RecordLine
@@ -260,11 +260,11 @@ class Restoration(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UntrimPlan(ChildPlan):
-    """An untrim: the records that are ``restored`` and that can't be, of those that are ``trimmed``.
+    """An untrim: the ``restored`` records, the ``missing`` originals, and the number of ``trimmed`` records.
 
-    ``after`` is what the client would send of the child, ``characters`` how many of what is sent
-    come back. ``undone`` are the trims of the running client that are taken back, ``digests`` are
-    of restored contents as the child must hold them, by uuid.
+    ``after`` is the context that the client would send for the child, ``characters`` the number of
+    characters that return to it. ``undone`` is the number of the running client's trims that are
+    undone. ``digests`` has the expected digest of each restored record, by uuid.
     """
 
     restored: Sequence[object]
@@ -277,21 +277,21 @@ class UntrimPlan(ChildPlan):
 
     @property
     def facts(self) -> list[str]:
-        """What comes back, in words."""
+        """The restored contents, in words."""
         facts = []
         if self.undone:
-            facts.append("the conversation is back as it was before it was trimmed in place")
+            facts.append("the conversation from before the trim in place is back")
         if self.trimmed:
             facts.append(f"{len(self.restored):,} of {self.trimmed:,} trimmed records are back")
         return facts
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is trimmed."""
+        """Whether nothing can be restored."""
         return not (self.restored or self.undone)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether what was restored is as it was."""
+        """Return a check that the restored contents equal the originals."""
         return [_ContentsSeen(self.digests)]
 
 
@@ -303,10 +303,10 @@ def plan_untrim(
     strict: bool = False,
     output_dir: str | None = None,
 ) -> UntrimPlan:
-    """Decide on a child in which the trimmed records ``numbers`` (all of them: None) are whole again.
+    """Plan a child with the trimmed records ``numbers`` restored, or all of them if None.
 
-    UsageError for a record that is not trimmed. SessionNotFound where no original is left, or with
-    ``strict`` where one is missing.
+    Raises UsageError for a record that is not trimmed. Raises SessionNotFound if no original is
+    left or, with ``strict``, if one is missing.
     """
     wanted = trimmed_nodes(reading, numbers)
     restored, missing = _find_restorations(reading, wanted, Originals(where))
@@ -329,7 +329,8 @@ def plan_untrim(
     for row in restored:
         edits[row.node.number] = row.edit
     if whole and (legend := opening_with(f"\n{LEGEND}", transcript.chain, transcript)) is not None:
-        edits.setdefault(legend.number, _without_legend)  # nothing explains placeholders any more
+        # without placeholders the legend is pointless
+        edits.setdefault(legend.number, _without_legend)
     size = ChildSize(
         after.tokens,
         round(_ratio(reading, after), 2),
@@ -380,9 +381,9 @@ class _ContentsSeen:
 
 
 def trimmed_nodes(reading: TrimmedSession, numbers: Collection[int] | None) -> tuple[Node, ...]:
-    """The trimmed records of these numbers, all for None.
+    """Return the trimmed records with these numbers, or all of them if None.
 
-    UsageError for a record that is not trimmed.
+    Raises UsageError for a record that is not trimmed.
     """
     trimmed = {node.number for node in reading.trimmed}
     stray = sorted(set(numbers or ()) - trimmed)
@@ -394,7 +395,9 @@ def trimmed_nodes(reading: TrimmedSession, numbers: Collection[int] | None) -> t
             more = ""
         raise UsageError(
             f"Record {stray[0]} of this session's conversation is not trimmed",
-            f"Trimmed are: {known}{more}." if trimmed else "Nothing in this session is.",
+            f"The trimmed records are: {known}{more}."
+            if trimmed
+            else "No record of this session is trimmed.",
         )
     return tuple(node for node in reading.trimmed if numbers is None or node.number in numbers)
 
@@ -402,7 +405,7 @@ def trimmed_nodes(reading: TrimmedSession, numbers: Collection[int] | None) -> t
 def _find_restorations(
     reading: TrimmedSession, wanted: Sequence[Node], originals: Originals
 ) -> tuple[tuple[Restoration, ...], tuple[MissingOriginal, ...]]:
-    """How each wanted record comes back, and those of which the original is missing."""
+    """Return a restoration for each wanted record, and the records whose originals are missing."""
     media = Counter[int]()
     for piece in reading.pieces.found:
         media[piece.number] += piece.tokens if piece.kind == MEDIA else 0
@@ -427,9 +430,9 @@ def _find_restorations(
 
 
 def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLine, Edit]:
-    """What brings the contents of a record back, and where they are.
+    """Return the original of a record, and the edit that restores the record.
 
-    SessionNotFound where they are gone.
+    Raises SessionNotFound if the original is gone.
     """
     if not (is_marked(record) or origins_in(record)):
         found = originals_of(record, originals)
@@ -442,7 +445,7 @@ def _edit_of(record: Record, file: str, originals: Originals) -> tuple[RecordLin
     if whole is not None and missing_originals(whole):
         with contextlib.suppress(
             SessionNotFound
-        ):  # what was trimmed before may be gone: the rest comes back
+        ):  # contents of an earlier trim may be gone, so restore the others
             return entry, Refilling(originals_of(whole, originals), edit)
     return entry, edit
 
@@ -472,7 +475,7 @@ def _digest(record: Record) -> bytes:
 def _sizes(
     reading: TrimmedSession, restored: Sequence[Restoration], *, whole: bool
 ) -> tuple[ContextSize, ContextSize]:
-    """What the client would send before and after; ``whole``: nothing stays trimmed."""
+    """Return the context before and after. ``whole`` means that no record stays trimmed."""
     back = max(0, round(sum(row.tokens for row in restored)))
     now = reading.context
     if reading.undone:
@@ -486,7 +489,7 @@ def _sizes(
 
 
 def _ratio(reading: TrimmedSession, after: ContextSize) -> float:
-    """Characters a token of the child: of all that a trim took out, as that counted it: another one saves as much."""
+    """Return the child's characters per token, from the savings of the undone trim: a new trim saves the same."""
     stated = tokens.stated_size(reading.session.file)
     if stated is None or reading.undone or after.tokens != stated.original:
         return reading.scale.ratio
@@ -498,7 +501,10 @@ def _ratio(reading: TrimmedSession, after: ContextSize) -> float:
 
 
 def _counted_before_trim(reading: TrimmedSession) -> bool:
-    """Whether the last answer was counted before the session was trimmed in place: then its count is of the whole."""
+    """Check whether the last answer was counted before the trim in place.
+
+    Its count then covers the whole context.
+    """
     instants = (
         clock.milliseconds(backup_time(origin.file)) for origin in reading.pieces.origins.values()
     )
@@ -515,7 +521,7 @@ def _without_legend(record: Record) -> Record:
 
 
 def loss_text(missing: Sequence[MissingOriginal], wanted: int) -> str:
-    """What can't be restored, in a sentence."""
+    """Return a sentence on the records that cannot be restored."""
     first = missing[0]
     return (
         f"{len(missing):,} of {wanted:,} records can't be restored; record {first.record}: "
@@ -524,7 +530,7 @@ def loss_text(missing: Sequence[MissingOriginal], wanted: int) -> str:
 
 
 def loss_warnings(missing: Sequence[MissingOriginal]) -> list[str]:
-    """Warnings on what stays trimmed."""
+    """Return a warning for each record that stays trimmed."""
     sentences = []
     for row in missing[:NAMED]:
         sentences.append(f"Record {row.record} stays trimmed: {row.why}.")

@@ -116,7 +116,7 @@ class ReadBack:
         )
         return [
             Check("no tool call was lost or added", self.calls == Counter(calls)),
-            Check("thinking is as it was, or gone", self.thoughts <= thoughts),
+            Check("thinking is unchanged or removed", self.thoughts <= thoughts),
         ]
 
 

@@ -142,7 +142,7 @@ def test_what_can_not_be_linked_is_said(place: Place) -> None:
     place.fill()
     place.linked[0].parent.write_bytes(b"in the way")
     (missed,) = place.link()
-    assert "tool-results could not be put beside the new session" in missed
+    assert "tool-results could not be copied for the new session" in missed
     assert (place.linked[1] / "file").exists()
 
 

@@ -102,7 +102,7 @@ def test_no_kind() -> None:
     assert imported_content(["x", 5, None, SAID], "user") == [SAID]
     assert taken({"type": "\x1b[31m" + "x" * 900})["text"].count("x") == 200
     for content in (None, 5, {"a": 1}):
-        assert imported_content(content, "assistant") == [left_out("Content of an unknown form")]
+        assert imported_content(content, "assistant") == [left_out("Content in an unknown format")]
 
 
 @pytest.mark.parametrize("unfit", ["", "bad id/../x!", "toolu_1\n", "ü", "x" * 129])
@@ -159,7 +159,7 @@ def test_results() -> None:
     assert taken({**result("c"), "content": None})["content"] == ""
     assert (
         taken({**result("c"), "content": 5})["content"]
-        == "[Content of an unknown form was left out]"
+        == "[Content in an unknown format was left out]"
     )
     assert "is_error" not in taken({**result("c"), "is_error": "yes"})
     assert "is_error" not in taken(result("c", [SAID, media(PNG)], is_error=True))

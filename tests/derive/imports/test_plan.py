@@ -181,7 +181,7 @@ def test_what_the_model_is_told_first(config_home: ConfigHome, here: str) -> Non
         rows = [r for r in read(imported(config_home, here, records)) if r.get("type") == "user"]
         content = rows[0]["message"]["content"]
         assert content.startswith(
-            f"The conversation below was held elsewhere and imported from {NAME} on "
+            f"The conversation below took place elsewhere and was imported from {NAME} on "
         )
         assert "/home/stranger" not in content
     assert content.endswith("\n\nNext step, as the user put it:\nGo")
@@ -299,13 +299,13 @@ def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "holds no conversation"),
-        (b"\n\n", "holds no conversation"),
-        (b'{"message":"Not Found"}', "holds no conversation"),
-        (b"\x00" * 1000, "holds no conversation"),
-        (b"[" * 100_000, "holds no conversation"),
-        (b'{"a":' * 100_000, "holds no conversation"),
-        (session_bytes([custom_title("x"), custom_title("y")]), "holds no conversation"),
+        (b"", "has no Claude Code conversation"),
+        (b"\n\n", "has no Claude Code conversation"),
+        (b'{"message":"Not Found"}', "has no Claude Code conversation"),
+        (b"\x00" * 1000, "has no Claude Code conversation"),
+        (b"[" * 100_000, "has no Claude Code conversation"),
+        (b'{"a":' * 100_000, "has no Claude Code conversation"),
+        (session_bytes([custom_title("x"), custom_title("y")]), "has no Claude Code conversation"),
         (
             session_bytes([{**record, "isSidechain": True} for record in conversation(1)]),
             "is a sub-agent's transcript",
@@ -315,7 +315,7 @@ def test_an_id_made_up_by_a_stranger(config_home: ConfigHome, here: str) -> None
         (b"<html>", "is a web page"),
         (
             session_bytes([{"type": "user", "uuid": "u", "message": {"content": {}}}]),
-            "holds no conversation",
+            "has no Claude Code conversation",
         ),
     ],
 )
@@ -358,7 +358,7 @@ def test_a_file_in_place_of_the_project_folder(config_home: ConfigHome, here: st
     """It is not written over."""
     place = config_home.config / "projects" / project_key(here)
     place.write_text("a file")
-    with pytest.raises(WriteFailed, match="Could not make"):
+    with pytest.raises(WriteFailed, match="Could not create"):
         imported(config_home, here, conversation(1))
     assert place.read_text() == "a file"
 
@@ -371,7 +371,7 @@ def test_a_check_that_fails_leaves_nothing(
         "resume_hooks.derive.imports.record_filter.FLAGS", ("isMeta", "permissionMode")
     )
     records = [user("x", uuid="u", permissionMode=True), assistant("y", uuid="a", parent="u", ts=1)]
-    with pytest.raises(CheckFailed, match="nothing but the conversation was taken over"):
+    with pytest.raises(CheckFailed, match="it contains nothing but the conversation"):
         imported(config_home, here, records)
     assert not (config_home.config / "projects" / project_key(here)).exists()
 
@@ -389,7 +389,7 @@ def test_the_check_looks_into_blocks(
         "resume_hooks.derive.imports.record_filter._spoken_record",
         lambda record: {"message": record["message"]},
     )
-    with pytest.raises(CheckFailed, match="every block is one that the API takes"):
+    with pytest.raises(CheckFailed, match="the API accepts every block"):
         write(decided, config_home.where)
 
 

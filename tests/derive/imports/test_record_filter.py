@@ -101,7 +101,7 @@ def test_blocks_of_queued_words() -> None:
     for prompt, kept in (
         ([words], [{"type": "text", "text": "wait"}]),
         ([], ""),
-        (None, [{"type": "text", "text": "[Content of an unknown form was left out]"}]),
+        (None, [{"type": "text", "text": "[Content in an unknown format was left out]"}]),
     ):
         queued = {**row, "attachment": {"type": "queued_command", "prompt": prompt}}
         found = taken(queued)

@@ -116,7 +116,7 @@ def test_its_hooks_are_told_to_pass(tmp_path: Path) -> None:
     made = stand_in(tmp_path, "result({'word': 'x'})")
     ask(made)
     assert made.calls()[0]["environ"]["RESUME_HOOKS_CHILD"] == "1"
-    with pytest.raises(HeadlessFailed, match="no other"):
+    with pytest.raises(HeadlessFailed, match="start another one"):
         ask(made, RESUME_HOOKS_CHILD="1")
     assert len(made.calls()) == 1
 
@@ -233,11 +233,11 @@ def test_an_answer_of_another_form(tmp_path: Path, answer: str) -> None:
             "claude ended with status 1: error: unknown option",
         ),
         ("os.kill(os.getpid(), signal.SIGSEGV)", "claude was ended by signal 11"),
-        ("print('hello')", "claude answered no JSON"),
-        ("print('{}')", "claude answered no JSON"),
-        ("print('[1, null]')", "claude answered no JSON"),
-        ("print('[' * 100000)", "claude answered no JSON"),
-        ("pass", "claude answered no JSON"),
+        ("print('hello')", "claude did not answer with JSON"),
+        ("print('{}')", "claude did not answer with JSON"),
+        ("print('[1, null]')", "claude did not answer with JSON"),
+        ("print('[' * 100000)", "claude did not answer with JSON"),
+        ("pass", "claude did not answer with JSON"),
         ("print('x' * 50_000_000)", f"haiku printed more than {capture.MAX_OUTPUT >> 20} MB"),
         (
             "print('\\x1b[31mbad\\x07', file=sys.stderr); sys.exit(1)",

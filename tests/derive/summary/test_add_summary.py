@@ -130,7 +130,7 @@ def test_a_failure_leaves_the_digest(config_home: ConfigHome, parent: Path, answ
     assert first["continue_metadata"]["summary_included"] is False
     assert "summary by" not in opening["message"]["content"]
     assert "\n\ndigest of" in opening["message"]["content"]
-    assert outcome.failure in {"it hung", "scripted-1 said nothing"}
+    assert outcome.failure in {"it hung", "scripted-1 gave an empty summary"}
     assert outcome.spent.cost_usd in {0.5, 0.01}
     assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 
@@ -157,7 +157,7 @@ def test_a_child_that_somebody_opened_is_left_alone(config_home: ConfigHome, par
             )
 
     outcome, _ = run(config_home, parent, meddling(parent, go_on))
-    assert "somebody went on in the new session" in outcome.failure
+    assert "the new session was continued meanwhile" in outcome.failure
     assert records(outcome.receipt.file)[-1]["message"]["content"] == "hello"
     assert left(config_home, parent) == [os.path.basename(outcome.receipt.file)]
 

@@ -185,8 +185,8 @@ def test_only_what_was_chosen_changes(config_home: ConfigHome, content: bytes) -
     )
     assert made.tokens_after < made.tokens_before
     assert all(check.ok for check in made.checks)
-    assert any("keeps its own memory" in note for note in made.warnings)
-    assert any("token counts in the file stay" in note for note in made.warnings)
+    assert any("keeps the old conversation" in note for note in made.warnings)
+    assert any("token counts in the file are unchanged" in note for note in made.warnings)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert [name.name for name in path.parent.iterdir()] == [path.name]
 
@@ -598,7 +598,7 @@ def test_from_the_shell(config_home: ConfigHome, cli: Cli, document: Document) -
     done = cli("trim", SESSION, "--in-place", "--keep-recent", "0", "--force")
     assert done.returncode == 0
     assert str(kept(config_home)[1]).encode() in done.stdout
-    assert b"keeps its own memory" in done.stderr
+    assert b"keeps the old conversation" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -265,7 +265,7 @@ def test_answers_stay_unless_asked_for(config_home: ConfigHome) -> None:
     """Without a number long answers of the model are left alone, and their rule alone is refused."""
     path = written(config_home, ask().answer(SAID))
     assert planned(config_home, path).choices == ()
-    with pytest.raises(UsageError, match="how many"):
+    with pytest.raises(UsageError, match="needs a number"):
         planned(config_home, path, only=("assistant",))
 
 

@@ -256,7 +256,7 @@ def test_options_in_any_order(config_home: ConfigHome) -> None:
         ("--only ,", "empty"),
         ("--only reslts", "no rule 'reslts'"),
         ("--skip all", "no rule 'all'"),
-        ("--only assistant", "how many"),
+        ("--only assistant", "needs a number"),
         ("--keep-recent x", "needs a number"),
         ("--keep-recent -1", "less than 0"),
         ("--keep-recent 99999999999999999999", "not a number of"),

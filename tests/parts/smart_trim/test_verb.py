@@ -132,7 +132,7 @@ def test_json_without_yes_writes_nothing(document: Document, parent: Path, clien
     ("body", "message"),
     [
         ("sys.exit('no credits')", "claude ended with status 1: no credits"),
-        ("print('Sure! [1, 2]'); sys.exit(0)", "claude answered no JSON"),
+        ("print('Sure! [1, 2]'); sys.exit(0)", "claude did not answer with JSON"),
         ("rows = [1, 2]", "does not fit"),
         ("import time; time.sleep(60)", "did not answer within 1 s"),
         ("import os; os.kill(os.getpid(), 9)", "ended by signal 9"),

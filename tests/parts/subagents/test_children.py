@@ -125,7 +125,7 @@ def test_a_fork_holds_what_the_sub_agent_said(
 def test_a_handoff_tells_whose_work_it_is(agent: Path, document: Document) -> None:
     """Its digest is of the sub-agent alone, and names its records by what ``read`` takes."""
     opening = document("handoff", LOCATOR, "--print")["data"]["opening"]
-    assert f"the work of {AGENT}, a sub-agent that the session before this one started" in opening
+    assert f"the work of {AGENT}, a sub-agent of the previous session" in opening
     assert f":N is record {SESSION[:8]}/{AGENT}:N" in opening
     assert "\nlast request, USER :0\n  find the leak\n" in opening
     assert "prompt 0" not in opening

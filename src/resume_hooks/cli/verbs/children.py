@@ -86,7 +86,7 @@ class TrimOptions(ChildOptions, body="resume_hooks.cli.trim:trim_session"):
     \b
     Rules, the least useful contents first:
       superseded   files that were read again or changed later
-      repeats      outputs that came again word for word
+      repeats      outputs that were repeated word for word
       failures     failed attempts that later succeeded
       thinking     thinking of finished turns
       attachments  files and hook output that the client attached

@@ -1,7 +1,7 @@
-"""Bookkeeping that a child takes over from its parent: tag, pull request, mode, place, snapshots of the user's files.
+"""Metadata that a child takes over from its parent: tag, pull request, mode, folder, file snapshots.
 
-Invariant: nothing of a line changes but the session's id and, where the session moves, folders
-below its old home; what was said stays as it was said.
+Invariant: in each line only the session's id changes and, if the session moves, folders below its
+old home. Messages never change.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ _SEPARATORS = re.compile(r"[/\\]+")
 
 
 def relocation(old: str, new: str) -> Relocation:
-    """The move from one home to another; ``old`` is ``""`` where no record tells it, and then nothing moves."""
+    """Return the move from one home to another. If ``old`` is ``""``, no path changes."""
     real = canonical(old) if os.path.isabs(old) else old
     roots = tuple(dict.fromkeys(root for root in (old, real) if root not in {"", os.sep}))
     return Relocation(old, new, roots, real == new or not os.path.isdir(real))
 
 
 class Relocation(NamedTuple):
-    """The ``old`` home, which may be gone or of another system, and the ``new`` one, a real path.
+    """The ``old`` home, which may be gone or from another system, and the ``new`` one, a real path.
 
-    ``roots`` are the names of the old one: as it was written, and as links lead there.
-    ``with_files``: the old one is gone, so that its files are taken to be in the new one. Where it
-    is still there, what was kept of its files speaks of those, and would be put over others that
-    happen to be called alike.
+    ``roots`` are the names of the old home: as recorded, and with links resolved. ``with_files``
+    means that the old home is gone, so its files are assumed to be in the new one. If it still
+    exists, its backups belong to its files and must not overwrite files of the same names in the
+    new home.
     """
 
     old: str
@@ -44,7 +44,7 @@ class Relocation(NamedTuple):
     with_files: bool
 
     def path(self, path: str) -> str:
-        """A path below the old home as one below the new; any other as it is."""
+        """Return a path below the old home as one below the new home, and any other path unchanged."""
         for root in self.roots:
             if path == root:
                 return self.new
@@ -55,9 +55,9 @@ class Relocation(NamedTuple):
         return path
 
     def line(self, body: bytes, *, first: bool = False) -> bytes:
-        """A record's line with its working directory moved.
+        """Return a record's line with its working directory moved.
 
-        The ``first`` one's is in the new home in any case.
+        The ``first`` record always gets the new home.
         """
         record = parse(body) or {}
         folder = string(record, "cwd")
@@ -71,10 +71,10 @@ class Relocation(NamedTuple):
         return with_field(body, record, "cwd", moved) or with_own(body, "cwd", moved)
 
     def snapshot(self, record: Record) -> Record:
-        """A file-history snapshot or delta that speaks of the same files below the new home.
+        """Return a file-history snapshot or delta for the same files below the new home.
 
-        Tracked files are named relative to the home (measured on 2.1.329), others by their whole
-        path; a folder that is not the one a backup names is not written to.
+        Tracked files in the home have relative names (measured on 2.1.329), others have absolute
+        ones. The client does not restore into a folder other than the one that a backup names.
         """
         changed = dict(record)
         if isinstance(record.get("trackingPath"), str):
@@ -92,7 +92,10 @@ class Relocation(NamedTuple):
         return changed
 
     def _tracked(self, path: str) -> str:
-        """A tracked file's name; one that leaves the old home by ``..`` is named whole, since it did not move."""
+        """Return a tracked file's name.
+
+        A file outside the old home (``..``) did not move and gets its absolute path.
+        """
         if path.startswith(("../", "..\\")):
             return os.path.normpath(os.path.join(self.old, path))
         return self.path(path)
@@ -110,12 +113,12 @@ class Relocation(NamedTuple):
 PLACES = (
     WORKTREE,
     RELOCATED,
-)  # the kinds that say where a session is, by which clients' pickers go
-CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds that are carried, the last of each
+)  # the kinds of record with a session's folder, which clients' pickers use
+CARRIED = (TAG, PR_LINK, MODE, *PLACES)  # the kinds whose last record a child takes over
 
 
 def carried_lines(ends: HeadTail, session_id: str, *, moved: bool = False) -> list[bytes]:
-    """The parent's last tag, pull request, mode and, unless it ``moved``, place, as lines under the child's id."""
+    """Return the parent's last tag, pull request, mode and (unless ``moved``) folder, as lines with the child's id."""
     last: dict[str, bytes] = {}
     for row in ends.tail.split(b"\n"):
         body = row.removesuffix(b"\r")
@@ -140,7 +143,7 @@ def books_of(
     session_id: str,
     moving: Relocation | None = None,
 ) -> list[bytes]:
-    """The lines after the chain: snapshots of files, unless ``moving`` leaves those behind, and ``carried_lines``."""
+    """Return the lines after the chain: snapshots of files, unless ``moving`` drops them, and ``carried_lines``."""
     if moving is None or moving.with_files:
         wanted = snapshots_of(transcript, survey)
     else:
@@ -152,15 +155,15 @@ def books_of(
 
 
 def snapshots_of(transcript: Transcript, survey: WriteScan) -> list[Snapshot]:
-    """The lines about the user's files at the messages of a conversation."""
+    """Return the file snapshots at the messages of a conversation."""
     messages = {node.uuid for node in transcript.chain}
     return [snapshot for snapshot in survey.snapshots if snapshot.message in messages]
 
 
 def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> list[bytes]:
-    """The lines about results that the client sends shorter than they were.
+    """Return the lines about results that the client sends shortened.
 
-    For a child that changes none of them.
+    They apply to a child that changes none of these results.
     """
     return _lines_at(transcript, survey.replaced, session_id)
 
@@ -168,9 +171,9 @@ def replaced_of(transcript: Transcript, survey: WriteScan, session_id: str) -> l
 def _lines_at(
     transcript: Transcript, places: list[tuple[int, int]], session_id: str
 ) -> list[bytes]:
-    """The lines at these offsets, of these lengths, under the child's id.
+    """Return the lines at these offsets and of these lengths, with the child's id.
 
-    SessionNotFound where the file is gone.
+    Raises SessionNotFound if the file is gone.
     """
     with open_transcript(transcript.file) as stream:
         lines = (Line(-1, offset, read_at(stream, offset, length)) for offset, length in places)

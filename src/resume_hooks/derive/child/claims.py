@@ -1,8 +1,8 @@
-"""Which children are being made: a note a child in the state folder, so that what a killed command left can go.
+"""Claims: a note in the state folder for each child in progress, for the cleanup after a killed command.
 
-What lies beside a session is put there before its file has its name: a crash in between leaves a
-folder that nobody would ever look at, a scrub's with what was to be taken out. Invariant: only what
-a note of ours names goes, never where there is a session of that id.
+The sidecars of a child are written before its file. A crash in between would leave a folder that
+nothing else finds, for a scrub even with the secrets in it. Invariant: the cleanup deletes only
+folders that a note of ours names, and never those of an existing session.
 """
 
 from __future__ import annotations
@@ -15,16 +15,19 @@ from resume_hooks.paths import ENDING, Where, find_session, is_private, is_sessi
 from resume_hooks.storage import removal, state_file
 
 FOLDER = "making"
-"""In the state folder; a note is ``<process>.<session id>.<project folder>``, empty."""
+"""The folder of the notes in the state folder.
+
+A note is an empty file ``<process>.<session id>.<project folder>``.
+"""
 
 
 @contextlib.contextmanager
 def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
-    """Note for the length of the block that a child is being made in a project folder.
+    """Note that a child is being written in a project folder, until the end of the block.
 
-    What was killed before goes.
+    Clean up after killed commands first.
 
-    Where the state folder can't be written there is no note.
+    If the state folder is not writable, no note is written.
     """
     sweep_claims(where)
     folder, known = os.path.join(where.state, FOLDER), os.path.lexists(where.state)
@@ -37,14 +40,14 @@ def claim_child(session_id: str, project: str, where: Where) -> Iterator[None]:
         removal.discard(note, where.state)
         with contextlib.suppress(
             OSError
-        ):  # another child is being made, or something was kept beside it
+        ):  # another child is being written, or the folder is not empty
             removal.remove_empty(folder, where.state)
             if not known:
                 removal.remove_empty(where.state, os.path.dirname(where.state), follow_root=True)
 
 
 def sweep_claims(where: Where) -> None:
-    """Remove what lies beside sessions that were never made, since what made them was killed."""
+    """Remove the sidecars of sessions that a killed command never finished."""
     folder = os.path.join(where.state, FOLDER)
     try:
         names = os.listdir(folder) if is_private(folder, where) else []

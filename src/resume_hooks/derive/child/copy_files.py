@@ -1,12 +1,12 @@
-"""Copy what the client keeps of a parent outside its transcript: large outputs, file backups, the task list.
+"""Copy the client's files of a parent outside its transcript: large outputs, file backups, the task list.
 
-A child gets them under its own id, so that they outlive the parent: outputs as hard links where the
-file system can, backups as copies, since clients before 2.1.329 write a new version of a backup
-into the file that has its name, tasks as copies, done ones too. What the client has no more comes
-out of the vault, all of it copied: nothing that it may write to shares a file with that.
+A child gets them under its own id, so they outlive the parent. Outputs are hard links if the file
+system supports them. Backups are copies, because clients before 2.1.329 overwrite an existing
+backup. Tasks are copies, including finished ones. Files that the client has deleted come from the
+vault, always as copies, because the client may write to them.
 
-Invariants: either the child's file comes into being, or its sidecars go again; a child has the
-whole task list or none.
+Invariants: if the child's file cannot be written, its sidecars are removed. A child has the whole
+task list or none.
 """
 
 from __future__ import annotations
@@ -37,21 +37,19 @@ from resume_hooks.sessions.session_files import SessionFile, is_known
 from resume_hooks.storage import removal, state_file
 from resume_hooks.storage.state_file import MODE
 
-MAX_TASKS = 1_000  # tasks that a list may have; of more nothing is copied
+MAX_TASKS = 1_000  # a longer task list is not copied
 MAX_TASK = 1024 * 1024  # bytes of one task
 _TASK = re.compile(r"[A-Za-z0-9_-]+\.json")
-_HIGH_WATER = (
-    ".highwatermark"  # the highest number that a deleted task had, so that none is given twice
-)
+_HIGH_WATER = ".highwatermark"  # the highest number of a deleted task; the client does not reuse it
 _BACKUP = re.compile(
     rb'"backupFileName":\s*"([^"\\/]+)"'
-)  # the name of a backup in a line about the user's files
+)  # the name of a backup in a file snapshot
 
 
 def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
-    """Give a session that is there the task list of another, by their ids.
+    """Copy the task list of one existing session to another, both by id.
 
-    A sentence on what could not be, or none.
+    Return a sentence if that failed, else an empty list.
     """
     home = os.path.join(where.config, TASKS)
     source = os.path.join(home, parent)
@@ -62,7 +60,7 @@ def copy_tasks(parent: str, child: str, where: Where) -> list[str]:
             _write_task_list(found, home, child)
     except OSError as error:
         why = f"{error.filename or source}: {error.strerror}"
-        return [f"The task list could not be copied ({why}); the parent's is as it was."]
+        return [f"The task list could not be copied ({why}); the parent's is unchanged."]
     return []
 
 
@@ -95,7 +93,7 @@ def _read_file(path: str) -> bytes:
 
 
 def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> None:
-    """Make a session's task list of these files, whole or not at all. OSError."""
+    """Write a session's task list, all files or none. Raises OSError."""
     state_file.sweep_spare_names(home)
     temporary = state_file.temporary_in(home)
     os.mkdir(temporary, 0o700)
@@ -109,7 +107,7 @@ def _write_task_list(files: dict[str, bytes], home: str, session_id: str) -> Non
 
 
 def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
-    """The backups that a session's lines about the user's files speak of."""
+    """Return the names of the backups in a session's file snapshots."""
     return frozenset(
         name.decode("utf-8", "replace") for line in lines for name in _BACKUP.findall(line)
     )
@@ -117,10 +115,10 @@ def backups_named(lines: Iterable[bytes]) -> frozenset[str]:
 
 @contextlib.contextmanager
 def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterator[list[str]]:
-    """Put the sidecars of a child's parent under the child's id while its file is written.
+    """Write the sidecars of a child's parent under the child's id while the child's file is written.
 
-    Of the backups those of these names. Yields sentences on what could not be: the conversation
-    does not depend on it. If the block fails, they are removed.
+    ``backups`` names the backups to copy. Yields a sentence for each failure, because the
+    conversation does not depend on these files. If the block fails, the sidecars are removed.
     """
     missed: list[str] = []
     made: list[str] = []
@@ -131,7 +129,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
         steps = _copy_steps(parent.path, targets, None, backups)
     else:
         own = _tasks_folder(parent.path), os.path.join(history, parent.session_id)
-        linked = os.path.islink(os.path.dirname(own[0]))  # it could lead anywhere
+        linked = os.path.islink(os.path.dirname(own[0]))  # a link could lead anywhere
         if linked:
             steps = []
         else:
@@ -145,7 +143,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
                 _put_files(step, made, where)
             except OSError as error:
                 missed.append(
-                    f"{step.source} could not be put beside the new session: {error.strerror}."
+                    f"{step.source} could not be copied for the new session:  {error.strerror}."
                 )
         yield missed
         done = True
@@ -155,7 +153,7 @@ def sidecars_of(draft: Draft, backups: Collection[str], where: Where) -> Iterato
 
 
 class _Step(NamedTuple):
-    """Files of a folder (None: all) on their way into another."""
+    """One folder's files to copy or link into another folder. ``wanted`` None means all files."""
 
     source: str
     target: str
@@ -184,7 +182,7 @@ def _files_only_archived(
     where: Where,
     missed: list[str],
 ) -> list[_Step]:
-    """What the client has deleted of a session that it still has, as far as the vault has it."""
+    """Return the steps for files of an existing session that only the vault still has."""
     if is_known(parent, where):
         archived = archived_of_id(parent.session_id, where)
     else:
@@ -203,14 +201,14 @@ def _files_only_archived(
         return _copy_steps(archived_session_file(archived, where).path, targets, outputs, lost)
     except (SessionNotFound, WriteFailed) as error:
         missed.append(
-            f"What the client has deleted of {archived.session_id} could not be put "
-            f"back: {error.message}."
+            f"Files of {archived.session_id} that the client deleted could not be restored: "
+            f"{error.message}."
         )
         return []
 
 
 def _names_only_archived(archived: ArchivedSession, below: str, own: str) -> frozenset[str]:
-    """The names of archived files of a folder that are not in the client's any more."""
+    """Return the names of a folder's archived files that the client has deleted."""
     places = (
         part.place.removeprefix(below) for part in archived.parts if part.place.startswith(below)
     )
@@ -224,9 +222,9 @@ def _tasks_folder(path: str) -> str:
 
 
 def _put_files(step: _Step, made: list[str], where: Where) -> None:
-    """Put a folder's regular files into a new one, noted as ``made``.
+    """Copy or link a folder's regular files into a new folder, which is added to ``made``.
 
-    Links and folders in it could lead anywhere.
+    Links and subfolders are skipped, because they could lead anywhere.
     """
     source, target, wanted, put = step
     try:
@@ -241,9 +239,7 @@ def _put_files(step: _Step, made: list[str], where: Where) -> None:
         return
     if target not in made:
         private_folder(os.path.dirname(target), where)
-        os.mkdir(
-            target, 0o700
-        )  # an id of our own making: what is there already is not ours to touch
+        os.mkdir(target, 0o700)  # the id is new, so an existing folder is not ours
         made.append(target)
     for name in names:
         put(os.path.join(source, name), os.path.join(target, name))
@@ -252,12 +248,15 @@ def _put_files(step: _Step, made: list[str], where: Where) -> None:
 def _link_file(source: str, target: str) -> None:
     try:
         os.link(source, target, follow_symlinks=False)
-    except OSError:  # another file system, or one without links
+    except OSError:  # another file system, or one without hard links
         _copy_file(source, target)
 
 
 def _copy_file(source: str, target: str) -> None:
-    """Copy a file with its mode and times: a restored file gets both, and an older time counts as unchanged."""
+    """Copy a file with its mode and times.
+
+    The client restores both, and treats an older file as unchanged.
+    """
     with open_regular(source, follow=False) as old:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
         with open(os.open(target, flags, MODE), "wb") as new:

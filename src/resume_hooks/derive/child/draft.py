@@ -1,6 +1,6 @@
-"""What every child has before it has contents: id, folder, title, lineage, first line.
+"""The properties of a child before it has contents: id, folder, title, lineage, first line.
 
-A draft touches nothing.
+A draft writes nothing.
 """
 
 from __future__ import annotations
@@ -34,20 +34,19 @@ from resume_hooks.transcripts.head_tail import HeadTail
 from resume_hooks.transcripts.provenance import BackTimes, ChildSize, Trim, continue_line
 from resume_hooks.transcripts.tokens import DEFAULT_WINDOW
 
-OUTSIDE = (
-    "The new file does not lie in its project's folder: --resume will not find it there by its id."
-)
+OUTSIDE = "The new file is outside its project's folder: --resume will not find it by its id."
 
 FOREIGN_VERSION = (
-    "2.1.42"  # of a child of another agent's session: the oldest client that all is tried on
+    "2.1.42"  # the version in children of another agent's sessions: the oldest tested client
 )
-HANDED_OVER = frozenset({"handoff", "rollover", "fork"})  # kinds by which another agent goes on
+# the kinds of child by which another agent continues a session
+HANDED_OVER = frozenset({"handoff", "rollover", "fork"})
 _PROMPT_READ = 8_192  # characters of a prompt that may become a title
-NOBODY = SessionFile("", "", 0, 0)  # the parent of a session that comes from elsewhere
+NOBODY = SessionFile("", "", 0, 0)  # the parent of an imported session
 
 
 class ChildPlace(NamedTuple):
-    """Where another agent's child lies: its folder, and what its file is called by its id."""
+    """The place of another agent's child: its folder, and its file name by its id."""
 
     agent: str
     folder: str
@@ -55,18 +54,19 @@ class ChildPlace(NamedTuple):
 
 
 class Draft(NamedTuple):
-    """A child to be, in the file ``path``.
+    """A planned child in the file ``path``.
 
-    Its title ends with ``root_title``, the root's or what it is about.
+    Its title ends with ``root_title``: the root's title, or the child's subject.
 
-    ``own_title`` is that of a session whose lines hold one; None where it gets one. ``parent_file``
-    is where the client has the parent, or had it if only an archived copy is left; that is what the
-    child names. ``inode`` is that of the file that is read, ``makes_folder``: the project folder
-    may be missing. ``ancestors`` stand oldest first, ``block`` is the lineage as text. ``agent`` is
-    whose session it will be, ``parent_agent`` whose the parent is. Of a ``subagent`` the parent is
-    who started it, but for its ``path``, which is that of the transcript that is read. ``window``
-    is that of the parent's model as its client measured it, 0 where it never did. ``secrets`` knows
-    those in the ends of the parent and of the root, None where nothing is quoted.
+    ``own_title`` is the title in the lines of an imported session, or None if the child gets a new
+    one. ``parent_file`` is the parent's path in the client, even if only an archived copy is left;
+    the child names this path. ``inode`` identifies the file that was read. ``makes_folder`` means
+    that the project folder may be missing. ``ancestors`` start with the oldest, and ``block`` is
+    the lineage as text. ``agent`` is the child's agent, ``parent_agent`` the parent's. The parent
+    of a ``subagent`` is the session that started it, but ``parent.path`` is the sub-agent's
+    transcript. ``window`` is the context window that the parent's client measured, or 0.
+    ``secrets`` knows the secrets in the ends of the parent and of the root, or is None if the child
+    quotes nothing.
     """
 
     kind: Kind
@@ -94,36 +94,39 @@ class Draft(NamedTuple):
 
     @property
     def is_same_work(self) -> bool:
-        """Whether it goes on with its parent's own work, in the parent's agent."""
+        """Whether the child continues its parent's own work with the same agent."""
         return self.agent == self.parent_agent and not self.subagent
 
     def command(self, words: str) -> str:
-        """What runs us with ``words`` in the shell of its model: Claude Code's knows our name (hooks/session-start)."""
+        """Return the shell command for ``words``.
+
+        The shell of Claude Code knows our name (hooks/session-start).
+        """
         if self.agent == NAME:
             return f"resume-hooks {words}"
         return after_updates(words)
 
     @property
     def folder(self) -> str:
-        """The folder that its file will lie in."""
+        """The folder of the child's file."""
         return os.path.dirname(self.path)
 
     @property
     def loaded_parent(self) -> Session | None:
-        """The parent, where it is a session whose own file was read."""
+        """The parent if it is a session whose own file was read, else None."""
         if isinstance(self.parent, Session):
             return self.parent
         return None
 
     @property
     def stem(self) -> str:
-        """Its title without the counter, which is known once it is written."""
+        """The title without its counter, which is chosen when the child is written."""
         return child_title(self.root_title, self.kind)
 
     def free_title(self) -> str:
-        """The title that it would get now.
+        """Return the title that the child would get now.
 
-        Another child may be faster, unless the folder's titles are locked.
+        Another child can take it first unless the folder's titles are locked.
         """
         if self.own_title is None:
             parent = self.loaded_parent
@@ -140,8 +143,8 @@ class Draft(NamedTuple):
         rewound: BackTimes | None = None,
         opening_tokens: int = 0,
     ) -> bytes:
-        """The first line, without its ending: where the child comes from."""
-        if size:  # a large window alone is stated
+        """Return the first line without its ending. It names the child's source."""
+        if size:  # the line contains only a window above the default
             if self.agent == self.parent_agent == NAME:
                 window = self.window or size.window
             else:
@@ -172,10 +175,10 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
     about: str = "",
     place: ChildPlace | None = None,
 ) -> Draft:
-    """Decide on a child of ``parent``. UsageError for what can't be a parent.
+    """Return a draft of a child of ``parent``. Raises UsageError for an unusable parent.
 
-    With a ``home``, a real path, it is a session of that folder's project; else of its parent's.
-    Its title tells what it is ``about``, else the root's.
+    With ``home``, a real path, the child belongs to that folder's project, else to its parent's.
+    ``about`` is the subject in its title, by default the root's title.
     """
     parent = Session.of(parent, where)
     _require_usable_parent(parent, ends, kind, place, where)
@@ -217,7 +220,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
         session_id=setting.session_id,
         file=path,
         created=setting.at,
-        searcher=place is None,  # another agent has none of the plugin's
+        searcher=place is None,  # other agents do not have the plugin's searcher
     )
     parent_file = own_path(owner.path, where)
     if lies_beside_parent:
@@ -248,7 +251,7 @@ def make_draft(  # noqa: PLR0913 - what a child may be asked for
 def _require_usable_parent(
     parent: Session, ends: HeadTail, kind: Kind, place: ChildPlace | None, where: Where
 ) -> None:
-    """UsageError for a sub-agent's transcript, and for another agent's session that first goes to this client."""
+    """Raise UsageError for a sub-agent's transcript, or a foreign session that Claude Code must take over first."""
     if ends.is_sidechain:
         owner = f": {ends.started_by}" if ends.started_by else "."
         raise UsageError(
@@ -256,15 +259,15 @@ def _require_usable_parent(
         )
     if parent.agent != NAME and place is None and kind not in HANDED_OVER:
         raise UsageError(
-            f"{agent_named(parent.agent, where).label}'s sessions know no {kind}",
+            f"{agent_named(parent.agent, where).label}'s sessions do not support {kind}",
             "Hand it over first: resume-hooks fork --to claude.",
         )
 
 
 def owner_of(session: SessionFile) -> SessionFile:
-    """The session itself where its agent has it.
+    """Return the session itself as its agent has it.
 
-    Of a sub-agent's transcript the session that started it.
+    For a sub-agent's transcript, return the session that started it.
     """
     session_id = session.session_id.partition("/")[0]
     path = file_of_owner(session.original, session_id)
@@ -272,7 +275,7 @@ def owner_of(session: SessionFile) -> SessionFile:
 
 
 def with_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
-    """The same child under the id, and in the file, of one which it is to take the place of."""
+    """Return the child with another id and file, to replace an existing session."""
     old = child.session_id
     return child._replace(
         setting=child.setting._replace(session_id=session_id),
@@ -282,7 +285,7 @@ def with_id_and_path(child: Draft, session_id: str, path: str) -> Draft:
 
 
 def inode_of(path: str) -> int:
-    """What tells a file from one that took its place; 0 if it is missing."""
+    """Return the inode, which distinguishes a file from its replacement, or 0 if the file is missing."""
     try:
         return os.stat(path).st_ino
     except OSError:
@@ -292,10 +295,10 @@ def inode_of(path: str) -> int:
 def _titled_before(
     ancestors: Sequence[Ancestor], family: Family, where: Where
 ) -> dict[str, HeadTail]:
-    """The ends, by id, of the sessions before the parent that have a title of their own, of each title the first.
+    """Return the ends, by id, of the first ancestor with each title, without the parent.
 
-    What a title holds of a secret is known by the session that it is of. A child of ours has the
-    title of its root.
+    A secret in a title is known only from the session where the title comes from. Our children have
+    the title of their root.
     """
     first: dict[str, Ancestor] = {}
     for ancestor in ancestors[:-1]:
@@ -312,11 +315,11 @@ def _titled_before(
 def _root_title(
     ancestors: Sequence[Ancestor], ends: Mapping[str, HeadTail], secrets: Redactor
 ) -> str:
-    """The root's title, where nobody gave it one its goal.
+    """Return the root's title, or its goal if the user gave it no title.
 
-    Where it is gone, its oldest descendant still carries it.
+    If the root is gone, its oldest descendant still has that title.
 
-    ``ends`` are those of the lineage's sessions, by id, that were read.
+    ``ends`` has the ends of the lineage's sessions that were read, by id.
     """
     oldest = next((ancestor for ancestor in ancestors if ancestor.title), None)
     if oldest is None:
@@ -326,7 +329,7 @@ def _root_title(
     root = ends.get(oldest.session_id)
     if root is None or root.given_title:
         return oldest.title
-    from resume_hooks.reading.digest.prose import goal_title  # only where nobody gave a title
+    from resume_hooks.reading.digest.prose import goal_title  # only needed without a given title
 
     prompts = (secrets.redact(prompt[:_PROMPT_READ]) for prompt in root.early_prompts)
     return goal_title(prompts) or oldest.title

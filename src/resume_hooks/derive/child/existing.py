@@ -1,9 +1,9 @@
-"""A child that stands already: what is asked for twice, also at one instant, makes one child.
+"""An existing child: a repeated request, even a simultaneous one, creates only one child.
 
 Recent clients put a blocked prompt back into the input box, where a stray Enter sends it again.
 
-One rule decides whether a child is still the answer: nobody has gone on in it, nor in its parent
-since it was made.
+One rule decides whether a child still answers the request: neither it nor its parent has been
+continued since it was written.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record, mapping, message
 
 _BUSY = "Another command is making a child of this session"
-_PATIENCE = 10.0  # seconds that are waited for it: longer than a trigger may read, and the write
+_PATIENCE = 10.0  # seconds to wait: longer than a trigger may read, plus the write
 
 
 @contextlib.contextmanager
 def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
-    """Wait for who else makes a child of ``parent``.
+    """Wait for another command that creates a child of ``parent``.
 
-    SessionOpen after long, nobody waits where no state is written.
+    Raises SessionOpen after a timeout. Without a writable state folder there is no wait.
     """
     with contextlib.ExitStack() as held:
         with contextlib.suppress(WriteFailed):
@@ -49,9 +49,9 @@ def lock_parent(parent: SessionFile, where: Where) -> Iterator[None]:
 
 
 class _UnusedChild(NamedTuple):
-    """A child that nobody went on in. ``path`` is what of it can be read as a transcript.
+    """A child that was never continued. ``path`` is a readable transcript of it.
 
-    ``parent_file`` is its parent's own file.
+    ``parent_file`` is the parent's own file.
     """
 
     session: SessionFile
@@ -62,7 +62,7 @@ class _UnusedChild(NamedTuple):
 
     @property
     def first_record(self) -> Record:
-        """The record that says where it came from; ``{}`` where nothing can be read."""
+        """The record that names the child's source, or ``{}`` if none is readable."""
         if self.ends.first_records:
             return self.ends.first_records[0]
         return {}
@@ -76,11 +76,11 @@ def existing_child(
     report: str = "",
     opening_tokens: int = 0,
 ) -> Receipt | None:
-    """The receipt of the newest child of ``parent`` if it is of that kind and unused, else None.
+    """Return the receipt of the newest child of ``parent`` if it is unused and of this kind, else None.
 
-    A ``next_step`` must be the child's own, a ``report`` must stand in it, ``opening_tokens`` must
-    be the size that it was made with. Children of other running clients don't count: each may be
-    open there.
+    If given, ``next_step`` must be the child's own, ``report`` must appear in it, and
+    ``opening_tokens`` must be its size. Children of other running clients are ignored, because
+    those clients may have them open.
     """
     link = _newest_link(parent, where)
     if link is None or link.kind != kind:
@@ -105,9 +105,9 @@ def existing_child(
 
 
 def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt | None:
-    """The receipt of the trim of ``parent`` with that id if it is unused, else None.
+    """Return the receipt of the trim of ``parent`` with this id if it is unused, else None.
 
-    Its sizes are those that its first line tells, which anybody may have edited.
+    Its sizes come from its first line, which anyone may have edited.
     """
     child = _find_unused_child(parent, child_id, "", where)
     if child is None:
@@ -128,7 +128,7 @@ def existing_trim(parent: SessionFile, child_id: str, where: Where) -> Receipt |
 
 
 def _newest_link(parent: SessionFile, where: Where) -> Link | None:
-    """The row of the newest child that is not left to another running client."""
+    """Return the link of the newest child that does not belong to another running client."""
     clients, pid = Clients(where), client_pid()
     for row in reversed(read_links(where)):
         if row.parent_id != parent.session_id:
@@ -141,9 +141,9 @@ def _newest_link(parent: SessionFile, where: Where) -> Link | None:
 def _find_unused_child(
     parent: SessionFile, child_id: str, made_at: str, where: Where
 ) -> _UnusedChild | None:
-    """The child of that id, where nobody went on in it, nor in ``parent`` since ``made_at``.
+    """Return the child with this id if neither it nor ``parent`` was continued since ``made_at``.
 
-    ``made_at`` is an instant in normal form, ``""`` for the one that the child itself names.
+    ``made_at`` is an instant in normal form, or ``""`` for the one in the child.
     """
     session = store_of(where).find(child_id)
     if session is None:
@@ -153,7 +153,7 @@ def _find_unused_child(
         ends, parent_ends = agent.ends(session.path), Session.of(parent, where).ends
         path = agent.readable(session).path
     except (SessionNotFound, NotATranscript):
-        return None  # gone since it was found
+        return None  # deleted since the search
     if ends.touched or has_later_records(parent_ends, made_at or ends.derived_at):
         return None
     return _UnusedChild(session, ends, path, agent.name, parent_ends.path)
@@ -178,7 +178,7 @@ def _receipt_of_child(
 
 
 def has_later_records(parent: HeadTail, at: str) -> bool:
-    """Whether a session has talk or the output of a tool from after ``at``, even before its tail."""
+    """Check whether a session has talk or tool output after ``at``, even before its tail."""
     reached = any(
         "" < clock.normal(record.get("timestamp")) <= at for record in parent.last_records
     )

@@ -1,4 +1,4 @@
-"""The receipt: what a write did, and which checks it passed."""
+"""The receipt: the result of a write, and the checks that passed."""
 
 from __future__ import annotations
 
@@ -8,21 +8,19 @@ from resume_hooks.paths import Where
 from resume_hooks.sessions.agents.claude import NAME, ResumeCommands
 from resume_hooks.sessions.agents.registry import agent_named
 
-if TYPE_CHECKING:  # who compares ways to go on checks no session
+if TYPE_CHECKING:  # a comparison of strategies runs no checks
     from resume_hooks.transcripts.invariants import Check
 
-FRESH = frozenset(
-    {"handoff", "rollover"}
-)  # the kinds of children that hold none of their parent's records
+FRESH = frozenset({"handoff", "rollover"})  # the kinds of children without records of their parent
 
 
 class Receipt(NamedTuple):
-    """What a verb wrote, or would write where ``written`` is false.
+    """The child that a verb wrote, or would write if ``written`` is false.
 
     Sizes are tokens of the live chain.
 
-    Where nothing was written, ``session_id`` and ``file`` are empty and the way on is the parent: a
-    script that removes what it was told of must never be given the user's own file.
+    If nothing was written, ``session_id`` and ``file`` are empty and the commands continue the
+    parent: a script that deletes the named file must never delete the user's own.
     """
 
     session_id: str
@@ -43,29 +41,29 @@ class Receipt(NamedTuple):
 
     @property
     def sizes(self) -> str:
-        """What the session takes and what its child does, in words."""
+        """The sizes of the session and its child, in words."""
         return f"{self.tokens_before:,} tokens here, about {self.tokens_after:,} in the new session"
 
     @property
     def commands(self) -> ResumeCommands:
-        """How to go on in the child, or without a child in the parent."""
+        """The commands to continue the child, or the parent if there is no child."""
         return agent_named(self.agent, Where()).commands(
             self.session_id or self.parent_session_id, self.folder
         )
 
     @property
     def in_client(self) -> str:
-        """What to type in the running client."""
+        """The command for the running client."""
         return self.commands.in_client
 
     @property
     def shell(self) -> str:
-        """What to type in a shell."""
+        """The command for a shell."""
         return self.commands.shell
 
 
 class FilesBeside(NamedTuple):
-    """Documents that were written, or would be; warnings about the others."""
+    """Documents that were written, or would be, and warnings about those that failed."""
 
     documents: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,8 +1,8 @@
-"""A child that goes on with its parent's own records: its lines, in a form that every client takes.
+"""A child with its parent's own records: its lines, in a form that every client accepts.
 
-Invariant: a record that no edit names is copied byte for byte, but for the session's id, the link
-to the record before it, an instant that would go back, token counts where the session shrank, and
-what a mark adds.
+Invariant: a record without an edit is copied byte for byte, except for the session's id, the link
+to the previous record, an instant before the previous one, token counts of a smaller session, and
+the fields that a mark adds.
 """
 
 from __future__ import annotations
@@ -62,27 +62,28 @@ from resume_hooks.transcripts.write_scan import WriteScan, mend
 
 Edit = Callable[
     [Record], Record | None
-]  # a record as it shall stand in the child; None leaves it out
+]  # returns the record for the child, or None to leave it out
 
 DROPPED = "Prompt dropped by a hook: "
-"""How the record begins that a client keeps of a prompt that a module stopped; our reasons follow."""
+"""The start of a client's record for a prompt that a module stopped. Our reason follows it."""
 
 BLOCKED = "UserPromptSubmit operation blocked by hook"
-"""How the record begins that a client keeps of a card; the model is never sent it."""
+"""The start of a client's record for a card. The client never sends that record to the model."""
 
 CHILD_LINES = ("in Claude Code   /resume ", "in this client   /resume ")
-"""What a card of a child holds that need not name us; the second is that of 0.2.0."""
+"""Lines in the card of a child that may not name this plugin. The second is from 0.2.0."""
 
-OPENING_REACH = 4  # records at the start of a chain among which a lineage block of ours may stand
+OPENING_REACH = 4  # records at the start of a chain that may contain our lineage block
 
 
 def edits_of(
     row: Linear, transcript: Transcript, survey: WriteScan, wanted: Mapping[int, Edit]
 ) -> dict[int, list[Edit]]:
-    """The edits of each record: what the caller wants, what must be mended, what no API takes.
+    """Return the edits of each record: the caller's, then repairs, then removals of blocks that no API accepts.
 
-    In that order: the caller's go by the places of blocks, and mending takes blocks out. The first
-    record of a headless session is made one of the interactive client, or pickers hide the child.
+    The caller's edits come first because they address blocks by position, and repairs remove
+    blocks. The first record of a headless session becomes one of the interactive client, or pickers
+    would hide the child.
     """
     by_record: dict[int, list[Edit]] = {}
     for node in row.nodes:
@@ -92,7 +93,8 @@ def edits_of(
             *([mend] if number in survey.mends else []),
             *([_without_segment] if node.boundary and node.segment is not None else []),
             *([_Dropping(row.dropped[number])] if number in row.dropped else []),
-            # As it was parsed: U+FFFD stands for what is no character, and the API refuses.
+            # Write the parsed record: an invalid character became U+FFFD, and the API refuses the
+            # original.
             *([_written_anew] if number in transcript.lenient_lines else []),
             *([_without_notices] if node.subtype == "informational" else []),
             *([_without_cold_notice] if node.kind == ATTACHMENT else []),
@@ -107,12 +109,15 @@ def edits_of(
 
 
 def _written_anew(record: Record) -> Record:
-    """An equal record, which is written as it was parsed: what no edit replaces keeps its bytes."""
+    """Return a copy of the record.
+
+    An edited record is serialized; an unedited one keeps its bytes.
+    """
     return dict(record)
 
 
 class _Dropping:
-    """Leaves out calls that nobody answered, and answers that nobody asked for."""
+    """Removes calls without results, and results without calls."""
 
     def __init__(self, calls: frozenset[str]) -> None:
         self._calls = calls
@@ -139,7 +144,7 @@ class _Dropping:
 
 
 def _without_notices(record: Record) -> Record | None:
-    """None for what the screen showed of a trigger, a dropped prompt or a cold cache: in a child that misleads."""
+    """Return None for a trigger's card, a dropped prompt or a cold cache notice, which mislead in a child."""
     said = string(record, "content")
     ours = "resume-hooks" in said or any(line in said for line in CHILD_LINES)
     if ours and said.startswith(BLOCKED):
@@ -150,7 +155,7 @@ def _without_notices(record: Record) -> Record | None:
 
 
 def _without_cold_notice(record: Record) -> Record | None:
-    """None for the same notice of a cold cache as a hook said it."""
+    """Return None for a cold cache notice from a hook."""
     if _is_cold_notice(string(mapping(record, "attachment"), "content")):
         return None
     return record
@@ -161,7 +166,7 @@ def _is_cold_notice(said: str) -> bool:
 
 
 def _without_segment(record: Record) -> Record:
-    """A boundary without its marks of kept messages: they stand in the chain now."""
+    """Return a boundary without its preserved-message marks, because those messages are now in the chain."""
     metadata = mapping(record, "compactMetadata")
     kept = {}
     for key, value in metadata.items():
@@ -171,7 +176,10 @@ def _without_segment(record: Record) -> Record:
 
 
 def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> Node | None:
-    """The opening of ours that begins with a lineage and holds ``words``, and no prompt of a person's; else None."""
+    """Return our opening that begins with a lineage and contains ``words``, or None.
+
+    It is never a user's prompt.
+    """
     for node in nodes[:OPENING_REACH]:
         if node.meta or node.summary:
             content = message(transcript.read(node)).get("content")
@@ -187,23 +195,22 @@ def opening_with(words: str, nodes: Sequence[Node], transcript: Transcript) -> N
 
 
 def renew_block(record: Record, lineage: str) -> Record:
-    """An opening of ours with its block renewed; what stands after the block stays."""
+    """Return our opening with a new lineage block. The text after the block stays."""
     _, _, after_block = lineage.partition(lineage_block.CLOSING)
     _, _, rest = message(record)["content"].partition(lineage_block.CLOSING)
     return with_content(record, lineage + rest.removeprefix(after_block))
 
 
-LATEST_MS = 4_102_444_800_000  # the year 2100: what claims to be later is no instant, and nothing could come after it
+# the year 2100: a later time is invalid, and no later record could follow it
+LATEST_MS = 4_102_444_800_000
 
-MEETINGS = (
-    "{count} directly after another: what stood between is lost, and the API takes them for one."
-)
+MEETINGS = "{count} directly after another: the records between them are lost, and the API treats them as one."
 
 
 class ParentScan(NamedTuple):
-    """A session as a child that takes it over reads it, once; ``read_back`` are the calls and the thinking in it.
+    """One scan of a session for a child with its records. ``read_back`` has its calls and thinking.
 
-    ``context`` is what the client would send of it, ``ratio`` characters to a token.
+    ``context`` is the context that the client would send, ``ratio`` the characters per token.
     """
 
     session: SessionFile
@@ -215,9 +222,10 @@ class ParentScan(NamedTuple):
     ratio: float
 
     def tokens_sent(self, chain: list[Node], where: Where) -> int:
-        """Tokens that the client would send of ``chain``, a beginning of its own, with what every request begins with.
+        """Return the tokens that the client would send for ``chain``, a beginning of this session's chain.
 
-        What was never counted there are its records alone.
+        They include the base of every request. If the API counted no request in ``chain``, they are
+        estimated from its records.
         """
         counted, later = tokens.tokens_of_chain(chain, self.ratio)
         if not counted:
@@ -225,7 +233,7 @@ class ParentScan(NamedTuple):
         return counted + later
 
     def size(self, after: int) -> ChildSize:
-        """What a child of it that comes to so many tokens says of its size."""
+        """Return the size to record in a child of ``after`` tokens."""
         window = tokens.window_shown(self.session.file, self.context.tokens)
         return ChildSize(after, round(self.ratio, 2), window)
 
@@ -245,7 +253,7 @@ def weigh_session(
     read_back: ReadBack,
     pieces: Pieces,
 ) -> ParentScan:
-    """The scan of a session, with what its pieces weigh."""
+    """Return the scan of a session with the sizes of its pieces."""
     loaded = Session.of(session, Where())
     context, scale = loaded.weigh(transcript.chain, pieces)
     return ParentScan(
@@ -254,7 +262,7 @@ def weigh_session(
 
 
 class EveryRecord:
-    """A watcher: whether something holds for every line of a child."""
+    """A watcher that checks a condition on every line of a child."""
 
     def __init__(self, name: str, holds: Callable[[Line, Record, Node | None], bool]) -> None:
         self._name = name
@@ -262,27 +270,27 @@ class EveryRecord:
         self._sound = True
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Check one record."""
         self._sound = self._sound and self._holds(line, record, node)
 
     def checks(self) -> list[Check]:
-        """What was seen."""
+        """Return the result."""
         return [Check(self._name, self._sound)]
 
 
 def lineage_if_needed(draft: Draft, transcript: Transcript) -> str:
-    """The lineage block, ``""`` for none: a conversation that begins with a user's words needs none before it."""
+    """Return the lineage block, or ``""`` for a conversation that begins with the user's words."""
     first = next(node for node in transcript.chain if node.spoken)
     if first.kind == USER and not first.results:
         return ""
     return draft.block
 
 
-Mark = Callable[[bytes, Node], bytes]  # a line of the parent with what the child adds to it
+Mark = Callable[[bytes, Node], bytes]  # adds the child's fields to a line of the parent
 
 
 class Closing(NamedTuple):
-    """What a child tells after the records that it took over: ``text`` to the model, ``card`` on the screen."""
+    """The end of a child after the parent's records: ``text`` for the model, ``card`` for the screen."""
 
     text: str
     card: str
@@ -292,12 +300,12 @@ class Closing(NamedTuple):
 class ChainRewrite(Body):
     """The live chain of the file ``source`` as the lines of a child.
 
-    ``edits`` go by line number of the parent's file, the first is done first; ``lineage`` becomes a
-    record of its own before the node at the place ``introduced``, unless it is ``""``; ``books``
-    are lines after the chain. ``shrunk``: token counts are set to zero, since they tell of a larger
-    context, and old clients would compact at once. ``closing`` ends the chain; ``mark`` is asked
-    last for each record of the parent. ``thoughts`` are digests of the thinking that it may hold,
-    None: any.
+    ``edits`` are keyed by line number in the parent's file and applied in order. ``lineage``,
+    unless ``""``, becomes a record of its own before the node at index ``introduced``. ``books``
+    are lines after the chain. If ``shrunk``, token counts become zero: they describe a larger
+    context, and old clients would compact at once. ``closing`` ends the chain. ``mark`` is applied
+    last to each record of the parent. ``thoughts`` are digests of the thinking that the child may
+    contain; None allows any.
     """
 
     source: str
@@ -313,19 +321,22 @@ class ChainRewrite(Body):
     mark: Mark | None
     thoughts: frozenset[int] | None
     meetings: int
-    """Answers right behind another one, what stood between being lost: the API takes them for one."""
+    """The number of answers that directly follow another one because the records between them are lost.
+
+    The API treats such a pair as one answer.
+    """
 
     def edited(self, node: Node, record: Record) -> Record | None:
-        """The record of a node as it stands in the child; None for one that is left out."""
+        """Return a node's record as it appears in the child, or None if it is left out."""
         result: Record | None = record
         for edit in self.edits.get(node.number, ()):
             result = edit(result) if result is not None else None
         return result
 
     def lines(self) -> Iterator[bytes]:
-        """The child's lines with their endings.
+        """Yield the child's lines with their endings.
 
-        SessionNotFound where the source is gone or changed under us.
+        Raises SessionNotFound if the source is gone or changes during the read.
         """
         yield self.head + b"\n"
         thread = _Thread(self)
@@ -334,7 +345,8 @@ class ChainRewrite(Body):
                 staying = self._staying(stream)
                 row = next(staying, None)
                 while row is not None:
-                    following = next(staying, None)  # what is left out at the end is not the end
+                    # the last kept record is the end, even if others follow it
+                    following = next(staying, None)
                     place, node, body = row
                     if self.lineage and place >= self.introduced and not thread.introduced:
                         yield thread.lineage(node) + b"\n"
@@ -348,7 +360,7 @@ class ChainRewrite(Body):
             yield body + b"\n"
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """Every session's invariants, every call, no thinking but the parent's, and what the watchers saw."""
+        """Check every session's invariants, the calls, that all thinking is the parent's, and the watchers' results."""
         read_back, watchers = ReadBack(), plan.watchers()
         checks = check_session(path, plan.draft.session_id, [read_back, *watchers])
         checks += read_back.checks(
@@ -357,23 +369,23 @@ class ChainRewrite(Body):
         return checks + [check for watcher in watchers for check in watcher.checks()]
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """The parent's large tool outputs, and the file backups that the child's lines name, under its own id."""
+        """Write the parent's large tool outputs and the file backups in the child's lines, under the child's id."""
         if draft.parent is NOBODY:
             return contextlib.nullcontext([])
         return sidecars_of(draft, backups_named(self.books), where)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Where what was said between two answers is lost."""
+        """A warning if records between two answers are lost."""
         if self.meetings:
             return (MEETINGS.format(count=plural(self.meetings, "answer")),)
         return ()
 
     def _staying(self, stream: BinaryIO) -> Iterator[tuple[int, Node, bytes]]:
-        """The records that stay: their places in the row, and their lines as edited."""
+        """Yield the kept records: their index in the row, their node and their edited line."""
         for place, node in enumerate(self.linear.nodes):
             body = Line(node.number, node.offset, read_at(stream, node.offset, node.length)).body
-            # An id may be written with escapes.
+            # The id may contain escapes.
             if node.uuid.encode("utf-8", "replace") not in body and not node.is_of(parse(body)):
                 raise SessionNotFound(
                     "The session changed while it was read", "Run the command again."
@@ -405,11 +417,11 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     mark: Mark | None = None,
     thoughts: frozenset[int] | None = None,
 ) -> ChainRewrite:
-    """Plan a child of ``transcript`` that holds its live chain. Reads, writes nothing.
+    """Plan a child with the live chain of ``transcript``. Reads, writes nothing.
 
-    Without a ``lineage`` a block that stands there stays as it is: what an API has cached begins
-    with it. ``shrunk`` None: as the counts that stay tell, those from before a compaction are of a
-    larger context.
+    Without ``lineage`` an existing block stays unchanged, because the API's cache begins with it.
+    If ``shrunk`` is None, it depends on the remaining counts: those from before a compaction belong
+    to a larger context.
     """
     row = linearize(transcript.chain)
     by_record = edits_of(row, transcript, survey, edits or {})
@@ -420,7 +432,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
     if older is not None:
         by_record.setdefault(older.number, []).append(lambda record: renew_block(record, lineage))
     introduced = 0
-    if row.nodes and row.nodes[0].boundary:  # a compaction's summary has to follow its boundary
+    if row.nodes and row.nodes[0].boundary:  # a compaction's summary must follow its boundary
         introduced = next(
             (at + 1 for at, node in enumerate(row.nodes[:OPENING_REACH]) if node.summary), 1
         )
@@ -445,7 +457,7 @@ def chain_rewrite(  # noqa: PLR0913 - what a child is made of
 def _count_unlinked_answers(
     rewrite: ChainRewrite, transcript: Transcript, survey: WriteScan
 ) -> int:
-    """How many answers follow another one that no record of the parent links them to, among the records that stay."""
+    """Count the kept answers that follow another answer without a link between them in the parent."""
 
     def stays(node: Node) -> bool:
         touched = node.number in rewrite.linear.dropped or node.number in survey.mends
@@ -466,14 +478,14 @@ def _count_unlinked_answers(
 
 
 class _Thread:
-    """The chain as it is written: what the next record hangs on, and how late it has to be."""
+    """The state of the chain while it is written: the id and the time of the last record."""
 
     def __init__(self, child: ChainRewrite) -> None:
         self._child = child
         self._last: str | None = None
         self._time = next(
             filter(None, map(_time_ms, child.linear.nodes)), 0
-        )  # nothing stands before the first instant
+        )  # no record is earlier than the first instant
         self.introduced = False
 
     def lineage(self, node: Node) -> bytes:
@@ -484,7 +496,7 @@ class _Thread:
         )
 
     def closing(self) -> Iterator[bytes]:
-        """Answers to the calls that still wait for one at the end, and what the child tells behind them."""
+        """Yield results for the calls that are still open at the end, and the child's closing records."""
         for call in self._child.linear.open_calls:
             self._time += 1
             yield self._own(partial(stub_line, call=call))
@@ -496,9 +508,9 @@ class _Thread:
         yield from closing_lines(setting, self._last, ending.text, ending.card)
 
     def record(self, node: Node, body: bytes, *, last: bool) -> bytes:
-        """A record of the parent as it stands in the child.
+        """Return a record of the parent as it appears in the child.
 
-        The ``last`` one is later than all others.
+        The ``last`` record is later than all others.
         """
         at = max(self._time + (last and self._last is not None), _time_ms(node))
         body = self._threaded(node, body, at)
@@ -533,7 +545,7 @@ class _Thread:
 
 
 def _time_ms(node: Node) -> int:
-    """When a record was written, in milliseconds; 0 where it tells nothing that can be."""
+    """Return a record's time in milliseconds, or 0 if it has no valid one."""
     if node.time_ms is not None and 0 < node.time_ms < LATEST_MS:
         return node.time_ms
     return 0

@@ -1,7 +1,7 @@
-"""The one writer of new sessions: children, imports, sessions out of bundles.
+"""The one writer of new sessions: children, imports, sessions from bundles.
 
-Invariant: a child is checked as read back before anyone hears of it, and nothing of one that failed
-stays behind.
+Invariant: a child is checked as read back before it gets its name, and a failed write leaves
+nothing behind.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from resume_hooks.transcripts.provenance import read_parent
 from resume_hooks.transcripts.records import Record
 
 FORGETTING: Final = (
-    "scrub"  # a child made to be rid of something: no more of its ancestors are archived
+    "scrub"  # the kind of a child that removes secrets: no more of its ancestors are archived
 )
 
 
 class Sizes(NamedTuple):
-    """Tokens of what the client would send of parent and child, and what a trim takes out."""
+    """The tokens that the client would send for parent and child, and the savings of a trim."""
 
     before: int
     after: int
@@ -51,50 +51,51 @@ class Sizes(NamedTuple):
 
 
 class Watcher(Protocol):
-    """An observer of a written child, and what it found."""
+    """An observer of a written child, with its checks."""
 
     def __call__(self, line: Line, record: Record, node: Node | None) -> None:
-        """Take in one record."""
+        """Inspect one record."""
 
     def checks(self) -> list[Check]:
-        """What must hold once the whole file was read."""
+        """Return the checks, once the whole file was read."""
 
 
 class Body:
-    """What a child holds, in the form of its agent; by default that of this client."""
+    """The contents of a child in the form of its agent, by default Claude Code's."""
 
     __slots__ = ()
 
     title_place: ClassVar[int | None] = None
-    """The line that the title becomes.
+    """The line of the title.
 
-    None for the last one: titles are locked meanwhile, too long for a long file.
+    None means the last line: titles are locked from then on, which would be too long for a large
+    file.
     """
 
     def lines(self) -> Iterable[bytes]:
-        """Its lines with their endings, all but the title."""
+        """Return the lines with their endings, without the title."""
         raise NotImplementedError
 
     def checks(self, path: str, plan: ChildPlan) -> list[Check]:
-        """What the form asks of the child's file as read back from ``path``."""
+        """Return the checks of the child's file as read back from ``path``."""
         return invariants.check_session(path, plan.draft.session_id)
 
     def sidecars(self, draft: Draft, where: Where) -> contextlib.AbstractContextManager[list[str]]:  # noqa: ARG002
-        """Put what belongs beside its file there, and take it back if the block fails.
+        """Write the sidecars, and remove them if the block fails.
 
-        Yields what could not be put.
+        Yields a sentence for each failure.
         """
         return contextlib.nullcontext([])
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should hear of it."""
+        """Warnings for the user."""
         return ()
 
 
 @dataclass(frozen=True, slots=True)
 class ChildPlan:
-    """A child as decided on; nothing of it is on disk."""
+    """A planned child. Nothing of it is on disk."""
 
     draft: Draft
     body: Body
@@ -103,37 +104,37 @@ class ChildPlan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What a person should hear of it."""
+        """Warnings for the user."""
         return (*self.draft.warnings, *self.remarks, *self.body.warnings)
 
     @property
     def keeps_tasks(self) -> bool:
-        """Whether the child goes on with the parent's task list."""
+        """Whether the child takes over the parent's task list."""
         return self.draft.kind != FORGETTING and self.draft.is_same_work
 
     @property
     def is_idle(self) -> bool:
-        """Whether there is nothing to write: the receipt names no child then."""
+        """Whether there is nothing to write. The receipt then names no child."""
         return False
 
     def checks(self, path: str) -> list[Check]:
-        """What its file must hold as read back from ``path``."""
+        """Return the checks of the child's file as read back from ``path``."""
         return self.body.checks(path, self)
 
     def watchers(self) -> Sequence[Watcher]:
-        """Fresh observers of what this kind of child promises of its parent's records, where it holds them."""
+        """Return new observers that check the parent's records in this kind of child."""
         return ()
 
     def sidecars(self, where: Where) -> contextlib.AbstractContextManager[list[str]]:
-        """As ``Body.sidecars``."""
+        """Write the sidecars, as ``Body.sidecars``."""
         return self.body.sidecars(self.draft, where)
 
 
 def write(plan: ChildPlan, where: Where) -> Receipt:
-    """Write a child, check it as read back, link it to its parent.
+    """Write a child, check it as read back, and link it to its parent.
 
-    WriteFailed or CheckFailed leave nothing behind; a link that can't be kept is a warning, and so
-    is a task list that can't be copied, or an ancestor that the vault can't take.
+    WriteFailed and CheckFailed leave nothing behind. A failed link, copy of the task list or
+    archiving of an ancestor is only a warning.
     """
     draft, passed = plan.draft, list[Check]()
     title = draft.own_title or ""
@@ -146,7 +147,7 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
             nonlocal title
             body_lines = iter(plan.body.lines())
             yield from islice(body_lines, plan.body.title_place)
-            if draft.own_title is None:  # the folder's titles stay locked until the child is there
+            if draft.own_title is None:  # the folder's titles stay locked until the child exists
                 stack.enter_context(lock_titles(draft.folder))
                 title = draft.free_title()
                 yield title_line(draft.session_id, title) + b"\n"
@@ -167,14 +168,14 @@ def write(plan: ChildPlan, where: Where) -> Receipt:
 
 
 def carry_out(plan: ChildPlan, where: Where, *, dry_run: bool) -> Receipt:
-    """Write a child, unless there is nothing to write or only the receipt is wanted, which then names none."""
+    """Write a child, or return only a receipt without a child for a dry run or an idle plan."""
     if dry_run or plan.is_idle:
         return receipt(plan)._replace(session_id="", file="")
     return write(plan, where)
 
 
 def receipt(plan: ChildPlan) -> Receipt:
-    """The receipt of a plan that was not applied; where there is nothing to write it names no child."""
+    """Return the receipt of an unwritten plan. For an idle plan it names no child."""
     if plan.is_idle:
         nothing = receipt_of_child(plan, title="")
         before = plan.sizes.before
@@ -187,7 +188,10 @@ def receipt(plan: ChildPlan) -> Receipt:
 def receipt_of_child(
     plan: ChildPlan, title: str, checks: Sequence[Check] = (), missed: Sequence[str] = ()
 ) -> Receipt:
-    """The receipt of a child that was written under a ``title``; ``missed`` says what could not be done."""
+    """Return the receipt of a child written under ``title``.
+
+    ``missed`` has a sentence for each failure.
+    """
     draft, sizes = plan.draft, plan.sizes
     return Receipt(
         session_id=draft.session_id,
@@ -209,7 +213,7 @@ def receipt_of_child(
 
 
 def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
-    """Every line of a child that was given this title."""
+    """Return every line of a child with this title."""
     if plan.draft.own_title is None:
         title_lines = [title_line(plan.draft.session_id, title) + b"\n"]
     else:
@@ -219,10 +223,10 @@ def all_lines(plan: ChildPlan, title: str) -> Iterator[bytes]:
 
 
 def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
-    """What a child of this title must hold as read back from ``path``: also that it names its parent, and the title."""
+    """Return all checks of a child as read back from ``path``, including its parent and its title."""
     draft, checks = plan.draft, plan.checks(path)
     if draft.parent is not NOBODY:
-        # By its id, or by its file where the name is no id.
+        # The parent is named by its id, or by its file if the name is not an id.
         parent_id, named = draft.parent.session_id, read_parent(path)
         by_id = named is not None and named.session_id == parent_id
         by_file = named is not None and named.file == encodable(draft.parent_file)
@@ -230,12 +234,12 @@ def all_checks(plan: ChildPlan, title: str, path: str) -> list[Check]:
             Check("the first line names the parent", by_id if is_session_id(parent_id) else by_file)
         )
     if draft.own_title is None:
-        checks.append(Check("the title is its own", HeadTail(path).custom_title == title))
+        checks.append(Check("the title is the chosen one", HeadTail(path).custom_title == title))
     return checks
 
 
 def _link(draft: Draft, where: Where) -> list[str]:
-    """Note what the child came from, and keep that; what could not be done."""
+    """Record the child's parent, and archive its ancestors. Return a warning for each failure."""
     warnings = []
     try:
         ids = draft.session_id, draft.parent.session_id
@@ -243,7 +247,7 @@ def _link(draft: Draft, where: Where) -> list[str]:
     except OSError as error:
         warnings.append(
             f"The link was not added to the state folder ({error.strerror}); the session "
-            "itself holds it."
+            "itself contains it."
         )
     if draft.kind == FORGETTING:
         return warnings
@@ -251,9 +255,9 @@ def _link(draft: Draft, where: Where) -> list[str]:
 
 
 def _require_same_parent(draft: Draft, where: Where) -> None:
-    """Take a child back whose parent was rewritten since it was read: a scrub can't know of it.
+    """Remove the child if its parent was rewritten since the read, because a scrub could not know of the child.
 
-    WriteFailed.
+    Raises WriteFailed in that case.
     """
     if draft.parent is NOBODY:
         return
@@ -269,12 +273,12 @@ def _require_same_parent(draft: Draft, where: Where) -> None:
 
 @contextlib.contextmanager
 def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
-    """Make the project folder if it is missing; it goes again if nothing was written into it."""
+    """Create the project folder if it is missing, and remove it if it stays empty."""
     folder = draft.folder
     if draft.makes_folder and os.path.islink(folder):
         raise WriteFailed(
             f"{folder} is a symbolic link, which could lead anywhere, so nothing was written",
-            "Put the folder itself there.",
+            "Replace it with a real folder.",
         )
     if not draft.makes_folder or os.path.isdir(folder):
         yield
@@ -283,11 +287,11 @@ def _project_folder(draft: Draft, where: Where) -> Iterator[None]:
         private_folder(folder, where)
     except OSError as error:
         raise WriteFailed(
-            f"Could not make {folder}: {error.strerror}",
+            f"Could not create {folder}: {error.strerror}",
             "Nothing was changed. Check the permissions.",
         ) from error
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # a folder that holds a session stays
+        with contextlib.suppress(OSError):  # a folder with a session stays
             removal.remove_empty(folder, os.path.dirname(folder), follow_root=True)

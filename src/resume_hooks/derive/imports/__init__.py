@@ -1,7 +1,7 @@
-"""Transcripts of others as sessions of this folder: the conversation alone, or a bundle whole.
+"""Import foreign transcripts as sessions of this folder: the conversation alone, or a bundle with everything.
 
-What was read is unpacked and counted into a private file, scanned as any transcript, and written as
-any child: only blocks that were said, by allow-list, under an id of our own. A bundle is a JSON
-document whose lines are its frame; nothing is handed out before the digests of all its sessions
-fit, and all sessions come in, or none.
+The input is unpacked with limits into a private file, scanned like any transcript, and written like
+any child: only message blocks on an allow-list, with a new id. A bundle is a JSON document framed
+by its lines. No session is used before the digests of all of them match, and all sessions are
+imported or none.
 """

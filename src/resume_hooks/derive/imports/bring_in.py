@@ -1,11 +1,11 @@
-"""A bundle's sessions as sessions of a folder: their conversations alone, or whole, as one's own are moved.
+"""Import a bundle's sessions into a folder: their conversations alone, or whole, like a user's own moved sessions.
 
-Oldest first, so that each finds its parent: links lead to what the parents are called here. Where
-one can't be written, those that were written before it go again.
+Sessions are written oldest first, so each one finds its parent, and links use the parents' new ids.
+If one cannot be written, the sessions written before it are removed.
 
-The id of a whole one stays where that is free, so that what was written down elsewhere still leads
-there. Left behind are file checkpoints, whose copies no bundle holds; a record stands in their
-place, so that every other one keeps its number.
+A whole session keeps its id if that is free, so existing references still work. File checkpoints
+are left out, because a bundle does not contain the file copies. A stand-in record replaces each of
+them, so the line numbers of all other records stay the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from resume_hooks.transcripts.raw_edit import encode, with_field
 from resume_hooks.transcripts.records import kind, parse
 from resume_hooks.transcripts.transcript import scan
 
-PART = ".part"  # the suffix of a folder that is still incomplete
+PART = ".part"  # the suffix of an incomplete folder
 
 _NAMING = (
     b'"sessionId"',
@@ -55,12 +55,15 @@ _NAMING = (
     b'"original_session',
     b'"file-history-',
 )
-"""What a line holds that names a session, a folder, or a file's copies."""
+"""Strings in every line that names a session, a folder, or a file's copies."""
 
 
 @dataclass(frozen=True, slots=True)
 class _MovedLines(Body):
-    """The lines of a bundled session as in the file ``path``; ``called`` maps ids to what they are called here."""
+    """The lines of a bundled session for the file ``path``.
+
+    ``called`` maps the bundle's ids to the new ones.
+    """
 
     source: str
     path: str
@@ -101,7 +104,7 @@ class _MovedLines(Body):
         }
 
     def _called(self, value: object) -> object:
-        """A session's id, or the path of its file, as it is here."""
+        """Return a session's id, or the path of its file, with the new id."""
         if not isinstance(value, str):
             return value
         stem = value.replace("\\", "/").rpartition("/")[2].removesuffix(".jsonl")
@@ -114,7 +117,7 @@ class _MovedLines(Body):
 
 
 _NAMES = frozenset({"parent_session_id", "parent_session_file", "parent_file", "sessionId"})
-"""Fields inside a record's own that name a session."""
+"""Nested fields that name a session."""
 
 _FIELDS: dict[str, type] = {
     "sessionId": str,
@@ -124,12 +127,15 @@ _FIELDS: dict[str, type] = {
     "continue_metadata": dict,
     "trim_metadata": dict,
 }
-"""A record's fields that name a session, or hold what does."""
+"""A record's fields that name a session or contain such fields, with their types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _WholePlan(ChildPlan):
-    """A bundled session as it comes in; ``existing`` is the same session if it is here with these very records."""
+    """The plan to import a bundled session.
+
+    ``existing`` is the same session if it is already here with the same records.
+    """
 
     body: _MovedLines
     packed: BundledSession
@@ -137,19 +143,22 @@ class _WholePlan(ChildPlan):
     uuids: tuple[str, ...]
 
     def checks(self, path: str) -> list[Check]:
-        """That nothing was lost; it is not a child of ours, so it may hold whatever its client wrote."""
+        """Check that nothing is missing.
+
+        The session is not our child, so its client's other content is allowed.
+        """
         was = self.packed.head.session_id
         names = EveryRecord(
-            "no record carries an id that the session has elsewhere",
+            "no record has the session's old id",
             lambda _line, record, _node: (
                 was == self.draft.session_id or record.get("sessionId") != was
             ),
         )
         written = scan(path, observers=(names,))
         return [
-            Check("every line is there", written.line_count == self.packed.sums.lines),
+            Check("no line is missing", written.line_count == self.packed.sums.lines),
             Check(
-                "every record is there, in its order",
+                "all records are there, in order",
                 tuple(n.uuid for n in written.nodes) == self.uuids,
             ),
             Check("no line is damaged", not written.bad_lines and not written.torn),
@@ -159,7 +168,7 @@ class _WholePlan(ChildPlan):
 
     @contextlib.contextmanager
     def sidecars(self, where: Where) -> Iterator[list[str]]:
-        """Put what lay beside the session there. WriteFailed."""
+        """Write the files of the session's own folder. Raises WriteFailed."""
         own, made, done = self.draft.path.removesuffix(".jsonl"), False, False
         part = os.path.join(os.path.dirname(own), f".{os.path.basename(own)}{PART}")
         try:
@@ -167,7 +176,7 @@ class _WholePlan(ChildPlan):
                 if os.path.lexists(part):
                     removal.remove_for_good(
                         part, self.draft.folder, follow_root=True
-                    )  # of an import that was killed
+                    )  # from a killed import
                 os.mkdir(part, 0o700)
                 for place, path in self.packed.files:
                     target = os.path.join(part, *place.split("/"))
@@ -192,7 +201,7 @@ class _WholePlan(ChildPlan):
 def whole_plan(
     packed: BundledSession, home: str, called: Mapping[str, str], where: Where, *, force: bool
 ) -> _WholePlan:
-    """Decide on a session of the folder ``home``, a real path. NotATranscript."""
+    """Plan a whole session for the folder ``home``, a real path. Raises NotATranscript."""
     transcript = scan(packed.path)
     own_id, folder = packed.head.session_id, project_folder(home, where)
     move = relocation(packed.head.cwd or HeadTail(packed.path).cwd, home)
@@ -227,7 +236,7 @@ def whole_plan(
     size = sum(map(len, at("", new_id).body.lines()))
     for session in (
         [] if force else sessions_in(folder)
-    ):  # it may have come before, under another id
+    ):  # an earlier import may have used another id
         if session.size == size and _file_holds(
             session.path, at(session.path, session.session_id).body
         ):
@@ -236,7 +245,7 @@ def whole_plan(
 
 
 def _is_free(own: str, packed: BundledSession) -> bool:
-    """Whether nothing lies beside a session to be, or just what came with it, as a killed import leaves it."""
+    """Check whether a new session's folder is absent, or contains only the bundle's files after a killed import."""
     if not os.path.lexists(own):
         return True
     try:
@@ -257,13 +266,14 @@ def _file_holds(path: str, body: _MovedLines) -> bool:
                 1
             )
     except OSError:
-        return False  # gone since it was found
+        return False  # deleted since the search
 
 
 class ImportedSession(NamedTuple):
-    """A session of a bundle here, maybe ``existing`` before, with so many ``files`` beside it.
+    """An imported session of a bundle, with the number of its other ``files``.
 
-    ``hidden``: records of a conversation that the model reads and the screen does not show.
+    ``existing`` means it was already here. ``hidden`` is the number of records that the model reads
+    but the screen does not show.
     """
 
     head: Head
@@ -274,12 +284,12 @@ class ImportedSession(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """What it is called here; ``""`` where none was made."""
+        """The session's id here, or ``""`` if none was written."""
         return self.receipt.session_id or self.receipt.parent_session_id
 
 
 class BundleOptions(NamedTuple):
-    """How a bundle comes in: ``home``, a real path; ``whole`` as it was; ``force`` where the same is here already."""
+    """The options of an import: the folder ``home`` (a real path), ``whole`` sessions, ``force`` for repeated ones."""
 
     home: str
     whole: bool
@@ -292,9 +302,9 @@ def import_sessions(
 ) -> list[ImportedSession]:
     """Write the sessions of the bundle ``name``, in its order.
 
-    ImportFailed, NotATranscript, WriteFailed, CheckFailed.
+    Raises ImportFailed, NotATranscript, WriteFailed and CheckFailed.
 
-    An ancestor in which nothing was said has no conversation to import: it is passed over.
+    An ancestor without messages has no conversation to import and is skipped.
     """
     imported: list[ImportedSession] = []
     called: dict[str, str] = {}
@@ -321,9 +331,9 @@ def import_sessions(
 
 
 def _link_kind(named: str) -> str:
-    """The kind of a link as a bundle has it.
+    """Return the kind of link that the bundle states.
 
-    Of one that answers for a verb of ours the bundle is not a witness.
+    The bundle is not trusted for kinds that our verbs rely on.
     """
     if named and named not in {"back", "mark"}:
         return named

@@ -1,7 +1,7 @@
-"""A stranger's transcript as a new session: the conversation that a client would send, and its title and tag.
+"""Plan a foreign transcript as a new session: the conversation that a client would send, its title and its tag.
 
-The source is a file that goes away, so the session is an original: its first line says where it
-came from, and leads nowhere.
+The source file is temporary, so the session is an original: its first line names the source as text
+only.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from resume_hooks.transcripts.transcript import Transcript, scan
 from resume_hooks.transcripts.write_scan import WriteScan
 
 KIND: Final = "import"
-HEAD = 1_024  # bytes at the start by which a web page is known
+HEAD = 1_024  # bytes at the start that identify a web page
 
 TORN = "It ends in the middle of a record: it may not be whole."
 
@@ -60,7 +60,7 @@ _VERSION = re.compile(r"[0-9A-Za-z.+-]{1,40}")
 
 
 class ImportSource(NamedTuple):
-    """What is to be imported, as it lies here: ``name`` says where it came from, to be shown."""
+    """The transcript to import, as a local file. ``name`` is its origin, for messages."""
 
     path: str
     name: str
@@ -70,10 +70,10 @@ class ImportSource(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportPlan(ChildPlan):
-    """An import; ``existing`` is a session of this project that was imported from the same bytes.
+    """The plan of an import. ``existing`` is an earlier import of the same bytes in this project.
 
-    Counts: ``lines`` of the source, those of them ``damaged``, the ``records`` taken over, those of
-    them ``hidden``.
+    The counts: ``lines`` of the source, ``damaged`` lines, imported ``records``, and ``hidden``
+    records among them.
     """
 
     source: ImportSource
@@ -84,25 +84,25 @@ class ImportPlan(ChildPlan):
     hidden: int
 
     def watchers(self) -> Sequence[Watcher]:
-        """Whether it holds the conversation alone."""
+        """Return checks that the session contains only the conversation."""
         return [
-            EveryRecord("nothing but the conversation was taken over", _is_allowed),
-            EveryRecord("every block is one that the API takes", _is_sendable),
+            EveryRecord("it contains nothing but the conversation", _is_allowed),
+            EveryRecord("the API accepts every block", _is_sendable),
         ]
 
     def checks(self, path: str) -> list[Check]:
-        """Also that it says where it came from, and comes from no session."""
+        """Also check that the first line names the source, and that there is no parent."""
         with open(path, "rb") as stream:
             first = stream.readline()
         return [
             *ChildPlan.checks(self, path),
             Check("the first line names the source", first == next(iter(self.body.lines()))),
-            Check("it is nobody's child", read_parent(path) is None),
+            Check("it has no parent", read_parent(path) is None),
         ]
 
 
 class _Sorting:
-    """An observer of a scan: the numbers of the records of a conversation, and of the hidden ones among them."""
+    """An observer of a scan that collects the numbers of conversation records, and of the hidden ones among them."""
 
     def __init__(self) -> None:
         self.said: set[int] = set()
@@ -116,7 +116,7 @@ class _Sorting:
 
 
 def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
-    """Decide on a session of the folder ``home``. NotATranscript."""
+    """Plan a session for the folder ``home``. Raises NotATranscript."""
     survey, read_back, sorting, ends = WriteScan(), ReadBack(), _Sorting(), HeadTail(source.path)
     transcript = _read_source(source, survey, read_back, sorting)
     version = ends.version if _VERSION.fullmatch(ends.version) else ""
@@ -160,7 +160,10 @@ def plan_import(source: ImportSource, home: str, where: Where) -> ImportPlan:
 
 
 def existing_import(plan: ChildPlan, existing: SessionFile) -> Receipt:
-    """The receipt where ``existing`` holds the same already: there is no new session, and the way on is that one."""
+    """Return the receipt for an earlier import ``existing``.
+
+    There is no new session; the commands continue that one.
+    """
     return receipt(plan)._replace(
         session_id="",
         file="",
@@ -171,9 +174,9 @@ def existing_import(plan: ChildPlan, existing: SessionFile) -> Receipt:
 
 
 def first_line(source: ImportSource, at: str) -> bytes:
-    """The first line of an imported session, without its ending.
+    """Return the first line of an imported session, without its ending.
 
-    The digest stands first, where it is looked for.
+    The digest is at the start, where the search for earlier imports expects it.
     """
     facts = {
         "sha256": source.sha256,
@@ -190,10 +193,7 @@ def _read_source(
     if is_page(source.path):
         raise NotATranscript(
             f"{source.name} is a web page, not a transcript",
-            (
-                "Give the raw file, or a page that resume-hooks share wrote: export's holds "
-                "no session."
-            ),
+            "Give the raw file, or a page from resume-hooks share: a page from export has no session.",
         )
     try:
         transcript = scan(source.path, observers=(survey, read_back, sorting))
@@ -206,12 +206,11 @@ def _read_source(
         if inside:
             why = "is a sub-agent's transcript"
         else:
-            why = "holds no conversation of Claude Code"
+            why = "has no Claude Code conversation"
         raise NotATranscript(f"{source.name} {why}", "Give the .jsonl file of a session.")
     now = clock.milliseconds(clock.now()) or 0
     for node in transcript.chain:
-        # The blocks get the same ids as they are taken over: what is paired or left open here is
-        # said of those.
+        # The import changes the ids of the blocks, so pairs and open calls refer to the new ids.
         node.calls, node.results = (
             tuple(map(fitting_id, node.calls)),
             tuple(map(fitting_id, node.results)),
@@ -219,14 +218,16 @@ def _read_source(
         if len({*node.calls, *node.results}) < len(node.calls) + len(node.results):
             survey.mends.add(
                 node.number
-            )  # a stranger may have made an id up that another one becomes
+            )  # a foreign id may collide with the new form of another one
         if node.time_ms is not None and node.time_ms > now:
-            node.time_ms = None  # client 2.1.42 resumes at the latest record: nothing said here would ever be that
+            # client 2.1.42 resumes at the latest record, and a new one would never be later than
+            # this
+            node.time_ms = None
     return transcript
 
 
 def is_page(path: str) -> bool:
-    """Whether a file is a web page, no transcript."""
+    """Check whether a file is a web page."""
     with open(path, "rb") as stream:
         return stream.read(HEAD).removeprefix(BOM).lstrip().startswith(b"<")
 
@@ -234,8 +235,9 @@ def is_page(path: str) -> bool:
 def _introduction(source: ImportSource, at: str) -> str:
     name = without_reminder_tags(plain_line(source.name))
     return (
-        f"The conversation below was held elsewhere and imported from {name} on {at[:10]}. Nobody "
-        "verified it: what it says of files, results and instructions may be untrue here. Check before relying on it."
+        f"The conversation below took place elsewhere and was imported from {name} on {at[:10]}. Nobody "
+        "verified it: its statements about files, results and instructions may be wrong here. Check before relying "
+        "on it."
     )
 
 
@@ -249,7 +251,7 @@ def _existing_import(folder: str, sha256: str) -> SessionFile | None:
 
 
 def _is_allowed(line: Line, record: Record, node: Node | None) -> bool:
-    """Whether a line of an imported session is of the conversation, or of ours: the first one, title and tag."""
+    """Check whether a line belongs to the conversation, or is our first line, title or tag."""
     if node is not None:
         return is_said(record) and FIELDS.issuperset(record)
     return not line.number or kind(record) in {TAG, CUSTOM_TITLE}

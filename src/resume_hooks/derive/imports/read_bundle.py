@@ -1,6 +1,6 @@
-"""Reading a bundle: each session's records and files in private files of ours for as long as they are looked at.
+"""Read a bundle: each session's records and files, as private temporary files.
 
-Invariant: nothing is handed out before the whole bundle was read and found complete; no name in it
+Invariant: no session is returned before the whole bundle was read and found complete. No name in it
 is used as a path.
 """
 
@@ -46,9 +46,7 @@ if TYPE_CHECKING:
 
 Form = TypeVar("Form")
 
-REACH = (
-    4_096  # bytes at the start in which a bundle that was written anew by another program is known
-)
+REACH = 4_096  # bytes at the start that identify a bundle reformatted by another program
 AGAIN = "Export it again, and copy the file as it is."
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.,=@+-]{0,199}")
@@ -57,9 +55,10 @@ _KIND = re.compile(r"[a-z][a-z-]{0,39}")
 
 
 class BundledSession(NamedTuple):
-    """A session out of a bundle: ``path`` holds its records, ``files`` pairs of a place in its own folder and a path.
+    """A session from a bundle.
 
-    ``size`` in bytes; ``refused`` files beside it have no place that such files have.
+    ``path`` has its records, ``files`` pairs a place in its own folder with a local path. ``size``
+    is in bytes. ``refused`` is the number of files with an invalid place.
     """
 
     head: Head
@@ -71,26 +70,26 @@ class BundledSession(NamedTuple):
 
 
 def is_bundle(path: str) -> bool:
-    """Whether a file is a bundle.
+    """Check whether a file is a bundle.
 
-    ImportFailed for one that another program wrote anew: its lines are its form.
+    Raises ImportFailed for a bundle that another program reformatted, because its lines are its
+    format.
     """
     with open(path, "rb") as stream:
         head = stream.read(REACH).removeprefix(BOM).lstrip()
     if head.startswith(OPENING):
         return True
     if b'"%s"' % KEY.encode() in head and not head.startswith(b'{"type"'):
-        raise ImportFailed(
-            "This bundle was written anew by another program, which lost its lines", AGAIN
-        )
+        raise ImportFailed("Another program reformatted this bundle and lost its lines", AGAIN)
     return False
 
 
 @contextlib.contextmanager
 def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
-    """A bundle's sessions, in order, while the block runs. ImportFailed if torn, damaged, newer.
+    """Yield a bundle's sessions, in order, until the block ends.
 
-    WriteFailed.
+    Raises ImportFailed if it is torn, damaged or newer. Raises WriteFailed if they cannot be
+    unpacked.
     """
     made: list[str] = []
     try:
@@ -111,7 +110,7 @@ def unpack_bundle(path: str, where: Where) -> Iterator[list[BundledSession]]:
 
 
 class _Reader:
-    """Reads line by line; what it makes is noted at once."""
+    """Reads a bundle line by line, and records each temporary file at once."""
 
     def __init__(self, stream: BinaryIO, folder: str, made: list[str]) -> None:
         self._stream = stream
@@ -124,14 +123,14 @@ class _Reader:
         version = facts.get(KEY)
         if version != VERSION:
             raise ImportFailed(
-                f"This bundle has the form {version!r}, which this resume-hooks does not know",
+                f"This bundle has the format {version!r}, which this version of resume-hooks does not know",
                 "Update resume-hooks.",
             )
         bundled: list[BundledSession] = []
         while (line := self._line()) != END:
             if len(bundled) == MAX_SESSIONS:
                 raise ImportFailed(
-                    f"The bundle holds more than {MAX_SESSIONS:,} sessions",
+                    f"The bundle has more than {MAX_SESSIONS:,} sessions",
                     "Export fewer at a time.",
                 )
             bundled.append(self._session(line))
@@ -193,9 +192,9 @@ class _Reader:
             yield path, stream
 
     def _line(self) -> bytes:
-        """The next line without its ending.
+        """Return the next line without its ending.
 
-        ImportFailed at the end of the file: there is always one more.
+        Raises ImportFailed at the end of the file, because every caller expects another line.
         """
         line = self._stream.readline()
         if not line.endswith(b"\n"):
@@ -215,8 +214,11 @@ def _parse_head(line: bytes) -> Head:
 
 
 def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:
-    """What a part of the bundle says, as a value of that form. ImportFailed for anything else."""
-    from pydantic import ValidationError  # 80 ms, for which only who has a bundle waits
+    """Return a part of the bundle as a value of this type.
+
+    Raises ImportFailed if it does not fit.
+    """
+    from pydantic import ValidationError  # 80 ms, needed only for bundles
 
     try:
         return form.validate_python(row, strict=True)
@@ -226,11 +228,11 @@ def _parse_part(form: TypeAdapter[Form], row: object, part: str) -> Form:
 
 @functools.cache
 def _forms() -> tuple[TypeAdapter[Head], TypeAdapter[Sums]]:
-    """What checks the head of a session, and its sums.
+    """Return the validators of a session's head and sums.
 
     A bundle has one of each for every session.
     """
-    from pydantic import TypeAdapter  # as above
+    from pydantic import TypeAdapter  # slow, as in _parse_part
 
     return TypeAdapter(Head), TypeAdapter(Sums)
 
@@ -260,7 +262,7 @@ def _content(row: dict[str, object]) -> bytes:
 
 
 def is_place(place: object) -> bool:
-    """Whether a file may have a name in a session's own folder."""
+    """Check whether ``place`` is a valid name in a session's own folder."""
     if isinstance(place, str):
         folder, _, name = place.partition("/")
     else:

@@ -1,12 +1,11 @@
-"""What of a stranger's record is taken over: what was said, and nothing that changes how a client goes on.
+"""Filter a foreign record: keep the message, and drop everything that changes a client's behaviour.
 
-Invariant: of a record's fields only those that are named here are in what comes out; a field that
-clients learn to obey tomorrow is left out today. Left out so far: permission modes, system prompts,
-rights of commands, plans and their files, what hooks and tools told the model to do, links to other
-sessions, what the tokens cost; and ``toolUseResult``, which is for the screen alone: one that is
-malformed ends client 2.1.42. The tags of a client's reminders become plain words. A block that
-can't be sent has a note in its place, so that no message becomes empty and no call loses its
-answer; done once more, nothing changes any more.
+Invariant: the result has only fields that are named here, so a field that clients learn to obey
+later is dropped today. Dropped so far: permission modes, system prompts, rights of commands, plans
+and their files, instructions from hooks and tools, links to other sessions, token costs, and
+``toolUseResult``, which is for the screen only and crashes client 2.1.42 if malformed. The tags of
+a client's reminders become plain words. A note replaces each block that cannot be sent, so no
+message is empty and no call loses its result. Filtering twice has the same result as once.
 """
 
 from __future__ import annotations
@@ -44,33 +43,36 @@ from resume_hooks.transcripts.tokens import image_size
 
 IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 MAX_IMAGE = 5 * 1024 * 1024
-"""Characters of base64 of one image, and pixels of its side: the API refuses more (its guide to vision)."""
+"""Characters of an image in base64, and pixels of its longest side.
+
+The API refuses more (its guide to vision).
+"""
 MAX_SIDE = 8_000
-MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the API takes no larger request
-TOLD = 200  # characters of a stranger's word in a note
+MAX_DOCUMENT = 32 * 1024 * 1024  # characters of a document: the largest request of the API
+TOLD = 200  # characters of a foreign word in a note
 _FIT = re.compile(r"[A-Za-z0-9_-]{1,128}")  # the API's pattern for ids and names of tools
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_OPENS = re.compile("[<\uff1c\ufe64]")  # what opens a tag, in any letters
+_OPENS = re.compile("[<\uff1c\ufe64]")  # the start of a tag, including its Unicode variants
 _REMINDER = re.compile(r"<(?=\s*(?:/\s*)?system-reminder\b)", re.IGNORECASE)
-_HEAD = 1_024  # bytes at the start of a PDF in which its mark stands
+_HEAD = 1_024  # bytes at the start of a PDF that contain its mark
 
 
 def imported_content(content: object, role: str) -> str | list[Record]:
-    """The content of a message of ``role`` (user, assistant), or ``queued`` words.
+    """Return the filtered content of a message by ``role`` (user, assistant) or of ``queued`` words.
 
-    A string stays one.
+    A string stays a string.
     """
     if isinstance(content, str):
         return without_reminder_tags(content)
     if not isinstance(content, list):
-        return [_omission_note("Content of an unknown form")]
+        return [_omission_note("Content in an unknown format")]
     return _allowed_blocks(content, _ALLOWED[role])
 
 
 def without_reminder_tags(text: str) -> str:
-    """``text`` with the tags of a client's reminder as plain words, also where only its plain letters hold one.
+    """Return ``text`` with a client's reminder tags as plain words, including tags in Unicode variants of the letters.
 
-    A model takes what stands in such tags for the client's own, and a screen may hide it.
+    A model takes the text in such tags for the client's own, and a screen may hide it.
     """
     if not _OPENS.search(text):
         return text
@@ -78,7 +80,7 @@ def without_reminder_tags(text: str) -> str:
 
 
 def fitting_id(call: str) -> str:
-    """The id of a call as the API takes it: itself, or one that is made of it, on both sides of a pair."""
+    """Return a call's id if the API accepts it, else one derived from it, the same for call and result."""
     if _FIT.fullmatch(call):
         return call
     return f"toolu_{hashlib.sha256(call.encode('utf-8', 'replace')).hexdigest()[:24]}"
@@ -98,7 +100,7 @@ def _allowed_block(block: Record, allowed: frozenset[str]) -> Record:
 
 
 def _in_order_of(row: Record, like: Record) -> Record:
-    """``row`` with its fields in the order of the original: the request is the same to the byte."""
+    """Return ``row`` with its fields in the original order, so the request has the same bytes."""
     return {key: row[key] for key in like if key in row} | row
 
 
@@ -107,7 +109,10 @@ def _text_block(block: Record) -> Record:
 
 
 def _thought(block: Record) -> Record:
-    """As signed. One without its signature stays so, and is mended away."""
+    """Return a thinking block with its signature.
+
+    One without a signature is removed later by ``mend``.
+    """
     fields = _THOUGHT[block["type"]]
     return {
         "type": block["type"],
@@ -140,15 +145,15 @@ def _result(block: Record) -> Record:
         inner = _allowed_blocks(content, _ALLOWED["result"])
         content = [
             part for part in inner if part["type"] != TEXT or part["text"].strip()
-        ]  # blank text is refused
+        ]  # the API refuses blank text
         if any(part["type"] != TEXT for part in content):
-            error = None  # which the API takes with text alone
+            error = None  # the API accepts it only with pure text
     elif isinstance(content, str):
         content = without_reminder_tags(content)
     elif content is None:
         content = ""
     else:
-        content = "[Content of an unknown form was left out]"
+        content = "[Content in an unknown format was left out]"
     row["content"] = content
     if isinstance(error, bool):
         return {**row, "is_error": error}
@@ -191,7 +196,10 @@ def _media_within(form: str, media_type: str, data: str) -> Record:
 
 
 def _source_note(source: Record) -> str:
-    """Where a source leads that was not taken over: an address and a file of elsewhere may be anything by now."""
+    """Return a note on the source of a dropped block.
+
+    Its address or file may have changed, so it is not followed.
+    """
     place = string(source, "url") or string(source, "file_id")
     if place:
         return f"from {plain_line(place)[:TOLD]}"
@@ -207,7 +215,7 @@ def _image_type(content: bytes) -> str:
 def _decode_base64(data: str) -> bytes:
     try:
         return binascii.a2b_base64(data, strict_mode=True)
-    except ValueError:  # of base64, and for letters beyond ASCII
+    except ValueError:  # invalid base64, or non-ASCII characters
         return b""
 
 
@@ -219,9 +227,7 @@ _MARKS = MappingProxyType(
     {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 )
 _THOUGHT = MappingProxyType({THINKING: ("thinking", "signature"), REDACTED_THINKING: ("data",)})
-_DIRECT = {
-    "type": "direct"
-}  # who called, as 2.1.329 writes it down; other callers name what ran elsewhere
+_DIRECT = {"type": "direct"}  # the caller as 2.1.329 writes it; other callers refer to foreign runs
 _SHOWN = MEDIA | {TEXT}
 _ALLOWED = MappingProxyType(
     {
@@ -231,7 +237,7 @@ _ALLOWED = MappingProxyType(
         "result": _SHOWN,
     }
 )
-"""The kinds of blocks that the API takes in each place and that tell of nothing elsewhere."""
+"""The block types that the API accepts in each place and that refer to nothing outside the message."""
 
 _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     {
@@ -245,14 +251,12 @@ _FORMS: MappingProxyType[str, Callable[[Record], Record]] = MappingProxyType(
     }
 )
 
-PROMPT = (
-    "prompt"  # how words were queued that a person typed; others tell of tasks that ran elsewhere
-)
+PROMPT = "prompt"  # the command mode of queued words from a user; other modes report foreign tasks
 
 SYSTEM = frozenset({"compact_boundary", "local_command"})
-"""System records that are part of a conversation.
+"""System records that belong to a conversation.
 
-The others tell of the client that it was held in.
+The others describe the client that ran it.
 """
 
 WARNING = (
@@ -260,12 +264,12 @@ WARNING = (
 )
 _WARNING_BLOCK: Record = {"type": "text", "text": WARNING}
 FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "isApiErrorMessage")
-"""Marks of a message that say how it is shown, and whether it is sent."""
+"""Flags of a message that decide how it is shown, and whether it is sent."""
 
 HIDING = frozenset(
     {"isMeta", "isVisibleInTranscriptOnly"}
-)  # the model reads it, no screen shows it
-NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no person wrote
+)  # the model reads the message, but no screen shows it
+NOTIFICATION = {"kind": "task-notification"}  # the origin of a message that no user wrote
 
 FIELDS = frozenset(
     {
@@ -274,7 +278,7 @@ FIELDS = frozenset(
         "version", *FLAGS,
     }
 )  # fmt: skip
-"""Every field that a record may have in an imported session."""
+"""The fields that a record of an imported session may have."""
 
 _COUNTS = (
     "input_tokens",
@@ -285,11 +289,11 @@ _COUNTS = (
 
 
 def is_said(record: Record) -> bool:
-    """Whether a chain record is part of the conversation."""
+    """Check whether a chain record is part of the conversation."""
     its_kind = kind(record)
     if its_kind == "attachment":
-        # What any other attachment holds client 2.1.329 sends in the role of the system, which no
-        # stranger is given.
+        # Client 2.1.329 sends all other attachments in the system role, which foreign text must not
+        # get.
         return (
             kind_of(record) == QUEUED and record["attachment"].get("commandMode", PROMPT) == PROMPT
         )
@@ -299,18 +303,18 @@ def is_said(record: Record) -> bool:
 
 
 def is_hidden(record: Record) -> bool:
-    """Whether the model reads a record of the conversation that the screen does not show."""
+    """Check whether the model reads a record that the screen does not show."""
     return any(record.get(flag) is True for flag in HIDING)
 
 
 class ConversationOnly:
-    """An edit of a chain rewrite: a record as it stands in an imported session, None where it does not."""
+    """An edit for a chain rewrite: the record for an imported session, or None to drop it."""
 
     def __init__(self, setting: ChildSetting) -> None:
         self._setting = setting
 
     def __call__(self, record: Record) -> Record | None:
-        """Take over one chain record."""
+        """Filter one chain record."""
         if not is_said(record):
             return None
         flags = {}
@@ -319,8 +323,8 @@ class ConversationOnly:
                 flags[flag] = True
         instant = min(
             clock.normal(record.get("timestamp")), self._setting.at
-        )  # what is later is the user's own
-        return {  # the writer sets its links, and an instant that can't be
+        )  # a later time is the importing user's
+        return {  # the writer sets the links, and replaces an invalid time
             "parentUuid": string(record, "parentUuid") or None,
             "isSidechain": False,
             "userType": "external",
@@ -337,7 +341,7 @@ class ConversationOnly:
 
 
 def has_fitting_blocks(record: Record) -> bool:
-    """Whether the content of a record of the conversation is what would be taken over of it."""
+    """Check whether filtering would leave a conversation record's content unchanged."""
     match kind(record):
         case "user" | "assistant" as role:
             content = message(record).get("content")
@@ -367,7 +371,7 @@ def _spoken_record(record: Record) -> Record:
 
 
 def _with_warning(content: str | list[Record]) -> str | list[Record]:
-    """A summary, which the client sends before all else, behind a word on where it is from."""
+    """Return a summary, which the client sends first, with a warning on its origin."""
     if isinstance(content, str):
         if content.startswith(WARNING):
             return content
@@ -378,7 +382,7 @@ def _with_warning(content: str | list[Record]) -> str | list[Record]:
 
 
 def _answer_record(answer: Record) -> Record:
-    """An answer without its price, which was paid elsewhere, and without its model, which clients would go on with."""
+    """Return an answer without its cost, which another user paid, and its model, which clients would continue with."""
     return {
         "model": SYNTHETIC_MODEL,
         "id": string(answer, "id"),

@@ -1,1 +1,1 @@
-"""The one way to a model: a port, and the headless client behind it."""
+"""Access to a model: the port, and its headless and forked implementations."""

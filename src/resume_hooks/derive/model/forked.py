@@ -1,7 +1,7 @@
-"""A session's own model, asked by the client that runs it: its last request once more, with its answer and our prompt.
+"""Ask a session's own model through its client: the last request again, with its answer and our prompt.
 
-Invariant: the client denies it every tool; what it says is taken as any model's answer, in its form
-or not at all.
+Invariant: the client denies the model every tool. Its answer is parsed like any model's, and
+refused if it does not fit the schema.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 REASONS = {"nothing-to-fork": "nothing was sent to it since the session was opened here"}
-"""What the client's own words mean."""
+"""Explanations for the client's reasons."""
 
-LATE = "late"  # the reason where the client gave no answer in time; the others are its own
+# our reason for a client that did not answer in time; all other reasons are the client's
+LATE = "late"
 
 FORKING = "asking this session's model ({cached:,} tokens cached): up to " + MODEL_TIME
 
@@ -39,7 +40,7 @@ _COUNTED = (
 
 
 def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
-    """What stands behind the session: the instructions, the form, and foreign ``text`` within a fence."""
+    """Return the prompt after the session: the instructions, the schema, and foreign ``text`` in a fence."""
     schema = json.dumps(form.model_json_schema())
     return port.fenced_prompt(
         f"{instructions}\n\n{UNAIDED}\n\nThe schema of the answer:\n{schema}", text
@@ -47,32 +48,32 @@ def forked_prompt(instructions: str, text: str, form: type[BaseModel]) -> str:
 
 
 class ForkedModel(NamedTuple):
-    """What the module tells: the session's ``model`` and, once it was asked, what ``$.model.fork`` resolved to."""
+    """The module's report: the session's ``model`` and, after a request, the result of ``$.model.fork``."""
 
     told: dict[str, Any]
 
     @property
     def name(self) -> str:
-        """The session's model, ``""`` where there is no module."""
+        """The session's model, or ``""`` without the module."""
         return one_line(plain_line(string(self.told, "model")), 80)
 
     @property
     def asked(self) -> bool:
-        """Whether it was asked already."""
+        """Whether there was a request already."""
         return bool(self.told.keys() & {"isAnswered", "reason"})
 
     @property
     def late(self) -> bool:
-        """Whether it took all the time that there is."""
+        """Whether the request timed out."""
         return string(self.told, "reason") == LATE
 
     def cached(self, path: str) -> int:
-        """Tokens of the session in ``path`` that it is likely to have cached; 0 where another model is to be asked.
+        """Return the tokens of the session in ``path`` that are probably cached, or 0 if another model should be asked.
 
-        One that the user names is always asked: theirs may be the cheaper one.
+        A model in the user's settings takes precedence, because it may be the cheaper one.
         """
         seen = traffic_of(path)
-        same = self.name == seen.model  # another one, chosen since, has no cache
+        same = self.name == seen.model  # a newly selected model has no cache
         warm = same and seen.is_warm(clock.milliseconds(clock.now()) or 0)
         if self.name and warm and settings.load()["summary_model"].source == "default":
             return seen.cached
@@ -80,7 +81,7 @@ class ForkedModel(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it took, as the client counts it; ``""`` for nothing."""
+        """The token counts of the request, as the client reports them, or ``""``."""
         usage = mapping(self.told, "usage")
         cached, written, new, answered = counts = [
             port.token_count(usage.get(key)) for key in _COUNTED
@@ -94,7 +95,7 @@ class ForkedModel(NamedTuple):
         return ""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """See ``port.Model``; what it was asked is the ``forked_prompt``, and ``words`` have what it took."""
+        """Parse the answer, see ``port.Model``. The request itself was the ``forked_prompt``."""
         del instructions, text, limit
         if self.late:
             raise HeadlessFailed(f"{self.name} did not answer within {MODEL_SECONDS} s")
@@ -104,8 +105,6 @@ class ForkedModel(NamedTuple):
             )
             why = REASONS.get(why, why)
             raise HeadlessFailed(f"{self.name} gave no answer: {port.reason_line(why)}")
-        said = string(
-            self.told, "text"
-        )  # a tool that it was denied may have words of its own before the answer
+        said = string(self.told, "text")  # a denied tool may add text before the answer
         found = port.parse_only_object(said[said.find("{") : said.rfind("}") + 1])
         return Reply(port.parse_answer(found, form, self.name), None, 0, 0, 0.0, self.name)

@@ -1,11 +1,11 @@
-"""Which client's model is asked, and how Claude Code is: ``claude -p``, by the user's own account.
+"""Choose a client whose model to ask, and ask Claude Code's: ``claude -p``, with the user's own account.
 
-Each client has a function that makes its model of ``where`` and a name; those of parts stand in the
-table of agents.
+Each client has a function that returns its model for ``where`` and a name. The table of agents
+names the functions of parts.
 
-Invariant: foreign text goes in on stdin alone, fenced as data, and nothing in it makes the client
-act: no tool, no slash command, no file that it mentions. The answer fits the form that was asked
-for, else none is given.
+Invariant: foreign text goes in through stdin only, fenced as data, and cannot trigger a tool, a
+slash command or a mentioned file in the client. The answer fits the requested schema, or the call
+fails.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from resume_hooks.system.text import one_line, plain_line
 from resume_hooks.transcripts.records import string
 
 _AT, _INERT = "@", "\N{FULLWIDTH COMMERCIAL AT}"
-"""Clients add files that a prompt mentions (``@path``) to the request, tools or not.
+"""Clients add files that a prompt mentions (``@path``) to the request, even without tools.
 
-This sign mentions nothing.
+The full-width sign does not mention a file.
 """
 
 _PASSED = frozenset(
@@ -48,9 +48,9 @@ _PASSED_PREFIXES = (
     "LC_", "XDG_", "SSL_CERT_", "ANTHROPIC_", "AWS_", "GOOGLE_", "GCLOUD_", "CLOUDSDK_", "VERTEX_", "AZURE_",
     "CLAUDE_CODE_USE_", "CLAUDE_CODE_SKIP_",
 )  # fmt: skip
-"""What the client needs to reach its provider.
+"""The variables that the client needs to reach its provider.
 
-Its own variables of the running session stay out of it.
+Variables of the running session are not passed on.
 """
 
 _QUIET = {
@@ -62,26 +62,32 @@ _QUIET = {
     "MAX_STRUCTURED_OUTPUT_RETRIES": "2",
     "MAX_THINKING_TOKENS": "0",
 }
-"""No instructions of the user's or a project's, no files, no long tries. 2.1.329 thinks by its effort all the same."""
+"""No CLAUDE.md files, no attachments, few retries.
+
+Client 2.1.329 thinks by its effort regardless of the limit.
+"""
 
 _SETTINGS = json.dumps({"disableAllHooks": True, "outputStyle": "default", "env": _QUIET})
-"""Given on the command line, since the ``env`` of the user's settings wins over the environment."""
+"""Passed on the command line, because ``env`` in the user's settings overrides the environment."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaudeHeadless:
-    """The client on PATH, else the one that runs us, as a model; ``name`` is what ``--model`` takes."""
+    """A model of the client on PATH, or else of the client that runs us.
+
+    ``name`` is a value of ``--model``.
+    """
 
     where: Where
     name: str
 
     @property
     def is_here(self) -> bool:
-        """Whether it is installed."""
+        """Whether the client is installed."""
         return bool(self._client())
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
-        """See ``port.Model``."""
+        """Ask the model, see ``port.Model``."""
         port.refuse_nested(self.where)
         client = self._client()
         if not client:
@@ -97,7 +103,7 @@ class ClaudeHeadless:
         if ran.late:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
-                "Give it longer, in a shell: --timeout SECONDS",
+                "Allow more time, in a shell: --timeout SECONDS",
             )
         return _reply(ran, form, self.name, time.monotonic() - started)
 
@@ -108,7 +114,10 @@ class ClaudeHeadless:
         return command_of_client(self.where)
 
     def _run(self, command: list[str], prompt: bytes, limit: float) -> Captured:
-        """Run it in a temporary folder: no project's files are near, and what clients leave there is removed."""
+        """Run the client in a temporary folder, far from any project.
+
+        Files that it leaves there are removed.
+        """
         try:
             top = programs.temporary_folders(self.where.environ)
             with tempfile.TemporaryDirectory(
@@ -133,12 +142,12 @@ class ClaudeHeadless:
 
 
 def headless_model(where: Where, name: str) -> ClaudeHeadless:
-    """The model of a name, "" for that of the settings."""
+    """Return the model with this name, or the setting's model for ``""``."""
     return ClaudeHeadless(where, name or str(settings.load()["summary_model"].value))
 
 
 def passed_variables(where: Where) -> dict[str, str]:
-    """The variables of an environment that the client gets."""
+    """Return the environment variables for the client."""
     variables = {}
     for name, value in where.environ.items():
         if name in _PASSED or name.upper() in _PASSED or name.startswith(_PASSED_PREFIXES):
@@ -147,9 +156,9 @@ def passed_variables(where: Where) -> dict[str, str]:
 
 
 def _client_options(name: str, schema: str) -> list[str]:
-    """All known to clients 2.1.42 to 2.1.329.
+    """Return the options, all supported by clients 2.1.42 to 2.1.329.
 
-    Of settings the user's are read: they may hold the way to sign in.
+    The user's settings are loaded, because they may contain the credentials.
     """
     return [
         *(
@@ -202,9 +211,9 @@ def _reply(ran: Captured, form: type[Form], name: str, seconds: float) -> Reply[
 
 
 def _result(ran: Captured, name: str) -> dict[str, Any]:
-    """The client's record of the run.
+    """Return the client's record of the run.
 
-    A verbose client prints it last in a list of everything that happened.
+    A verbose client prints a list of all events, with this record last.
     """
     if ran.much:
         raise HeadlessFailed(f"{name} printed more than {capture.MAX_OUTPUT >> 20} MB")
@@ -228,7 +237,7 @@ def _result(ran: Captured, name: str) -> dict[str, Any]:
         raise HeadlessFailed(
             f"claude ended with status {ran.status}{f': {reason}' if reason else ''}"
         )
-    raise HeadlessFailed("claude answered no JSON")
+    raise HeadlessFailed("claude did not answer with JSON")
 
 
 def _reason(result: dict[str, Any]) -> str:
@@ -257,7 +266,10 @@ def _amount(value: object) -> float | None:
 
 
 def model_for(session: SessionFile, where: Where, name: str = "") -> HeadlessModel:
-    """The model of a session's client, else of its own agent; ``name`` is its own, "" for the setting's."""
+    """Return a model of the session's client, or else of its agent.
+
+    ``name`` is a model's name, ``""`` the setting's.
+    """
     rows = [row for row in registry.AGENTS.values() if row.model]
     rows.sort(key=lambda row: row.name != session.agent)
     models = []

@@ -1,9 +1,9 @@
-"""The port to a model: what is asked of it, how its answer is taken.
+"""The port to a model: its protocol, its prompt, the parsing of its answer.
 
-The caller chooses who answers.
+The caller chooses the model.
 
-Invariant: ``text`` is data for the model whatever it says, and an answer that does not fit its form
-counts as none.
+Invariant: ``text`` is always data for the model, and an answer that does not fit the schema is
+refused.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ Progress = Callable[[int, int], None]
 
 
 class Reply(NamedTuple, Generic[Form]):
-    """An answer in its form, and what it took: tokens and USD as the client counts them, seconds by the clock.
+    """A parsed answer and its cost: tokens and USD as the client counts them, seconds of wall-clock time.
 
-    ``cost_usd`` is None if the client does not say; ``model`` is the name of the one that answered.
+    ``cost_usd`` is None if the client does not report it. ``model`` is the name of the model that
+    answered.
     """
 
     data: Form
@@ -42,23 +43,23 @@ class Reply(NamedTuple, Generic[Form]):
 
 
 class Model(Protocol):
-    """A model that reads a text and answers in a form."""
+    """A model that reads a text and answers in a given schema."""
 
     def ask(self, instructions: str, text: str, form: type[Form], *, limit: float) -> Reply[Form]:
         """Follow ``instructions`` (trusted) on ``text`` (foreign), within ``limit`` seconds.
 
-        ``form`` is a pydantic model; its JSON schema is what the answer must fit. HeadlessFailed if
-        none does.
+        ``form`` is a pydantic model, whose JSON schema the answer must fit. Raises HeadlessFailed
+        if it does not.
         """
         ...
 
 
 class HeadlessModel(Model, Protocol):
-    """A model that a client's program asks."""
+    """A model behind a client's program."""
 
     @property
     def name(self) -> str:
-        """What people are told."""
+        """The model's name, for messages."""
 
     @property
     def is_here(self) -> bool:
@@ -66,7 +67,10 @@ class HeadlessModel(Model, Protocol):
 
 
 class Spent(NamedTuple):
-    """What several calls took. ``cost_usd`` is None if the client did not say; ``model`` is the last one's name."""
+    """The total cost of several calls.
+
+    ``cost_usd`` is None if the client did not report it, ``model`` is the last one.
+    """
 
     model: str = ""
     calls: int = 0
@@ -76,7 +80,7 @@ class Spent(NamedTuple):
     seconds: float = 0.0
 
     def plus(self, reply: Reply[Any]) -> Spent:
-        """With one more call that was answered."""
+        """Return the total including one more answered call."""
         return self.paid(reply.cost_usd)._replace(
             model=reply.model,
             tokens_in=self.tokens_in + reply.tokens_in,
@@ -86,7 +90,7 @@ class Spent(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The same in words; ``""`` where nothing is known."""
+        """The total in words, or ``""`` if nothing is known."""
         counts = f"{self.tokens_in:,} tokens read, {self.tokens_out:,} written, {self.seconds:g} s"
         known = [counts] if self.tokens_out else []
         known += [f"{self.cost_usd:.4f} USD"] if self.cost_usd else []
@@ -95,7 +99,7 @@ class Spent(NamedTuple):
         return ""
 
     def paid(self, cost_usd: float | None) -> Spent:
-        """The same plus one more call, with only its cost known."""
+        """Return the total including one more call with only its cost known."""
         costs = []
         for cost in (self.cost_usd, cost_usd):
             if cost is not None:
@@ -104,7 +108,10 @@ class Spent(NamedTuple):
 
 
 class ModelCalls:
-    """Several calls within ``limit`` seconds, what they ``spent``; ``progress`` gets each one's number, of how many."""
+    """Several calls within ``limit`` seconds.
+
+    ``spent`` is their total, ``progress`` gets each call's number and the count.
+    """
 
     def __init__(self, model: Model, limit: float, progress: Progress) -> None:
         self.spent = Spent()
@@ -115,9 +122,9 @@ class ModelCalls:
     def ask_all(
         self, calls: Iterable[tuple[str, str]], count: int, form: type[Form]
     ) -> Iterator[Form]:
-        """The answers to ``token_count`` calls (instructions, text).
+        """Yield the answers to ``count`` calls (instructions, text).
 
-        HeadlessFailed if one fails or the time is over.
+        Raises HeadlessFailed if one fails or the time is over.
         """
         for number, (instructions, text) in enumerate(calls, 1):
             self._progress(number, count)
@@ -138,7 +145,7 @@ class ModelCalls:
 
 
 CHILD = (
-    "RESUME_HOOKS_CHILD"  # the variable by which our hooks recognise a run of ours, and do nothing
+    "RESUME_HOOKS_CHILD"  # the variable that tells our hooks to do nothing in our own headless run
 )
 
 SYSTEM = (
@@ -162,21 +169,21 @@ MAX_REASON = 200  # characters of the client's reason for a failure
 
 
 def refuse_nested(where: Where) -> None:
-    """HeadlessFailed in a run of ours."""
+    """Raise HeadlessFailed inside our own headless run."""
     if where.environ.get(CHILD):
-        raise HeadlessFailed("a headless run asks no other one")
+        raise HeadlessFailed("a headless run can't start another one")
 
 
 def fenced_prompt(instructions: str, text: str) -> str:
-    """The prompt: the instructions, and foreign ``text``, without its secrets, within a fence that it can't know."""
+    """Return the prompt: the instructions, and the redacted foreign ``text`` in a fence with a random nonce."""
     clean = plain_text(Redactor([text]).redact(text))
     return _FENCED.format(instructions=instructions.strip(), text=clean, nonce=os.urandom(16).hex())
 
 
 def parse_only_object(text: str) -> dict[str, Any] | None:
-    """An answer that is one JSON object and nothing else, bare or in one fenced block.
+    """Parse an answer that is exactly one JSON object, bare or in one fenced block.
 
-    None for any other.
+    Return None for anything else.
     """
     body = text.strip()
     if body.startswith("```") and body.endswith("```"):
@@ -198,17 +205,18 @@ def parse_answer(
     *,
     undone: Callable[[bytes], bytes] = bytes,
 ) -> Form:
-    """An answer in its form; ``undone`` takes back what was done to the text.
+    """Return an answer as a value of ``form``.
 
-    HeadlessFailed where it does not fit.
+    ``undone`` reverses the substitutions made in the text. Raises HeadlessFailed if the answer does
+    not fit.
     """
-    from pydantic import ValidationError  # for which only an answer waits
+    from pydantic import ValidationError  # needed only for an answer
 
     if answer is None:
         raise HeadlessFailed(f"{name} answered in prose where JSON was asked for", cost_usd=cost)
     try:
         return form.model_validate_json(undone(orjson.dumps(answer)))
-    except orjson.JSONEncodeError as error:  # nested deeper than can be written
+    except orjson.JSONEncodeError as error:  # nested too deep to serialize
         raise HeadlessFailed(
             f"the answer of {name} does not fit: it is nested too deep", cost_usd=cost
         ) from error
@@ -219,12 +227,12 @@ def parse_answer(
 
 
 def reason_line(text: str) -> str:
-    """A client's reason, on one short line."""
+    """Return a client's reason as one short line."""
     return one_line(plain_line(text), MAX_REASON)
 
 
 def token_count(value: object) -> int:
-    """A count of tokens; 0 for anything else."""
+    """Return a positive number of tokens, or 0 for any other value."""
     if type(value) is int and value > 0:
         return value
     return 0

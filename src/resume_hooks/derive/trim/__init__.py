@@ -1,6 +1,6 @@
-"""Trim: a child whose bulky contents are placeholders, chosen by rule.
+"""Trim: a child with placeholders for bulky contents, chosen by rules.
 
-Decided purely, written once.
+The plan is a value, and it is written once.
 
 1. The session is scanned once; as each record is parsed it is noted what could go, and what no API would take.
 2. Calibration finds what each piece costs, from what the API counted between two answers. Selection asks the rules in
@@ -8,6 +8,6 @@ Decided purely, written once.
 3. The live chain is written in one line: a record that no edit names is copied as bytes, with its ids, links and counts
    changed in the raw text. In place, a backup comes first and what others append meanwhile is carried over.
 
-A smart trim asks four rules first, then a model, in parts; only what was offered and is still
-byte-identical counts.
+A smart trim first applies four rules, then asks a model about the rest in parts. A piece is trimmed
+only if the model was shown it and its bytes are still the same.
 """

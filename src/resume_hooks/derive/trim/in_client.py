@@ -1,9 +1,9 @@
-"""A trim of the conversation that a running client holds: what it is to hold instead, message by message.
+"""A trim of the conversation in a running client: the new list of messages.
 
-The rule is measured: an answer or a tool's result that stays as it stands is right in the next
-request, but after a resume the client reads what it was before as well. So every one of them is
-built anew, consecutive ones as one, and only what a person said stays as it stands. A built message
-holds texts and calls alone, no thinking and no pictures.
+Measured behaviour: if an answer or a tool's result is kept unchanged, the next request is right,
+but a resume reads the original record again. So all answers and results are rebuilt, consecutive
+ones as one message, and only the user's messages are kept. A rebuilt message contains only texts
+and calls, no thinking and no pictures.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from resume_hooks.transcripts.tokens import media_tokens
 from resume_hooks.transcripts.trimmable_pieces import ATTACHMENT, MEDIA, PROMPT, THINKING
 
 STAY_IN_PLACE = frozenset({PROMPT, ATTACHMENT})
-"""The kinds of contents that a running client can't be told to drop: what a person said, and what came with it."""
+"""The kinds of contents that a running client cannot drop: the user's messages, and their attachments."""
 
 
 MUCH = 0.1
-"""Of the larger one: what a copy and a trim in place free differs by more than that where each is told by itself."""
+"""If the savings of a copy and of a trim in place differ by more than this share of the larger, both are shown."""
 
 
 class ShownMessage(NamedTuple):
-    """A message as the client shows it: the uuid of its record, and the calls that it makes or answers."""
+    """A message as the client shows it: its record's uuid (``handle``), and the calls in it or answered by it."""
 
     handle: str
     role: str
@@ -42,22 +42,23 @@ class ShownMessage(NamedTuple):
 
     @property
     def stays(self) -> bool:
-        """Whether a person said it."""
+        """Whether it is the user's message."""
         return self.role == records.USER and not self.results
 
 
 class Reach(NamedTuple):
-    """Which messages are built anew: what stands before ``start`` goes, what stands from ``end`` on stays as it is."""
+    """The range of messages to rebuild: those before ``start`` are dropped, those from ``end`` on are kept."""
 
     start: int
     end: int
 
 
 class InClient(NamedTuple):
-    """What the client is to hold: ``messages`` are places in what it showed, one that stays or several that become one.
+    """The client's new conversation.
 
-    ``texts`` are what answers say instead, by handle; ``results`` and ``inputs`` by call; ``gone``
-    are calls without a result, or the other way round.
+    A message is the index of a shown one to keep, or the indexes of several to join. ``texts`` are
+    the new texts of answers by handle, ``results`` and ``inputs`` the new contents by call.
+    ``gone`` are calls without a result, and results without a call.
     """
 
     messages: tuple[int | tuple[int, ...], ...]
@@ -75,9 +76,9 @@ def plan_in_client(
     where: Where,
     reach: Reach | None = None,
 ) -> InClient:
-    """Decide what the client is to hold, of all messages or within ``reach``.
+    """Plan the client's new conversation, for all messages or within ``reach``.
 
-    PlanOutdated, UsageError.
+    Raises PlanOutdated and UsageError.
     """
     nodes = {node.uuid: node for node in scanned.transcript.chain}
     start, end = reach or Reach(0, len(shown))
@@ -86,7 +87,7 @@ def plan_in_client(
         node = nodes.get(message.handle)
         if node is None or (node.kind, node.calls, node.results) != message[1:]:
             raise PlanOutdated(
-                "What Claude Code holds is not what its file holds", "Nothing was changed."
+                "Claude Code's conversation differs from its file", "Nothing was changed."
             )
     numbers = {nodes[message.handle].number for message in rebuilt if not message.stays}
     decision = _decision(scanned, options, where, numbers)
@@ -129,17 +130,15 @@ def plan_in_client(
         texts=texts,
         results=results,
         inputs=inputs,
-        gone=tuple(
-            sorted(called ^ answered)
-        ),  # calls that nobody answered, answers that nobody asked for
+        gone=tuple(sorted(called ^ answered)),  # calls without results, results without calls
         decision=decision,
     )
 
 
 def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
-    """What goes of all messages, as ``plan_in_client`` decides it for a client that holds what its file does.
+    """Decide on a trim of all messages, as ``plan_in_client`` does for a client that matches its file.
 
-    UsageError.
+    Raises UsageError.
     """
     rebuilt = set()
     for node in scanned.transcript.chain:
@@ -149,9 +148,9 @@ def decide(scanned: SessionScan, options: Options, where: Where) -> Decision:
 
 
 def pays_in_client(decision: Decision, options: Options) -> bool:
-    """Whether a trim in place frees enough: the whole conversation leaves the cache for it.
+    """Check whether a trim in place frees enough: it removes the whole conversation from the cache.
 
-    Less can be asked for.
+    The user can ask for less.
     """
     if options.min_savings == MIN_SAVINGS:
         least = WORTH
@@ -161,12 +160,12 @@ def pays_in_client(decision: Decision, options: Options) -> bool:
 
 
 def is_different_saving(copy: int, in_place: int) -> bool:
-    """Whether a copy and a trim in place free so differently that one figure can't stand for both."""
+    """Check whether the savings of a copy and of a trim in place differ too much for a single figure."""
     return abs(copy - in_place) > MUCH * max(copy, in_place)
 
 
 def _decision(scanned: SessionScan, options: Options, where: Where, numbers: set[int]) -> Decision:
-    """What goes: what the rules choose among the records that are built anew, and what none of those can hold."""
+    """Combine the rules' choices among the rebuilt records with the blocks that these cannot contain."""
     origins, trimmable = scanned.origins(where), scanned.material(options)
     chosen = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     choices = []
@@ -199,7 +198,7 @@ def _as_text(block: Record, original: OriginalReference) -> str:
 def _group_messages(
     shown: Sequence[ShownMessage], places: range, silent: set[str], *, thinks: bool = False
 ) -> Iterator[int | tuple[int, ...]]:
-    """The places of what stays, and of what becomes one message: consecutive answers, consecutive results."""
+    """Yield the indexes of kept messages, and groups of consecutive answers or results that become one message."""
     rows = [place for place in places if shown[place].handle not in silent]
 
     def stays(message: ShownMessage) -> bool:
@@ -215,9 +214,9 @@ def _group_messages(
 
 
 def _thinks(scanned: SessionScan, turn: Sequence[ShownMessage]) -> bool:
-    """Whether answers of a running turn hold thinking, which the API wants to see again there.
+    """Check whether the answers of a running turn contain thinking, which the API expects to get back.
 
-    Also if unknown.
+    An unknown record counts as thinking.
     """
     known = scanned.transcript.by_uuid
     answers = []

@@ -1,8 +1,8 @@
-"""Trim a session in place: only the chosen contents of its own file are replaced, and a backup holds the originals.
+"""Trim a session in place: replace only the chosen contents of its own file, with the originals in a backup.
 
-Every line stays in its place, and all but the trimmed ones byte for byte: dead branches,
-bookkeeping, unreadable lines. The plan is made on the backup, which nobody writes to, so that
-exactly what it names is replaced.
+Every line keeps its number, and untrimmed lines keep their bytes: dead branches, bookkeeping,
+unreadable lines. The plan is made from the backup, which no program writes to, so exactly the
+planned contents are replaced.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ from resume_hooks.transcripts.transcript import scan
 from resume_hooks.transcripts.trimmable_pieces import THINKING, Pieces
 
 OTHER_MEMORY = (
-    "A client that has this session open keeps its own memory of it until you type in it: "
-    "/resume {id}"
+    "A client with this session open keeps the old conversation until you type there: /resume {id}"
 )
 OLD_COUNTS = (
-    "The token counts in the file stay as they were paid: until the next answer the old size "
-    "is shown."
+    "The token counts in the file are unchanged: clients show the old size until the next answer."
 )
-COMPACTS = "Clients up to 2.1.112 go by those counts: they may compact this session at once."
+COMPACTS = "Clients up to 2.1.112 use those counts and may compact this session at once."
 STILL_OPEN = (
-    "A program still holds the old file open: what it writes from now on is not in the "
-    "session. End it."
+    "A program still has the old file open: its further output is not in the session. End it."
 )
 IS_OPEN = "The session may be open, so --force will be needed: {why}."
 
 
 class InPlaceTrim(NamedTuple):
-    """A trim in place, done or only planned; ``backup`` holds the originals, ``""`` if nothing was written."""
+    """A trim in place, written or only planned.
+
+    ``backup`` has the originals, or is ``""`` if nothing was written.
+    """
 
     plan: TrimPlan
     receipt: Receipt
@@ -66,9 +66,9 @@ class InPlaceTrim(NamedTuple):
 
 
 def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPlaceTrim:
-    """What ``write_in_place`` would do; nothing is changed.
+    """Return the result of ``write_in_place`` without writing.
 
-    UsageError, OnlyKept, WriteFailed for what can't be.
+    Raises UsageError, OnlyKept and WriteFailed if it is impossible.
     """
     _require_own_file(session, where)
     plan = trimming.plan_trim(trimming.scan_session(session), where, options)
@@ -81,10 +81,10 @@ def plan_in_place(session: SessionFile, where: Where, options: Options) -> InPla
 def write_in_place(
     session: SessionFile, where: Where, options: Options, *, force: bool = False
 ) -> InPlaceTrim:
-    """Trim a session's own file; what others append meanwhile is carried over.
+    """Trim a session's own file. Lines that other programs append meanwhile are carried over.
 
-    SessionOpen if it is open and not ``force``, or while another process trims it; WriteFailed or
-    CheckFailed change nothing. Nothing is written if trimming would not pay.
+    Raises SessionOpen if the session is open and not ``force``, or while another process trims it.
+    WriteFailed and CheckFailed leave the file unchanged. A trim that would not pay is not written.
     """
     _require_own_file(session, where)
     if not force and (why := why_session_is_open(session, where)):
@@ -125,17 +125,17 @@ def _require_own_file(session: SessionFile, where: Where) -> None:
         raise UsageError(
             f"{session.path} is not a session's own file",
             (
-                "In place only <session id>.jsonl can be trimmed; leave --in-place out, and "
-                "a trimmed child is made."
+                "In place only <session id>.jsonl can be trimmed; leave out --in-place to write "
+                "a trimmed child."
             ),
         )
-    with contextlib.suppress(OSError):  # gone since: reading it says so
+    with contextlib.suppress(OSError):  # a deleted file fails later, when it is read
         if not os.stat(session.path).st_mode & stat.S_IWUSR:
             raise WriteFailed(
                 f"{session.path} is read-only, so it is not rewritten",
                 (
-                    f"chmod u+w {shlex.quote(session.path)}; or leave --in-place out, and a "
-                    "trimmed child is made."
+                    f"chmod u+w {shlex.quote(session.path)}; or leave out --in-place to write a "
+                    "trimmed child."
                 ),
             )
 
@@ -164,15 +164,15 @@ def _checks_in_place(
     return [
         *shape_checks(old, new),
         Check(
-            "what was not trimmed is byte for byte as it was",
+            "untrimmed lines have the same bytes",
             _is_otherwise_unchanged(old.path, path, edits),
         ),
         Check(
-            "thinking is as it was, or gone",
+            "thinking is unchanged or removed",
             _count_thoughts(pieces) <= _count_thoughts(scanned.pieces),
         ),
         Check(
-            "every trimmed record says where its original is",
+            "every trimmed record names its original",
             all(pieces.origins.get(number) == origins.of(number) for number in edits),
         ),
         Check("the file is private", os.stat(path).st_mode & 0o077 == 0),

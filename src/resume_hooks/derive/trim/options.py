@@ -1,4 +1,4 @@
-"""The options of a trim, and how they are read from what was typed in a shell or behind ``>trim``."""
+"""The options of a trim, and their parsing from a shell command or ``>trim``."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from typing import NamedTuple
 from resume_hooks.errors import UsageError
 
 KEPT_RESULTS = (
-    20  # tool results that recent turns protect at most: one turn may be the whole session
+    20  # the most tool results that recent turns protect: one turn may be the whole session
 )
-THRESHOLD = 500  # characters that an output or input may have: shorter ones free too little for what their loss costs
-KEEP_RECENT = 2  # turns at the end that stay: what is being worked on
-MIN_SAVINGS = 300  # tokens that a trim must save to be worth a new session
-WORTH = 1_000  # tokens that it must save to be spoken of, or to be made in place: that leaves the cache nothing
-MAX_NUMBER = 1_000_000_000  # more can't be meant
+# characters that an output or input may have: replacing a shorter one saves too little
+THRESHOLD = 500
+KEEP_RECENT = 2  # turns at the end that are kept: the current work
+MIN_SAVINGS = 300  # tokens that a trim must save to justify a new session
+# tokens that it must save to be suggested, or written in place, which invalidates the cache
+WORTH = 1_000
+MAX_NUMBER = 1_000_000_000  # a larger number is a mistake
 
 KEPT_TOOLS = frozenset({"askuserquestion", "exitplanmode", "toolsearch"})
-"""Tools whose results are trimmed only by name: what the user chose or approved, and schemas the client loads."""
+"""Tools whose results are trimmed only by name: the user's choices and approvals, and schemas that the client loads."""
 
 RULE_WORDS = {
     "superseded": "files that were read again or changed later",
-    "repeats": "outputs that came again word for word",
+    "repeats": "outputs that were repeated word for word",
     "failures": "failed attempts that later succeeded",
     "thinking": "thinking of finished turns",
     "attachments": "files and hook output that Claude Code attached",
@@ -34,7 +36,8 @@ RULE_WORDS = {
     "pasted": "the middle of long pastes in prompts",
     "assistant": "long answers of the model, with --assistant",
 }
-"""What each rule gives up; the least useful contents first: a target size is met from the front."""
+"""The contents that each rule trims, the least useful first: rules apply in this order until a target size is reached.
+"""
 
 RULE_NAMES = tuple(RULE_WORDS)
 
@@ -55,12 +58,12 @@ HELP = f"""options, in any order:
 class Options:
     """The options of a trim.
 
-    ``tools`` are lower-case names or patterns, none for all; ``thresholds`` override ``threshold``
-    by tool. ``keep_recent`` None protects the usual number of turns, and of a long one no more than
-    its last results. ``assistant``: N > 0 trims the first N long answers, N < 0 all but the last N.
-    ``target_tokens`` 0: no target. ``only``/``skip`` name rules. ``screen`` is how many bytes a
-    record may have for which the client keeps a call's answer for the screen alone, 0 for any; a
-    trim that asks for it makes a child whatever else it saves.
+    ``tools`` are lower-case names or patterns, empty for all. ``thresholds`` override ``threshold``
+    by tool. ``keep_recent`` None protects the default number of turns, but at most the last results
+    of a long turn. ``assistant`` N > 0 trims the first N long answers, N < 0 all but the last N.
+    ``target_tokens`` 0 means no target. ``only`` and ``skip`` name rules. ``screen`` is a record's
+    size in bytes above which the screen's copy of a call's result is removed, 0 for never; such a
+    trim is written regardless of its savings.
     """
 
     tools: tuple[str, ...] = ()
@@ -75,29 +78,32 @@ class Options:
     screen: int = 0
 
     def limit(self, tool: str) -> int:
-        """The characters that an output or input of ``tool`` may have."""
+        """Return the number of characters that an output or input of ``tool`` may have."""
         return self.thresholds.get(
             tool.lower(), THRESHOLD if self.threshold is None else self.threshold
         )
 
     def allows(self, tool: str) -> bool:
-        """Whether contents of ``tool`` may be trimmed; ``""`` is what belongs to no tool."""
+        """Check whether contents of ``tool`` may be trimmed.
+
+        ``""`` stands for contents without a tool.
+        """
         name = tool.lower()
         if not self.tools:
             return name not in KEPT_TOOLS
         return bool(name) and any(fnmatchcase(name, pattern) for pattern in self.tools)
 
     def rules(self) -> list[str]:
-        """The rules that act, in their order.
+        """Return the active rules, in their order.
 
-        UsageError for one that does not exist or could do nothing.
+        Raises UsageError for a rule that does not exist or has no effect.
         """
         for name in (*self.only, *self.skip):
             if name not in RULE_NAMES:
                 raise UsageError(f"There is no rule '{name}'", f"Rules: {', '.join(RULE_NAMES)}.")
         if "assistant" in self.only and not self.assistant:
             raise UsageError(
-                "The rule 'assistant' needs to know how many",
+                "The rule 'assistant' needs a number",
                 "Add --assistant N, or -N for all but the last N.",
             )
         wanted = self.only or tuple(
@@ -111,7 +117,7 @@ class Options:
 
 
 class TypedOptions(NamedTuple):
-    """The options as they were typed, lists still in one word."""
+    """The options as typed, each list still in one string."""
 
     tools: str | None = None
     threshold: Sequence[str] = ()
@@ -127,7 +133,7 @@ UNTYPED = TypedOptions()
 
 
 def options_of(typed: TypedOptions = UNTYPED) -> Options:
-    """The typed options, as usual where nothing was typed. UsageError for what can't be meant."""
+    """Parse typed options, with defaults for the others. Raises UsageError for invalid values."""
     general, by_tool = _thresholds(typed.threshold)
     for count in (typed.keep_recent, typed.assistant, typed.target_tokens, typed.min_savings):
         if abs(count or 0) > MAX_NUMBER:
@@ -150,7 +156,7 @@ def options_of(typed: TypedOptions = UNTYPED) -> Options:
 
 
 def parse_options(text: str) -> Options:
-    """The options behind ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
+    """Parse the options after ``>trim``: ``--name value``, ``--name=value`` or ``name=value``, in any order."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -206,9 +212,9 @@ def _thresholds(typed: Sequence[str]) -> tuple[int | None, dict[str, int]]:
 
 
 def _list(name: str, typed: str | None) -> tuple[str, ...]:
-    """The words of a list option.
+    """Split a list option into words.
 
-    One that was typed empty is a mistake, and would mean everything.
+    An empty list is an error, because it would mean everything.
     """
     words = _split_words((typed or "").lower())
     if typed is not None and not words:

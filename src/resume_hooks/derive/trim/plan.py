@@ -1,6 +1,6 @@
-"""A trim: what can go is weighed, what goes is counted.
+"""A trim: measure the trimmable pieces, decide, and count the savings.
 
-A child of the same records with placeholders in its place.
+The child has the same records, with placeholders for the trimmed contents.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ LEGEND = (
     "Text such as [Results from Read tool suppressed - ...; original: 1a2b3c4d:56] stands for contents that were "
     "trimmed from this conversation; `resume-hooks read 1a2b3c4d:56` prints an original."
 )
-"""What follows the lineage block of a trimmed child, so that each placeholder need not say it."""
+"""The text after a trimmed child's lineage block, which explains the placeholders once for all."""
 
 USER, ASSISTANT, BEFORE = "the user", "the assistant", "summary of what came before"
 
 
 class Words(NamedTuple):
-    """Something that was said: its place among the material's, who said it, its text, and how that begins."""
+    """A message: its index in the material, its speaker, its text, and the beginning of the text."""
 
     place: int
     who: str
@@ -63,41 +63,42 @@ class Words(NamedTuple):
 
 
 class Trimmable(Protocol):
-    """A session as a trim reads it, whoever wrote it."""
+    """A session as a trim reads it, independent of its agent."""
 
     @property
     def session(self) -> SessionFile:
-        """Which it is."""
+        """The session."""
 
     @property
     def context(self) -> ContextSize:
-        """What the client would send of it."""
+        """The context that the client would send."""
 
     @property
     def scale(self) -> Scale:
-        """What its pieces weigh."""
+        """The scale that converts pieces to tokens."""
 
     def material(self, options: Options) -> TrimMaterial:
-        """What can be trimmed of it."""
+        """Return the trimmable pieces."""
 
     def origins(self, where: Where) -> Origins:
-        """Where the originals of its records are."""
+        """Return the originals of its records."""
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """The contents of pieces of its material, as they stand in it."""
+        """Yield the contents of pieces of its material."""
 
     def spoken_words(self) -> Iterator[Words]:
-        """The words of both sides, oldest first."""
+        """Yield the messages of both sides, oldest first."""
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> Body:
-        """What a trimmed child holds behind its first line, ``head``."""
+        """Return a trimmed child's contents after its first line, ``head``."""
 
 
 class Decision(NamedTuple):
-    """What a trim takes out, and its numbers: ``before`` and ``after`` are what the client would send.
+    """The choices of a trim and their figures.
 
-    ``thoughts`` are digests of the thinking that stays, ``unknown_tools`` those of the options that
-    were never called.
+    ``before`` and ``after`` are the contexts that the client would send. ``thoughts`` are digests
+    of the remaining thinking. ``unknown_tools`` are the tools in the options that were never
+    called.
     """
 
     choices: tuple[Choice, ...]
@@ -111,7 +112,7 @@ class Decision(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimPlan(ChildPlan):
-    """A trimmed child of what was ``scanned``, and the numbers that a person decides by."""
+    """The plan of a trimmed child of ``scanned``, with the figures for the user's decision."""
 
     options: Options
     decision: Decision
@@ -119,27 +120,27 @@ class TrimPlan(ChildPlan):
 
     @property
     def choices(self) -> tuple[Choice, ...]:
-        """What goes."""
+        """The pieces to trim."""
         return self.decision.choices
 
     @property
     def savings(self) -> Savings:
-        """What that saves."""
+        """The savings of the trim."""
         return self.decision.savings
 
     @property
     def before(self) -> ContextSize:
-        """What the client would send of the session."""
+        """The context that the client would send for the session."""
         return self.decision.before
 
     @property
     def after(self) -> ContextSize:
-        """What it would send of the child."""
+        """The context that the client would send for the child."""
         return self.decision.after
 
     @property
     def pays(self) -> bool:
-        """Whether the trim saves enough to be worth a new session."""
+        """Whether the trim saves enough to justify a new session."""
         return bool(self.options.screen) or (
             bool(self.choices) and self.savings.tokens >= self.options.min_savings
         )
@@ -151,12 +152,15 @@ class TrimPlan(ChildPlan):
 
     @property
     def rollover_tokens(self) -> int:
-        """Tokens of a fresh child that holds the lineage alone."""
+        """The tokens of a fresh child with the lineage alone."""
         return round(len(self.draft.block) / tokens.CHARACTERS_PER_TOKEN)
 
 
 def decide(scanned: Trimmable, options: Options, where: Where) -> Decision:
-    """Decide what goes, and count it. UsageError for options that can't be meant."""
+    """Choose the pieces to trim, and count the savings.
+
+    Raises UsageError for contradictory options.
+    """
     origins, trimmable = scanned.origins(where), scanned.material(options)
     choices = choose_pieces(trimmable, options, origins, scanned.scale, scanned.context.tokens)
     return decision_of(scanned, options, trimmable, choices, origins)
@@ -169,7 +173,7 @@ def decision_of(
     choices: Sequence[Choice],
     origins: Origins,
 ) -> Decision:
-    """Count what these ``choices`` among the material come to, whoever made them."""
+    """Count the savings of these ``choices`` among the material, by rules or by a model."""
     before = scanned.context
     savings = savings_of(choices, origins, scanned.scale, before.tokens)
     gone = set()
@@ -198,9 +202,9 @@ def plan_trim(
     output_dir: str | None = None,
     method: str = "rules",
 ) -> TrimPlan:
-    """Decide on a trimmed child.
+    """Plan a trimmed child.
 
-    UsageError for options that can't be meant, or what can't be a parent.
+    Raises UsageError for contradictory options or an unusable parent.
     """
     decision = decide(scanned, options, where)
     child = make_draft(scanned.session, scanned.glance, "trim", where, output_dir)
@@ -210,7 +214,7 @@ def plan_trim(
 def plan_of(
     scanned: Trimmable, child: Draft, options: Options, decision: Decision, method: str
 ) -> TrimPlan:
-    """The child of a decision that was made by a ``method``."""
+    """Return the plan of a decision. ``method`` names its maker: rules, a model, or a slim copy."""
     tools = len({choice.piece.call for choice in decision.choices if choice.piece.kind == RESULT})
     parameters = {
         "target_tools": list(options.tools),
@@ -249,7 +253,7 @@ def plan_of(
 
 @dataclass(frozen=True, slots=True)
 class SessionScan:
-    """A session as a trim reads it, once: what is in it, and what it weighs."""
+    """One scan of a session for a trim: its contents and their sizes."""
 
     session: SessionFile
     transcript: Transcript
@@ -260,13 +264,13 @@ class SessionScan:
     scale: Scale
 
     def material(self, options: Options) -> TrimMaterial:
-        """What can be trimmed of it."""
+        """Return the trimmable pieces."""
         return trim_material(self.transcript, self.pieces, options, self.glance.folders)
 
     def origins(self, where: Where) -> Origins:
-        """Where the originals of its records are.
+        """Return the originals of the session's records.
 
-        A record whose mark leads nowhere any more is its own original.
+        A record with a dead reference is its own original.
         """
         nodes = {node.number: node for node in self.transcript.chain}
         originals = Originals(where)
@@ -279,7 +283,7 @@ class SessionScan:
         return Origins(self.session.session_id, named, self.pieces.origins, uuids, leads)
 
     def values(self, pieces: Iterable[Piece]) -> Iterator[Any]:
-        """Read from disk; neighbours in one record cost one read."""
+        """Read the contents from disk. Neighbouring pieces in one record need only one read."""
         nodes = {node.number: node for node in self.transcript.chain}
         number, record = -1, Record()
         for piece in pieces:
@@ -291,7 +295,7 @@ class SessionScan:
             yield value
 
     def spoken_words(self) -> Iterator[Words]:
-        """Prompts, answers and summaries, read from disk."""
+        """Read prompts, answers and summaries from disk."""
         for place, node in enumerate(self.transcript.chain):
             if node.prompt or node.kind == records.ASSISTANT or node.summary:
                 record = self.transcript.read(node)
@@ -308,7 +312,7 @@ class SessionScan:
                 yield Words(place, who, text, first_words(record) if node.prompt else text)
 
     def body(self, child: Draft, head: bytes, options: Options, decision: Decision) -> ChainRewrite:
-        """The same live chain."""
+        """Return the rewritten live chain."""
         edits = edits_of_choices(decision.choices, decision.origins)
         if options.screen:
             edits |= without_screens(edits, self.transcript.chain, decision.origins, options.screen)
@@ -326,9 +330,9 @@ class SessionScan:
 
 
 def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
-    """Scan a session for a trim: its live part, or the ``whole``.
+    """Scan a session for a trim: its live part, or the ``whole`` file.
 
-    NothingToTrim if there is no conversation.
+    Raises NothingToTrim if there is no conversation.
     """
     if whole:
         pieces, survey = Pieces(), WriteScan()
@@ -337,18 +341,15 @@ def scan_session(session: SessionFile, *, whole: bool = False) -> SessionScan:
         transcript, (pieces, survey) = scan_live(session.file, lambda: (Pieces(), WriteScan()))
     if not any(node.said for node in transcript.chain):
         raise NothingToTrim(
-            "There is nothing to trim: this session holds no conversation",
-            (
-                "Send a prompt first. Where one was answered here, this shows what is "
-                "broken: resume-hooks fsck"
-            ),
+            "There is nothing to trim: this session has no conversation",
+            "Send a prompt first. If one was answered here, resume-hooks fsck shows the damage.",
         )
     loaded = Session.of(session, Where())
     context, scale = loaded.weigh(transcript.chain, pieces)
     return SessionScan(session, transcript, pieces, survey, loaded.head_tail, context, scale)
 
 
-LARGE = 10_000  # characters of a content, and bytes of a record, from which on it is large
+LARGE = 10_000  # characters of a content, and bytes of a record, above which it is large
 
 SLIM = Options(
     threshold=LARGE,
@@ -357,24 +358,30 @@ SLIM = Options(
     min_savings=0,
     screen=LARGE,
 )
-"""What a slim copy leaves out: all that is large, wherever it stands. Text stays as it was read."""
+"""The options of a slim copy: everything large is trimmed, even in recent turns.
+
+Message text stays.
+"""
 
 
 def slim_plan(session: SessionFile, where: Where) -> TrimPlan:
-    """Decide on a slim copy. NothingToTrim if there is no conversation, UsageError if it can't be a parent."""
+    """Plan a slim copy.
+
+    Raises NothingToTrim without a conversation, and UsageError for an unusable parent.
+    """
     return plan_trim(scan_session(session), where, SLIM, method="slim")
 
 
-NAMED = 5  # pieces that a person is shown one by one
-ROWS = 12  # of a table: the client shows 60 lines of a message in full
+NAMED = 5  # pieces that a preview lists individually
+ROWS = 12  # rows of a table: the client shows the first 60 lines of a message
 COLUMNS = 72
-BRIEF = 42  # columns of what is named in a card
+BRIEF = 42  # columns of a name in a card
 
 
 def preview_trim(plan: TrimPlan) -> str:
-    """What a trim would do, in lines of at most about eighty columns.
+    """Return the preview of a trim, in lines of at most about eighty columns.
 
-    Tokens first, bytes second.
+    Tokens come before bytes.
     """
     saved = plan.savings
     lines = total_lines(plan)
@@ -389,7 +396,7 @@ def preview_trim(plan: TrimPlan) -> str:
 
 
 def card_text(plan: TrimPlan) -> str:
-    """What a trim would do, in a card's few lines: the totals, the largest piece, what should be known."""
+    """Return the short preview of a trim for a card: the totals, the largest piece, the remarks."""
     largest = []
     for piece in plan.savings.largest[:1]:
         largest.append(
@@ -401,7 +408,7 @@ def card_text(plan: TrimPlan) -> str:
 
 
 def total_lines(plan: TrimPlan) -> list[str]:
-    """Before, which may be more than is in use now, after, and the difference."""
+    """Return lines with the context before the trim (which may exceed the current use), after it, and the savings."""
     before, after, saved = plan.before, plan.after, plan.savings
     about = "about " if before.is_estimate else ""
     sent = f"a resume sends {about}{before.tokens:,} tokens ({before.share})"
@@ -414,7 +421,7 @@ def total_lines(plan: TrimPlan) -> list[str]:
 
 
 def remark_lines(plan: TrimPlan) -> list[str]:
-    """What a person should know before deciding: whether it pays, fits the target, and would be compacted at once."""
+    """Return remarks for the user: whether the trim pays, meets the target, and avoids an immediate compaction."""
     sentences = []
     for name in plan.decision.unknown_tools:
         sentences.append(f"No tool of this conversation is called {name}.")
@@ -430,14 +437,16 @@ def remark_lines(plan: TrimPlan) -> list[str]:
     target = plan.options.target_tokens
     if target and plan.after.tokens > target:
         sentences.append(
-            f"The target of {target:,} tokens is not reached: nothing else may go with "
-            "these options."
+            f"The target of {target:,} tokens is not reached: these options allow no further trim."
         )
     return sentences
 
 
 def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> list[str]:
-    """The rows of a preview by one kind of name, those that save nothing left out; ``words`` explain names."""
+    """Return the rows of a preview table, without those that save nothing.
+
+    ``words`` explain the names.
+    """
     rows = [row for row in rows if row.tokens_before > row.tokens_after]
     shown = []
     for row in rows[:ROWS]:
@@ -452,5 +461,5 @@ def _table(name: str, rows: Sequence[SavingsRow], words: Mapping[str, str]) -> l
 
 
 def line_of(text: str) -> str:
-    """Foreign text as a cell of a preview."""
+    """Format foreign text as a cell of a preview."""
     return one_line(plain_line(text), COLUMNS)

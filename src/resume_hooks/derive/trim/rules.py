@@ -1,7 +1,7 @@
-"""The rules of a trim: what they choose from, and which contents each of them offers for replacement.
+"""The rules of a trim: their input, and the pieces that each of them offers for replacement.
 
-A rule names pieces anywhere in the conversation; ``selection`` leaves the protected ones alone.
-What is a piece at all is said in ``transcripts.trimmable_pieces``.
+A rule may offer pieces anywhere in the conversation; ``selection`` removes the protected ones.
+``transcripts.trimmable_pieces`` defines the pieces.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from resume_hooks.transcripts.trimmable_pieces import (
 )
 
 WHOLE_LINES = 2_000  # lines that a read of a whole file shows at most
-PASTE_TIMES = 4  # a prompt of that many times the threshold is a paste: nobody types so much
+PASTE_TIMES = 4  # a prompt this many times the threshold is a paste, because nobody types that much
 
 
 @dataclass(frozen=True)
 class TrimMaterial:
     """The pieces of a conversation, oldest first.
 
-    ``places`` are the records' places in the chain, by line number.
+    ``places`` maps line numbers to indexes in the chain.
 
-    From the place ``protected`` on nothing is trimmed, from ``last_turn`` on no thinking. ``calls``
-    are the calls of the chain, by id; ``answered`` those with a result, ``failed`` those whose
-    result is an error, ``restored`` those whose inputs have to stay. ``answers_gone`` are answers
-    that were trimmed before, ``silent`` records of answers that hold nothing but thinking.
-    ``prompts`` are the places at which turns begin.
+    From the index ``protected`` on nothing is trimmed, and from ``last_turn`` on no thinking.
+    ``calls`` are the chain's calls by id, ``answered`` those with a result, ``failed`` those with
+    an error, and ``restored`` those whose inputs must stay. ``answers_gone`` is the number of
+    answers from an earlier trim, ``silent`` the records of answers with nothing but thinking.
+    ``prompts`` are the indexes of the turns' prompts.
     """
 
     pieces: tuple[Piece, ...]
@@ -59,18 +59,18 @@ class TrimMaterial:
     prompts: tuple[int, ...] = ()
 
     def turn(self, place: int) -> int:
-        """The number of the turn at a place, counted within the live conversation; 0 before its first prompt."""
+        """Return the turn at an index, counted within the live conversation, or 0 before the first prompt."""
         return bisect_right(self.prompts, place)
 
     def tool(self, piece: Piece) -> str:
-        """The tool that a piece belongs to, ``""`` for none."""
+        """Return the tool of a piece, or ``""``."""
         call = self.calls.get(piece.call)
         if call:
             return call.tool
         return ""
 
     def target(self, piece: Piece) -> str:
-        """What the piece's call was about: a file, a command; ``""`` if that is not known."""
+        """Return the subject of a piece's call (a file, a command), or ``""`` if it is unknown."""
         call = self.calls.get(piece.call)
         if call:
             return call.target
@@ -89,9 +89,9 @@ class TrimMaterial:
 def trim_material(
     transcript: Transcript, pieces: Pieces, options: Options, folders: Sequence[str] = ()
 ) -> TrimMaterial:
-    """The trimmable pieces of the live chain.
+    """Return the trimmable pieces of the live chain.
 
-    Files in ``folders`` are checked for changes since they were written.
+    Files in ``folders`` are checked for changes since their last Write.
     """
     chain = transcript.chain
     places = {node.number: place for place, node in enumerate(chain)}
@@ -109,7 +109,7 @@ def trim_material(
     for place, node in enumerate(chain):
         if node.results:
             results.append(place)
-    # A prompt behind the last answer was queued, and may be sent along with results.
+    # A prompt after the last answer was queued, and may be sent together with results.
     last = max((place for place, node in enumerate(chain) if node.kind == ASSISTANT), default=0)
     return TrimMaterial(
         pieces=tuple(live),
@@ -133,7 +133,7 @@ def trim_material(
 def protected_from(
     prompts: Sequence[int], results: Sequence[int], length: int, options: Options
 ) -> int:
-    """The place from which on a conversation stays as it is, by the places of its prompts and of its tool results."""
+    """Return the index from which on a conversation stays unchanged, from the indexes of prompts and tool results."""
     if options.keep_recent is not None:
         return _start_of_turn(prompts, length, options.keep_recent)
     if len(results) > KEPT_RESULTS:
@@ -144,9 +144,9 @@ def protected_from(
 
 
 def _start_of_turn(prompts: Sequence[int], length: int, count: int) -> int:
-    """Where the ``count`` last turns begin.
+    """Return the index of the first of the ``count`` last turns.
 
-    The end of the conversation for none, its start if there are fewer.
+    It is the end of the conversation for a count of 0, and its start if there are fewer turns.
     """
     if not count:
         return length
@@ -161,12 +161,12 @@ def restored_writes(
     times_ms: Mapping[int, int | None],
     folders: Iterable[str],
 ) -> frozenset[str]:
-    """The calls that were the last Write of a file in ``folders``, if the file on disk is newer: their inputs stay.
+    """Return the last Write of each file in ``folders`` that is newer on disk.
 
-    The client compares such a file with the input when it resumes, and sends the whole file along
-    as changed (up to 8,600 characters each) unless the two are equal (measured on 2.1.42 to
-    2.1.329). ``done`` are the ids of calls that succeeded, ``times_ms`` the instants of records.
-    Other folders are not looked at: a transcript may name any path.
+    The inputs of these calls must stay. On resume the client compares such a file with the input.
+    Unless they are equal it sends the whole file as changed, up to 8,600 characters each (measured
+    on 2.1.42 to 2.1.329). ``done`` are the ids of successful calls, ``times_ms`` the times of
+    records. Files in other folders are not checked, because a transcript may name any path.
     """
     last: dict[str, str] = {}
     for call_id in done:
@@ -193,7 +193,10 @@ def _changed_ms(path: str) -> float:
 
 
 class Pick(NamedTuple):
-    """A piece that a rule gives up; ``why`` stands in the placeholder if the kind alone doesn't say it."""
+    """A piece that a rule offers.
+
+    ``why`` is the reason for its placeholder, if the kind alone does not explain it.
+    """
 
     piece: Piece
     why: str = ""
@@ -203,7 +206,7 @@ Rule = Callable[[TrimMaterial, Options], Iterator[Pick]]
 
 
 def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001 - the form of every rule
-    """Reads of a file before its last whole read, before the same part was read again, or before a change of it."""
+    """Offer reads of a file before its last whole read, before another read of the same part, or before a change."""
     latest: dict[tuple[str, tuple[object, ...]], int] = {}
     changed: dict[str, int] = {}
     for call_id, call in material.calls.items():
@@ -235,7 +238,7 @@ def _superseded(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # 
 
 
 def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
-    """The extents whose reading shows all that ``read`` did: its own, and the whole file if that reaches so far."""
+    """Return the extents that contain all lines of ``read``: its own, and the whole file if that is short enough."""
     offset, limit, pages = read.extent
     lines = (
         (offset if isinstance(offset, int) else 1)
@@ -248,7 +251,7 @@ def _covered_by(read: ToolCall) -> tuple[tuple[object, ...], ...]:
 
 
 def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Outputs that the same tool gave again later, word for word; the last one stays."""
+    """Offer outputs that the same tool repeated later, word for word. The last one stays."""
     results = []
     for piece in _pieces_of_kind(RESULT, material):
         results.append((piece, (material.tool(piece), piece.characters, piece.digest)))
@@ -259,7 +262,7 @@ def _repeats(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noq
 
 
 def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Inputs and errors of failed calls after which the same tool succeeded on the same file, command or address."""
+    """Offer inputs and errors of failed calls if the same tool later succeeded on the same file, command or address."""
     succeeded: dict[tuple[str, str], int] = {}
     for call_id, call in material.calls.items():
         if call.target and call_id in material.answered and call_id not in material.failed:
@@ -273,10 +276,9 @@ def _failures(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
 
 
 def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # noqa: ARG001
-    """Thinking before the last turn, whole blocks: the API refuses altered ones, and the last turn must keep its own.
+    """Offer whole thinking blocks before the last turn: the API refuses changed blocks, and requires the last turn's.
 
-    Answers that hold nothing but thinking are left alone: they are not sent, but empty ones would
-    be.
+    Answers with nothing but thinking are kept: clients do not send them, but would send empty ones.
     """
     for piece in _pieces_of_kind(THINKING, material):
         if (
@@ -287,7 +289,7 @@ def _thinking(material: TrimMaterial, options: Options) -> Iterator[Pick]:  # no
 
 
 def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
-    """Contents of a kind that are longer than the threshold of their tool, or than so many times that."""
+    """Return a rule that offers contents of a kind longer than ``times`` the threshold of their tool."""
 
     def rule(material: TrimMaterial, options: Options) -> Iterator[Pick]:
         for piece in _pieces_of_kind(kind, material):
@@ -298,14 +300,14 @@ def _longer_than_threshold(kind: str, times: int = 1) -> Rule:
 
 
 def _inputs(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-    """Long inputs of tools (files written, texts edited, commands), if answered and no file is restored from them."""
+    """Offer long tool inputs (file contents, edits, commands) with a result, unless the client needs them on resume."""
     for pick in _longer_than_threshold(INPUT)(material, options):
         if pick.piece.call in material.answered and pick.piece.call not in material.restored:
             yield pick
 
 
 def _assistant(material: TrimMaterial, options: Options) -> Iterator[Pick]:
-    """If asked for: the first N long answers of the model, counting those trimmed before, or all but the last N."""
+    """Offer, on request, the first N long answers including those of earlier trims, or all but the last N."""
     if options.assistant:
         long = list(_longer_than_threshold(TEXT)(material, options))
         if options.assistant < 0:
@@ -331,4 +333,4 @@ RULES: dict[str, Rule] = {
     "pasted": _longer_than_threshold(PROMPT, PASTE_TIMES),
     "assistant": _assistant,
 }
-"""The least useful contents first: a target size is met from the top."""
+"""The rules, the least useful contents first: they apply in this order until a target size is reached."""

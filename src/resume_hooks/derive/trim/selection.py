@@ -1,6 +1,6 @@
-"""Apply the rules of a trim: the first that names a piece decides.
+"""Apply the rules of a trim: the first rule that offers a piece decides.
 
-The edits that replace it, and what that saves.
+The module also makes the edits that replace the pieces, and counts their savings.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from resume_hooks.transcripts.trimmable_pieces import (
 HEAD, TAIL = (
     500,
     300,
-)  # characters of a long prompt that stay at its two ends, each on a line of its own
-COMMAND_HEAD = 120  # characters of a long command that stay, and a space
+)  # characters at the start and at the end of a long prompt that stay, each on a line of its own
+COMMAND_HEAD = 120  # characters of a long command that stay, plus a space
 KEPT_OF_PROMPT, KEPT_OF_COMMAND = HEAD + TAIL + 2, COMMAND_HEAD + 1
 
-LARGEST = 10  # pieces that are named one by one
+LARGEST = 10  # pieces that are listed individually
 SHOWN = WRITERS | {"AskUserQuestion", "ExitPlanMode", "Skill"}
-"""Tools whose ``toolUseResult`` stays: it is small, or the coloured diff on the screen."""
+"""Tools whose ``toolUseResult`` stays, because it is small or is the coloured diff on the screen."""
 
 
 class Choice(NamedTuple):
-    """A piece given up, the rule that named it, its ``placeholder``, and how many characters stay beside that."""
+    """A piece to trim, its rule, its ``placeholder``, and the number of ``kept`` characters next to the placeholder."""
 
     piece: Piece
     rule: str
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
     kept: int
 
     def tokens_saved(self, scale: Scale) -> float:
-        """Tokens less; below zero if the placeholder costs more than the piece ever did."""
+        """Return the saved tokens, negative if the placeholder costs more than the piece."""
         return scale.tokens(self.piece) - scale.tokens_of_text(
             self.piece.number, len(self.placeholder) + self.kept
         )
@@ -60,7 +60,7 @@ class Choice(NamedTuple):
 
 @dataclass(slots=True)
 class Origins:
-    """Where the originals of a session's records are: in itself, or where a record that was trimmed before says."""
+    """The originals of a session's records: the records themselves, or the origins that trimmed records name."""
 
     _session_id: str
     _file: str
@@ -70,9 +70,9 @@ class Origins:
     _origins: dict[int, Origin] = field(default_factory=dict)
 
     def of(self, number: int) -> Origin:
-        """The origin of the record in line ``number``.
+        """Return the origin of the record in line ``number``.
 
-        One that is known counts as long as it leads somewhere.
+        A named origin counts only if it still exists.
         """
         if number not in self._origins:
             own = Origin(self._session_id, self._file, self._uuids[number], number)
@@ -84,9 +84,9 @@ class Origins:
 def choose_pieces(
     material: TrimMaterial, options: Options, origins: Origins, scale: Scale, tokens: int
 ) -> list[Choice]:
-    """The choices, oldest first; with a target as many as bring ``tokens`` there.
+    """Return the choices, oldest first, or only enough of them to reach the target from ``tokens``.
 
-    UsageError for an unknown rule.
+    Raises UsageError for an unknown rule.
     """
     choices = list(_choices(material, options, origins, scale))
     if options.target_tokens:
@@ -113,13 +113,13 @@ def _choices(
             choice = choice_of(material, pick, name, origins)
             if (
                 choice is not None and choice.tokens_saved(scale) >= 0
-            ):  # zero: a thought that is not sent any more
+            ):  # zero: a thought that clients no longer send
                 taken.add(key)
                 yield choice
 
 
 def _until(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choice]:
-    """As many choices from the front as save ``excess`` tokens, or all."""
+    """Return the first choices that save ``excess`` tokens together, or all of them."""
     taken = []
     for choice in choices:
         if excess <= 0:
@@ -130,7 +130,7 @@ def _until(choices: Sequence[Choice], excess: float, scale: Scale) -> list[Choic
 
 
 def may_go(material: TrimMaterial, options: Options, piece: Piece, rule: str) -> bool:
-    """Whether a piece may go: not recent, not a tool's that was not asked for."""
+    """Check whether a piece may be trimmed: it is not recent, and the options include its tool."""
     if material.places[piece.number] >= material.protected:
         return False
     if piece.kind == THINKING and material.places[piece.number] >= material.last_turn:
@@ -141,7 +141,7 @@ def may_go(material: TrimMaterial, options: Options, piece: Piece, rule: str) ->
 
 
 def choice_of(material: TrimMaterial, pick: Pick, rule: str, origins: Origins) -> Choice | None:
-    """The choice of a piece; None if its placeholder would be no shorter than itself."""
+    """Return the choice of a piece, or None if the placeholder would not be shorter."""
     piece, tool = pick.piece, material.tool(pick.piece)
     text = _placeholder(piece, tool, origins, pick.why)
     kept = {PROMPT: KEPT_OF_PROMPT, INPUT: KEPT_OF_COMMAND if tool == "Bash" else 0}.get(
@@ -163,13 +163,13 @@ def _placeholder(piece: Piece, tool: str, origins: Origins, why: str) -> str:
     if piece.kind == PROMPT:
         return placeholders.for_pasted(piece.characters - HEAD - TAIL, original, why)
     if piece.kind == THINKING:
-        return ""  # no client sends or shows what an empty answer stands for
+        return ""  # clients neither send nor show an empty answer's placeholder
     make = {ATTACHMENT: placeholders.for_attachment, TEXT: placeholders.for_text}
     return make[piece.kind](piece.characters, original, why)
 
 
 def edits_of_choices(choices: Sequence[Choice], origins: Origins) -> dict[int, Edit]:
-    """One edit for each record that loses something, by line number."""
+    """Return one edit for each trimmed record, by line number."""
     by_record: defaultdict[int, list[Choice]] = defaultdict(list)
     for choice in choices:
         by_record[choice.piece.number].append(choice)
@@ -179,19 +179,19 @@ def edits_of_choices(choices: Sequence[Choice], origins: Origins) -> dict[int, E
 
 
 class TrimEdit:
-    """The edit of one record: each chosen value replaced at its address, and marks that say where the original is."""
+    """The edit of one record: placeholders at the addresses of the chosen values, and marks with the origin."""
 
     def __init__(self, choices: tuple[Choice, ...], origin: Origin) -> None:
         self._choices = choices
         self._origin = origin
 
     def __call__(self, record: Record) -> Record:
-        """The trimmed record; ``record`` is the parsed line, which nobody else holds."""
+        """Return the trimmed record. ``record`` is the parsed line and is modified."""
         for choice in self._choices:
             _replace_in_record(record, choice)
         if any(choice.piece.kind == THINKING for choice in self._choices):
-            # Of an answer that says more, clients pass an empty record over; a text in its place
-            # would be speech.
+            # Clients skip an empty record of an answer with other records. A text in it would look
+            # like the model's own words.
             record["message"]["content"] = [
                 block for block in record["message"]["content"] if block is not None
             ]
@@ -199,14 +199,14 @@ class TrimEdit:
             choice.piece.kind in {RESULT, MEDIA} and choice.tool not in SHOWN
             for choice in self._choices
         ):
-            record.pop("toolUseResult", None)  # the same output once more, for the screen
+            record.pop("toolUseResult", None)  # the screen's copy of the same output
         return {**record, **self._origin.marks(min(choice.piece.block for choice in self._choices))}
 
 
 def without_screens(
     edits: Mapping[int, Edit], chain: Iterable[Node], origins: Origins, limit: int
 ) -> dict[int, Edit]:
-    """Edits of records over ``limit`` bytes: those there are, then what no request holds goes, as whole files."""
+    """Return edits that also remove the screen's copy of a result from records over ``limit`` bytes."""
     return {
         node.number: _ScreenEdit(edits.get(node.number), origins.of(node.number))
         for node in chain
@@ -215,7 +215,7 @@ def without_screens(
 
 
 class _ScreenEdit:
-    """Another edit, then ``toolUseResult`` taken out, with marks that say where it is."""
+    """An edit that applies another one, then removes ``toolUseResult`` and adds marks with the origin."""
 
     def __init__(self, first: Edit | None, origin: Origin) -> None:
         self._first = first
@@ -253,7 +253,7 @@ def _replace_in_record(record: Record, choice: Choice) -> None:
 
 
 class SavingsRow(NamedTuple):
-    """What goes by one name: how many pieces, and their tokens before and after."""
+    """The savings of one rule or tool: the number of pieces, and their tokens before and after."""
 
     name: str
     pieces: int
@@ -262,7 +262,7 @@ class SavingsRow(NamedTuple):
 
 
 class LargestPiece(NamedTuple):
-    """One of the largest pieces and where its original is."""
+    """One of the largest pieces, with the reference of its original."""
 
     original: OriginalReference
     rule: str
@@ -272,7 +272,10 @@ class LargestPiece(NamedTuple):
 
 
 class Savings(NamedTuple):
-    """The numbers of a trim. ``characters`` less in what is sent; ``ratio`` characters a token, the session's own."""
+    """The figures of a trim.
+
+    ``characters`` is the reduction of the context, ``ratio`` the session's characters per token.
+    """
 
     tokens: int
     characters: int
@@ -283,7 +286,7 @@ class Savings(NamedTuple):
 
 
 def savings_of(choices: Sequence[Choice], origins: Origins, scale: Scale, most: int) -> Savings:
-    """Count what ``choices`` save; at most ``most`` tokens, what is sent in all."""
+    """Count the savings of ``choices``, at most ``most`` tokens, the size of the whole context."""
     largest = sorted(choices, key=lambda choice: scale.tokens(choice.piece), reverse=True)[:LARGEST]
     return Savings(
         tokens=min(most, round(sum(choice.tokens_saved(scale) for choice in choices))),

@@ -1,1 +1,1 @@
-"""The verbs that make a child, a file each, in the order of events; every door calls the same function."""
+"""The verbs that create a child, one file each. All callers use the same functions."""

@@ -1,4 +1,4 @@
-"""The terms on which a door has a verb make a child."""
+"""The caller of a verb that creates a child, and its conditions."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def accept_draft(draft: Draft) -> None:
-    """Refuse no child."""
+    """Accept every child."""
 
 
 class Caller(NamedTuple):
-    """A door that has a child made.
+    """A caller that requests a child.
 
     ``output_dir`` is a folder for the child instead of its project's. With ``dry_run`` nothing is
-    written. One that ``reuses`` is given an earlier child of the same words, where nobody went on
-    since, and waits while another process makes a child of the same parent. ``time_limit`` is held
-    while a session is read and a child planned, never while it is written. ``check_draft`` raises a
-    ResumeHooksError for a child that the caller can't use.
+    written. With ``reuses`` the caller gets an existing unused child of the same request, and waits
+    while another process creates a child of the same parent. ``time_limit`` applies to reading a
+    session and planning a child, never to writing. ``check_draft`` raises a ResumeHooksError for a
+    child that the caller cannot use.
     """
 
     where: Where
@@ -38,6 +38,6 @@ class Caller(NamedTuple):
     check_draft: Callable[[Draft], None] = accept_draft
 
     def write(self, plan: ChildPlan) -> Receipt:
-        """Write a child. In a dry run, or where there is nothing to write, its receipt alone."""
+        """Write a child. Return only its receipt for a dry run or an idle plan."""
         self.check_draft(plan.draft)
         return carry_out(plan, self.where, dry_run=self.dry_run)

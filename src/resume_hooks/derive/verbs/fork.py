@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 class ForkSpec(NamedTuple):
-    """What is asked of a fork: where to ``cut``, a folder that is its new ``home``, the agent that it is for.
+    """The options of a fork: where to ``cut``, the new ``home`` folder, the target agent.
 
-    By default the whole conversation, in the session's own folder, for its own agent.
+    The default is the whole conversation, in the session's own folder, for its own agent.
     """
 
     cut: Truncator | None = None
@@ -29,7 +29,7 @@ WHOLE = ForkSpec()
 
 
 def fork(session: Session, spec: ForkSpec, caller: Caller) -> Opened[ForkPlan] | Nothing[ForkPlan]:
-    """Make the copy. Raises as ``agents.plan_fork``, and as a child is written."""
+    """Write a fork. Raises the errors of ``agents.plan_fork`` and of writing a child."""
     with caller.time_limit():
         plan = agents.plan_fork(
             session,

@@ -1,4 +1,4 @@
-"""``handoff``: a new session that opens with a digest of this one and a next step, or with all of it."""
+"""``handoff``: a new session that opens with a digest of this one and a next step, or with the whole conversation."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from resume_hooks.sessions.session import Session
 from resume_hooks.system.text import plural
 
 COUNTED = ((CHANGED, "file"), (COMMANDS, "command"))
-"""The sections of a digest whose entries are counted for the reader, each with its noun."""
+"""The sections of a digest whose entries the receipt counts, each with its noun."""
 
 Edit = Callable[[str], AbstractContextManager[str]]
 WriteFiles = Callable[[Receipt | None], FilesBeside]
 
 
 class HandoffSpec(NamedTuple):
-    """What is asked of a handoff.
+    """The options of a handoff.
 
-    ``next_step`` is the new session's first work, a task apart from this session's where it
-    ``is_new_task``. ``size`` is checked already, ``""`` for the usual one. ``to`` names another agent
-    for it. ``edit`` lets the user change the digest and yields their text. Without ``has_files`` no
-    file is written beside it, else those that the settings and ``part_options`` ask for.
+    ``next_step`` is the new session's first task; if ``is_new_task``, it does not belong to this
+    session's work. ``size`` is validated, or ``""`` for the default. ``to`` names another agent.
+    ``edit`` lets the user change the digest and yields their text. With ``has_files``, the files
+    that the settings and ``part_options`` request are written too.
     """
 
     next_step: str = ""
@@ -58,7 +58,10 @@ class HandoffSpec(NamedTuple):
 
 
 def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | Nothing[ChildPlan]:
-    """Hand a session off. NothingToHandOff where nobody asked anything in it, UsageError, WriteFailed."""
+    """Hand a session off.
+
+    Raises NothingToHandOff for a session without prompts, UsageError and WriteFailed.
+    """
     with contextlib.ExitStack() as stack:
         if caller.reuses:
             stack.enter_context(lock_parent(parent, caller.where))
@@ -71,7 +74,7 @@ def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | N
                     return Opened(existing, None, "already handed off", next_step=spec.next_step)
             plan = plan_handoff(parent, spec, caller)
             caller.check_draft(plan.draft)
-            # Refuses what can't be written before anybody edits a word.
+            # An unwritable file fails before the user edits anything.
             write_files = _file_writer(plan, spec, caller)
         if spec.edit is not None:
             return _edit_and_write(parent, plan, spec, spec.edit, caller)
@@ -79,7 +82,7 @@ def handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> AnyOpened | N
 
 
 def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> Receipt | None:
-    """The child that the same words made, where nobody went on in it or in its parent since."""
+    """Return the receipt of a child of the same request if neither it nor its parent was continued, else None."""
     if spec.is_new_task:
         step = task_step(spec.next_step)
     else:
@@ -89,7 +92,7 @@ def find_existing_handoff(parent: Session, spec: HandoffSpec, where: Where) -> R
 
 
 def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPlan:
-    """Decide on a handoff; nothing is written."""
+    """Plan a handoff. Nothing is written."""
     digest = digest_of(parent, caller.where)
     if spec.is_new_task:
         digest = knowledge(digest)
@@ -109,18 +112,20 @@ def plan_handoff(parent: Session, spec: HandoffSpec, caller: Caller) -> FreshPla
 def _edit_and_write(
     parent: Session, first: FreshPlan, spec: HandoffSpec, edit: Edit, caller: Caller
 ) -> Opened[FreshPlan] | Nothing[FreshPlan]:
-    """Write a handoff whose digest the user edited. ResumeHooksError where they cancel."""
+    """Write a handoff whose digest the user edited. Raises ResumeHooksError if the user cancels."""
     with edit(digest_to_edit(first.carried.text)) as text:
         edited = edited_digest(text)
         if edited:
             return _plan_again_and_write(parent, first, edited, spec, caller)
-    raise ResumeHooksError("The text is empty, so the handoff was cancelled and nothing was made")
+    raise ResumeHooksError(
+        "The text is empty, so the handoff was cancelled and nothing was written"
+    )
 
 
 def _plan_again_and_write(
     parent: Session, first: FreshPlan, edited: str, spec: HandoffSpec, caller: Caller
 ) -> Opened[FreshPlan] | Nothing[FreshPlan]:
-    # Planned again: meanwhile other children may be made, and the parent may grow.
+    # Plan again: during the edit other children may appear, and the parent may grow.
     parent = parent.read_again()
     child = agents.draft_of(parent, "handoff", caller.where, caller.output_dir, to=spec.to)
     old, new = first.draft.session_id, child.session_id
@@ -161,7 +166,7 @@ def _write(
 
 
 def _facts_of_opening(digest: Opening) -> list[str]:
-    """Lines on what the new session carries, messages and list entries, and what it leaves out."""
+    """Return lines on the contents of the new session: messages, list entries, and omitted messages."""
     counts = [(digest.messages, "message")]
     for section, noun in COUNTED:
         counts.append((shown_entries(digest.text, section), noun))
@@ -172,5 +177,5 @@ def _facts_of_opening(digest: Opening) -> list[str]:
     facts = [f"carries {', '.join(said) or 'your prompts'}"]
     if digest.left_out:
         left_out = plural(digest.left_out, "message")
-        facts.append(f"leaves out {left_out}; a larger size holds more")
+        facts.append(f"leaves out {left_out}; a larger size includes more")
     return facts

@@ -1,4 +1,4 @@
-"""``rollover``: a new session that holds the lineage of this one, a digest, and what a model says of it."""
+"""``rollover``: a new session with the lineage of this one, a digest, and a model's summary."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def rollover(
     ask_for_summary: AskForSummary,
     unfinished: Callable[[], Receipt | None] = lambda: None,
 ) -> Opened[FreshPlan] | Nothing[FreshPlan] | Waiting:
-    """Make a child with a digest, and then put a model's summary into it.
+    """Write a child with a digest, then add a model's summary to it.
 
-    ``wish`` is what the summary should stress. ``ask_for_summary`` is given the child with the
-    digest alone; it asks a model, or says what to wait for. ``unfinished`` finds the child of an
-    earlier try, which is gone on with.
+    ``wish`` is the user's request for the summary. ``ask_for_summary`` gets the child with the
+    digest; it asks a model, or returns the reason to wait. ``unfinished`` returns the child of an
+    earlier try, which is then completed.
     """
-    from resume_hooks.derive import summary  # 100 ms, for which no quick rollover waits
+    from resume_hooks.derive import summary  # 100 ms, not needed for a quick rollover
 
     with caller.time_limit():
         begun = summary.plan_rollover(
@@ -57,7 +57,10 @@ def rollover(
 
 
 def rollover_quick(parent: Session, caller: Caller) -> Opened[FreshPlan] | Nothing[FreshPlan]:
-    """Make a child that holds the lineage alone; no model is asked. NothingToHandOff as for a handoff."""
+    """Write a child with the lineage alone.
+
+    No model is asked. Raises NothingToHandOff as a handoff does.
+    """
     with caller.time_limit():
         plan = agents.plan_fresh(parent, caller.where, output_dir=caller.output_dir)
     receipt = caller.write(plan)

@@ -1,4 +1,4 @@
-"""``trim``: a copy of a session in which bulky contents are placeholders, once the caller agrees to the plan."""
+"""``trim``: a copy of a session with placeholders for bulky contents, once the caller agrees to the plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Trimmed = Opened[TrimPlan] | Nothing[TrimPlan]
 
 
 def trim(session: Session, options: Options, caller: Caller) -> Trimmed:
-    """Make the copy. UsageError for options that can't be meant, or a session that can't be a parent."""
+    """Write a trim. Raises UsageError for contradictory options or an unusable parent."""
     with caller.time_limit():
         plan = agents.plan_trim(session, caller.where, options, output_dir=caller.output_dir)
     caller.check_draft(plan.draft)
@@ -31,10 +31,10 @@ def write_trim(
     agrees: Callable[[TrimPlan], bool] | None = None,
     write_plan: Callable[[TrimPlan, Where], Receipt] = write,
 ) -> Trimmed:
-    """Write a trim that pays, by ``write_plan``, where the caller ``agrees`` to it; None agrees to all.
+    """Write a trim that pays, by ``write_plan``, if the caller ``agrees`` to it.
 
-    This is the one place where a trim is confirmed: by the options of a command, by an answer in a
-    terminal, or by a yes to the question that a prompt left open.
+    None agrees to everything. A trim is confirmed only here: by the options of a command, by an
+    answer in a terminal, or by a yes to the question that a prompt left open.
     """
     wanted = plan.pays and not caller.dry_run
     if not wanted or (agrees is not None and not agrees(plan)):

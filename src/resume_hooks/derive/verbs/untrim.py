@@ -1,4 +1,4 @@
-"""``untrim``: a copy of a trimmed session in which the originals stand again."""
+"""``untrim``: a copy of a trimmed session with its original contents."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from resume_hooks.sessions.session import Session
 
 
 class UntrimSpec(NamedTuple):
-    """What is asked of an untrim: every trimmed record, or ``numbers`` of some.
+    """The options of an untrim: every trimmed record, or those with ``numbers``.
 
-    With ``strict`` nothing is written where an original can't be found.
+    With ``strict`` a missing original prevents the write.
     """
 
     everything: bool = True
@@ -29,9 +29,10 @@ EVERYTHING = UntrimSpec()
 def untrim(
     session: Session, spec: UntrimSpec, caller: Caller
 ) -> Opened[UntrimPlan] | Nothing[UntrimPlan]:
-    """Make the copy.
+    """Write an untrim.
 
-    Where nothing is trimmed the outcome says why. UsageError for a ``spec`` that names no record.
+    If nothing is trimmed, the outcome has the reason. Raises UsageError for a ``spec`` without
+    records.
     """
     with caller.time_limit():
         reading = read_trimmed(session)

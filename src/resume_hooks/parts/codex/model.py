@@ -84,7 +84,7 @@ class CodexExec:
         if run.late:
             raise HeadlessFailed(
                 f"{self.name} did not answer within {limit:.0f} s",
-                "Give it longer, in a shell: --timeout SECONDS",
+                "Allow more time, in a shell: --timeout SECONDS",
             )
         answer, counts = _parse_run(run, self.name)
         parsed = port.parse_answer(port.parse_only_object(answer), form, self.name)

@@ -102,7 +102,7 @@ def plan_scrubbed_child(
     )
     if not any(node.spoken for node in transcript.chain):
         raise NothingToFork(
-            "There is nothing to copy: this session holds no conversation",
+            "There is nothing to copy: this session has no conversation",
             "Its file is rewritten all the same by: resume-hooks scrub --in-place",
         )
     parent = weigh_session(session, transcript, survey, said, pieces)
