@@ -41,7 +41,12 @@ REACH = 24_000_000  # bytes at the end of a file that are looked through
 _BRIEFLY = ("command", "file_path", "pattern", "query", "url", "prompt", "description")
 _COMMITS = late(r"\bgit\b[^\n;&|]*\scommit\b")
 _IMPORTS = late(r"\s*(?:import\b|from \S+ import\b|use \S+;|#include\b|\"[\w./-]+\"\Z|[)(]\s*\Z)")
-_FAILS = late(r"(?i:\b(?:fail|error|panic|fatal|cannot|could not))")
+_FAILS = late(
+    r"(?i:(?<!\b0 )(?<!\bno )(?<!\bwithout )\b(?:fail(?:ed|ing|s|ures?)?|error(?:ed|s)?)\b(?!\s?[:=]?\s?0\b)|"
+    r"\b(?:panic|fatal|cannot|could not))"
+)
+"""The words of a failure, without those of "0 failed" and "no errors"."""
+
 _FAILED = ("Exit code", "Error")
 _CHANGE = ("new_string", "content", "new_source")  # what a call writes into a file
 _NEVER = frozenset(
