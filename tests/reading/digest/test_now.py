@@ -381,3 +381,34 @@ def test_agents_that_only_read_leave_nothing_untold(
     given = {"description": "look", "subagent_type": kind}
     digest = Talk().prompt("go").calls("Task", given, "I saw it.").says("Ok.").digest(config_home)
     assert ("sub-agents worked, too" in now(digest)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("later", "is_named"),
+    [
+        ("git add a.py && git commit -m x", True),
+        ("git add -A && git commit -m x", False),
+        ("git checkout main", False),
+        ("git stash", False),
+    ],
+)
+def test_what_a_status_listed_besides_may_be_out_of_date(
+    config_home: ConfigHome, later: str, is_named: bool
+) -> None:
+    """After a command that took all in, or went to another commit, and after some commits."""
+    talk = Talk().prompt("go").edits("/home/user/proj/a.py")
+    talk.runs("git status --short", " M a.py\n?? docs/generated/\n", cwd="/home/user/proj")
+    assert "git status lists besides: docs/generated" in now(talk.digest(config_home))
+    talk.runs(later, "[main 1234567] x\n", cwd="/home/user/proj")
+    assert ("git status lists besides" in now(talk.digest(config_home))) is is_named
+    for number in range(3):
+        talk.runs(f"git add a.py && git commit -m {number}", f"[main 123456{number}] y\n")
+    assert "git status lists besides" not in now(talk.digest(config_home))
+
+
+def test_a_push_counts_also_where_work_went_on_in_another_checkout(config_home: ConfigHome) -> None:
+    """Each folder has its own branch: to go there and back is no switch."""
+    talk = Talk().prompt("go").runs("cd /w/app && git status", "On branch main\n")
+    talk.runs("cd /w/app && git commit -am x && git push", "[main 1234567] x\n")
+    talk.runs("cd /w/lib && git status", "On branch fix\n")
+    assert "the session pushed, and has committed nothing since" in now(talk.digest(config_home))

@@ -44,6 +44,12 @@ _STAGED_NAME = late(r"(?:\A|\n)(?:[AMT]|R\d{0,3}\t([^\t\n]+))\t([^\t\n]+)")
 _CLEAN = ("nothing to commit, working tree clean", "nothing to commit (working directory clean)")
 _SHORT = frozenset({"-s", "--short", "--porcelain", "-sb", "-bs"})
 _UPDATES = frozenset({"-u", "--update"})
+_CHANGES_STATUS = frozenset(
+    {"checkout", "switch", "stash", "merge", "pull", "rebase", "clean", "reset"}
+)
+"""Verbs of git after which a status may list other files."""
+
+LISTED_COMMITS = 2  # commits after a status that leave its other files alone
 _ALL = _UPDATES | {"-A", "--all"}
 _EXPANDED = late(r"[$*?`\[]")
 """What the shell puts in the place of a word that a command does not name."""
@@ -133,6 +139,7 @@ class FileStates:
         self.listed: frozenset[str] = frozenset()
         """The paths in the last whole ``git status``, with what was not this session's work."""
         self.listed_at: RecordPlace | None = None
+        """None once a command may have made that status out of date."""
         self.uses_git = False
         self._home = home
         self._standing = standing
@@ -146,6 +153,8 @@ class FileStates:
         """The commits that stand, by checkout, the latest last."""
         self._commit_of: dict[str, int] = {}
         self._commits = 0
+        self._listed_after = 0
+        """The number of commits up to which the last status counts."""
         self._adds_unknown = False
         """Whether files were added since the last commit that a command did not name."""
         self._unknown_at: dict[str, int] = {}
@@ -165,6 +174,8 @@ class FileStates:
         """Take in a git command."""
         self.uses_git = True
         verb, rest = call.words[0], call.words[1:]
+        if verb in _CHANGES_STATUS or (verb == "commit" and self._commits > self._listed_after):
+            self.listed_at = None
         if verb == "add":
             self._take_add(call, rest)
         elif verb == "commit" and not call.run.failed:
@@ -278,6 +289,8 @@ class FileStates:
         if _UPDATES.intersection(rest):
             added -= self._untracked
         self._staged |= added
+        if takes_all:
+            self.listed_at = None
 
     def _take_commit(self, call: GitCall, rest: Sequence[str]) -> None:
         printed = _COMMITTED.findall(call.run.output)
@@ -346,6 +359,7 @@ class FileStates:
         if status.is_whole:
             self.listed = status.staged | status.changed
             self.listed_at = call.run.answered
+            self._listed_after = self._commits + LISTED_COMMITS
 
     def _take_staged_names(self, call: GitCall, rest: Sequence[str]) -> None:
         """Take in the names and moves of staged files that a ``git diff`` listed."""

@@ -80,13 +80,15 @@ def git_seen(commands: Sequence[ParsedRun], noted: str, removed_at: Mapping[str,
 def _order_of_last_switch(commands: Sequence[ParsedRun]) -> int:
     """The order of the last command that went to another branch; 0 for none."""
     at = 0
-    former = ""
-    for run, _ in commands:
+    former: dict[str, str] = {}
+    for run, parts in commands:
         branch = branch_named(run)
-        is_switch = former not in {"", branch} or "Switched to" in run.output
-        if branch and is_switch:
+        if not branch:
+            continue
+        folder = folder_of_run(run, parts)
+        if former.get(folder, branch) != branch or "Switched to" in run.output:
             at = run.place.order
-        former = branch or former
+        former[folder] = branch
     return at
 
 
