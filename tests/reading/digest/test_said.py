@@ -388,6 +388,7 @@ def test_the_assistants_last_words(config_home: ConfigHome) -> None:
         "Should we never push to main?", "why do you always use tabs", "# Always and never",
         "dont run", "don't worry about the old keys", "We must never look at the effect right now",
         "Operation stopped by hook", "158.5 npm error You must never call this",
+        "opk: error: the following arguments are required: cmd",
         '"Never do that"', "lol, never use tabs then 😂",
         "Maybe we should never use tabs.",
     ],
@@ -506,6 +507,22 @@ def test_a_list_of_todos_tells_its_age(config_home: ConfigHome) -> None:
     assert notes(talk.digest(config_home), "todos") == {"write docs": "pending"}
     aged = talk.prompt("now this").says("done").digest(config_home)
     assert notes(aged, "todos") == {"write docs": "pending, noted 1 prompt before the end"}
+
+
+@pytest.mark.parametrize(("prompts", "is_open"), [(2, True), (5, False)])
+def test_a_list_that_was_left_behind_before_a_commit(
+    config_home: ConfigHome, prompts: int, is_open: bool
+) -> None:
+    """Some prompts ago; without a commit since it still stands, and so it does if anything on it changed."""
+    todos = [{"content": "write docs", "status": "in_progress"}]
+    talk = Talk().prompt("go").calls("TodoWrite", {"todos": todos})
+    for number in range(prompts):
+        talk.prompt(f"now this, {number}").says("done")
+    assert texts(talk.digest(config_home), "todos") == ["write docs"]
+    talk.runs("git commit -am x", "[main 1234567] write docs\n").says("pushed")
+    assert (texts(talk.digest(config_home), "todos") == ["write docs"]) is is_open
+    talk.calls("TodoWrite", {"todos": todos})
+    assert texts(talk.digest(config_home), "todos") == ["write docs"]
 
 
 @pytest.mark.parametrize(

@@ -147,6 +147,7 @@ def _own_sections(
     paths = work.Paths(folder, git)
     found = work.touched_files(facts.changes, runs, paths)
     commits = standing_commits(parsed)
+    committed_at = max((commit.place.order for commit in commits.commits), default=0)
     states = file_states(work.edits_of(found), work.only_listed(found), parsed, folder, commits)
     wanted = statements.words_of_last_request(facts)
     commands = work.working_commands(runs, paths.folder, removed, wanted)
@@ -155,7 +156,8 @@ def _own_sections(
         "pending": lines_of_pending(facts, session_id),
         "marks": work.entries_of_marks(facts, found, paths),
         "todos": chain(
-            statements.entries_of_todos(facts, requests), work.entries_of_steps(facts, paths)
+            statements.entries_of_todos(facts, requests, committed_at),
+            work.entries_of_steps(facts, paths),
         ),
         "questions": statements.entries_of_questions(facts),
         "constraints": statements.entries_of_constraints(facts, requests),
@@ -255,6 +257,8 @@ def digest_of(
         said = talk.talk_of(facts)
         git = git_query.collect_answers()
         facts.changes += agents.changes
+        if facts.has_unseen_agents:
+            facts.changes += facts.reported_changes
         own = _own_sections(facts, folder, git, files[-1].session_id, ends.branch)
         merged, omitted = _join_sections(own, before, facts, work.Paths(folder, git))
         unread += agents.unread + (before.unread if before else 0)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from resume_hooks import clock
-from resume_hooks.reading.digest import facts
+from resume_hooks.reading.digest import agent_reports, facts
 from resume_hooks.reading.digest.facts import (
     FileChange,
     OpenList,
@@ -142,9 +142,9 @@ _ONLY_READS = late(r"explor|plan|review|research|search|guide|analy|audit", re.I
 _RECAP = "away_summary"
 _SOON = 2  # records after a command within which its text is loaded
 _RULES = 400  # characters of a text that is loaded from which on it holds rules
-_STARTED = (
-    "Async agent launched"  # how the answer begins to a call that starts one in the background
-)
+_STARTED = ("Async agent launched", "Spawned successfully")
+"""How the answer begins to a call that starts one in the background."""
+
 _FOREIGN_WRITER = late(
     r"(?:write|edit|create|move|rename|delete|remove|replace|insert|patch).*file|file.*(?:write|edit)",
     re.IGNORECASE,
@@ -246,7 +246,10 @@ def _leaves_live_branch(
 class LineageFacts:
     """The facts of a lineage; with ``sidechain`` those of a sub-agent."""
 
+    goal_status = ""
     holds_imported = False
+    is_imported = False
+    """Whether the file that is read now was imported: of what is said there no model is known."""
     has_unseen_agents = False
     """Whether sub-agents reported whose transcripts are not there."""
     agents_may_write = False
@@ -280,10 +283,11 @@ class LineageFacts:
         """The last call, where the file ends before its answer."""
         self.reports: list[Quote] = []
         """The reports of sub-agents."""
+        self.reported_changes: list[FileChange] = []
+        """The files that a sub-agent which may write reported as changed."""
         self.tool_errors: dict[str, Quote] = {}
         """Tools of servers whose last call failed, with what they answered."""
         self.goal: Quote | None = None
-        self.goal_status = ""
         self.plan_mode = False
         self.plan_file = ""
         self.read_to = (0, 0)
@@ -292,8 +296,6 @@ class LineageFacts:
         """The assistant's last words since the last prompt."""
         self._open: dict[str, PendingCall] = {}
         self._in_background: dict[str, int] = {}
-        self.is_imported = False
-        """Whether the file that is read now was imported: of what is said there no model is known."""
         self.strangers: set[RecordPlace] = set()
         """Whether a stranger speaks as the user, as in the imported part of a file."""
         self._imported_at = ""
@@ -554,7 +556,8 @@ class LineageFacts:
 
     def _on_agent(self, call: PendingCall, record: Record, said: Quote) -> None:
         """Take in the report of a sub-agent, or the start of one in the background."""
-        if call.tool in _AGENT_TOOLS and not _ONLY_READS.search(call.first_text("subagent_type")):
+        may_write = not _ONLY_READS.search(call.first_text("subagent_type"))
+        if call.tool in _AGENT_TOOLS and may_write:
             self.agents_may_write = True
         if call.tool in _COLLECTORS:
             self.running.pop(call.first_text("task_id", "agentId", "agent_id"), None)
@@ -564,7 +567,15 @@ class LineageFacts:
         if agent and records.tool_details(record).get("isAsync") is True:
             self.running[agent] = Quote(call.first_text("description", "prompt"), call.place)
         elif call.tool in _AGENT_TOOLS and not said.text.startswith(_STARTED):
-            self.reports.append(said)
+            self._take_report(said, call.folder, may_write=may_write)
+
+    def _take_report(self, said: Quote, folder: str, *, may_write: bool) -> None:
+        """Take in the report of a sub-agent, which was called in a folder."""
+        self.reports.append(said._replace(text=agent_reports.without_trailer(said.text)))
+        if may_write:
+            for path in agent_reports.files_changed(said.text):
+                change = FileChange(path, folder, said.place, is_reported=True)
+                self.reported_changes.append(change)
 
     def _on_tool_success(self, call: PendingCall, details: Record, said: Quote) -> None:
         text, place, uuid = said.text, said.place, said.uuid
@@ -613,7 +624,7 @@ class LineageFacts:
         if ending is not None:
             self.running.pop(ending.task, None)
             if report := facts.report_in(text):
-                self.reports.append(Quote(report, place))
+                self._take_report(Quote(report, place), "", may_write=self.agents_may_write)
         at = self._in_background.get(ending.task) if ending else None
         if ending is not None and at is not None:
             self.runs[at] = self.runs[at]._replace(

@@ -231,13 +231,14 @@ class Refusal(NamedTuple):
 class FileChange(NamedTuple):
     """A file that a tool wrote: its path, the folder that it was called in, and where.
 
-    ``is_new``: no file was there before.
+    ``is_new``: no file was there before. ``is_reported``: the report of a sub-agent alone says so.
     """
 
     path: str
     folder: str
     place: RecordPlace
     is_new: bool = False
+    is_reported: bool = False
 
 
 class TaskEnding(NamedTuple):
@@ -451,6 +452,12 @@ class OpenList:
             if row.text and row.status not in _DONE:
                 todos.append(row)
         return todos
+
+    @property
+    def updated_at(self) -> int:
+        """The order of the record that changed any status last; 0 for no list."""
+        rows = (*self._tasks.values(), *self._todos)
+        return max((row.updated_at for row in rows), default=0)
 
     def is_done_since(self, order: int) -> bool:
         """Whether a list was written down after a record, and everything on it is done."""

@@ -115,10 +115,11 @@ def _lines_of_repository(
         yield make_entry("the session pushed, and has committed nothing since", push)
     yield from _uncommitted_as_seen(facts, paths, seen, states)
     if facts.has_unseen_agents:
-        yield make_entry(
-            "sub-agents worked, too: what they may have changed is not in these lists",
-            facts.reports[-1].place,
-        )
+        if facts.reported_changes:
+            held = "these lists hold of their changes what they reported"
+        else:
+            held = "what they may have changed is not in these lists"
+        yield make_entry(f"sub-agents worked, too: {held}", facts.reports[-1].place)
 
 
 def _line_of_pull_request(requests: PullRequests, branch: str) -> Iterator[DigestEntry]:

@@ -73,7 +73,7 @@ _ASKS = late(
 
 _MACHINE = late(
     r"""\s*(?://|/\*|(?:agent|assistant|user|human):|[\u00d7✗✓✖➜\u276f$>|│└├]|=>|\d+[.:]\d|\[[+\d]|"[\w-]+":
-         |(?:error|warn|warning|npm)\b|at\s\S+\()
+         |(?:error|warn|warning|npm)\b|[\w./-]{1,80}:\s(?:error|warning|fatal)\b|at\s\S+\()
     | .*(?:\bnpm\ err|[{;]\s*\Z) | .*(?:[,(\u2013\u2014]|\s(?:the|or|and|to|a|of|that))\s*\Z
     | ["'\u201c].*["'\u201d]\W*\Z
     """,
@@ -278,6 +278,7 @@ def words_of_last_request(facts: LineageFacts) -> frozenset[str]:
     return prose.telling_words(" ".join(texts))
 
 
+OLD_LIST = 3  # prompts back to which a list that nobody changed since was left behind
 OPENING_WORDS = 200  # characters of an answer in which it says that all is done
 _ALL_DONE = late(
     r"\b(?:the (?:implementation|work) is|everything is|all (?:tasks|steps|items|changes) are) "
@@ -286,17 +287,23 @@ _ALL_DONE = late(
 )
 
 
-def entries_of_todos(facts: LineageFacts, requests: PullRequests) -> Iterator[DigestEntry]:
+def entries_of_todos(
+    facts: LineageFacts, requests: PullRequests, committed_at: int
+) -> Iterator[DigestEntry]:
     """The open todos; of an old list with the number of prompts since its last change.
 
-    None that waits for a pull request that came to its end, and none at work as a later answer
-    said that all is done.
+    None that waits for a pull request that came to its end, none at work as a later answer said
+    that all is done. None at all of a list that was left behind some prompts ago, before the last
+    commit, which was made at ``committed_at`` in the order of records.
     """
     answers = list(facts.closing)
     if facts.unanswered is not None:
         answers.append(facts.unanswered)
     ends = [said.place.order for said in answers if _ALL_DONE.search(said.text[:OPENING_WORDS])]
     done_at = max(ends, default=0)
+    left_at = facts.open_list.updated_at
+    if committed_at > left_at and left_at < turns_ago(facts, OLD_LIST):
+        return
     for text, status, place, updated_at in facts.open_list.open_todos():
         is_over = status == "in_progress" and updated_at < done_at
         if is_over or requests.ends_wait(text, place):

@@ -234,8 +234,8 @@ _CHECKS = late(
 """Words of commands that check, build, start or publish something."""
 
 _ONCE_ONLY = late(
-    r"<<|--help\b|\s-h\Z|\bgit\s+(?:-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
-    r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge)|issue\s+(?:create|comment|edit))|"
+    r"<<|--help\b|\s-h\Z|\bgit\s+(?:-[Cc]\s+\S+\s+|-\S+\s+)*(?:commit|add|checkout|switch|stash|reset|rm|mv|tag|cherry-pick|rebase|merge|"
+    r"apply|am|restore|clean|clone|worktree)\b|\A\W*find\s|\bgh\s+(?:pr\s+(?:create|comment|edit|review|merge|checkout)|issue\s+(?:create|comment|edit))|"
     r"\bsed\s+-i|\A\W*(?:rm|mv|cp|mkdir|touch|chmod|chown|ln|kill|pkill|sleep|touch|open|code|tee)\b|"
     r"\b(?:python[\d.]*|node|ruby|bash|sh)\s+-[ce]\b|\bperl\s+-\w*[ei]|\$\(cat\b|\bscratchpad\b|"
     r"\bgh\s+(?:(?:pr|issue|release)\s+(?:close|ready|reopen|delete)|run\s+(?:watch|rerun|cancel)|"
@@ -405,6 +405,7 @@ def _complaint_of_run(run: ShellRun) -> str:
 
 PATH = 300  # characters of a path; of a longer one its end is told
 LISTED = "listed by git"  # what is said of a file that nothing in the session names as written, but git as changed
+REPORTED = "as a sub-agent reported"  # of a file that only the report of one names as changed
 UNSURE = "its command failed"  # what is said of a file that a command was to write which failed, before that or after
 
 REMOVED = "removed"
@@ -493,8 +494,9 @@ def touched_files(
     """Files that were changed: by tools, by commands that name them, as git printed them."""
     found: dict[str, list[Touch]] = {}
     for change in changes:
+        doubt = REPORTED if change.is_reported else ""
         found.setdefault(paths.relative_path(change.path, change.folder), []).append(
-            Touch(change.place, is_new=change.is_new)
+            Touch(change.place, doubt, is_new=change.is_new)
         )
     for command in commands:
         doubt = UNSURE if command.run.failed else ""
@@ -564,11 +566,11 @@ def _files_listed(command: ShellCommand, paths: Paths) -> Iterator[str]:
 
 
 def edits_of(found: Mapping[str, Sequence[Touch]]) -> list[Edit]:
-    """The changes that are sure, without those that only git's listings prove."""
+    """The changes by tools and commands, without those that only git's listings prove."""
     edits: list[Edit] = []
     for path, touches in found.items():
         for touch in touches:
-            if not touch.doubt and not touch.removed:
+            if touch.doubt in {"", REPORTED} and not touch.removed:
                 edits.append(Edit(path, touch.place.order, touch.is_new))
     return edits
 

@@ -1,0 +1,68 @@
+"""The reports of sub-agents: the files that one says it changed, for where its transcript is not there.
+
+Precision before recall: the files that an agent reviewed stand in its report like those that it
+changed, so that of a review only what it says to have written counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from resume_hooks.redaction.lazy_patterns import late
+
+READ = 20_000  # characters of a report that are looked at
+BEGINNING = 400  # characters of it in which it says what it is
+MOST_FILES = 40  # files of one report
+
+_PATH = r"`?\*{0,2}`?([~\w./@-]{1,200}\.\w{1,8})`?"
+_CLAIM = late(
+    r"\bI(?:'ve| have)?\s+(?:created|added|written|wrote|updated|modified|edited|changed|rewrote|rewritten)\s+"
+    rf"(?:the\s+|a\s+|an\s+)?(?:new\s+)?(?:file\s+)?{_PATH}|"
+    rf"\b(?:was|were|has been|have been)\s+(?:written|saved)\s+(?:to|at|in)\s+{_PATH}",
+    re.IGNORECASE,
+)
+_FILES_HEADING = late(
+    r"[\s#*_]*(?:all\s+)?(?:files?\s+(?:i\s+)?(?:changed|modified|created|updated|edited|added|written|touched)"
+    r"(?:\s*(?:/|and|or)\s*\w+)?|(?:changed|modified|created|updated|edited|new)\s+files?)\b[^\n]{0,20}",
+    re.IGNORECASE,
+)
+_ROW = late(rf"\s*(?:[-*+•]|\d+[.)])\s+{_PATH}(?=[\s:,(`*]|\Z)")
+_PART = late(rf"#{{1,6}}\s+(?:\d+[.)]\s+)?{_PATH}\s*(?:\([^)\n]*\))?\s*\Z")
+_REVIEW = late(r"\b(?:review|audit|verdict|findings?|analysis)\b", re.IGNORECASE)
+_CHANGES = late(r"\b(?:changes|simplif\w+|refactor\w*|implement\w*|fixes)\b", re.IGNORECASE)
+_TRAILER = late(r"\n+agentId: \w+[^\n]*(?:\n<usage>[\s\S]*)?\s*\Z")
+
+
+def without_trailer(report: str) -> str:
+    """A report without what the client adds for the one who called the agent."""
+    at = report.rfind("\nagentId: ")
+    if at >= 0 and _TRAILER.match(report, at):
+        return report[:at].rstrip()
+    return report
+
+
+def files_changed(report: str) -> Iterator[str]:
+    """The files that a report says its agent changed, as it names them, once each."""
+    text = report[:READ]
+    claimed = [first or second for first, second in _CLAIM.findall(text)]
+    if _REVIEW.search(text[:BEGINNING]) is None:
+        claimed += _files_under_headings(text)
+    yield from list(dict.fromkeys(claimed))[:MOST_FILES]
+
+
+def _files_under_headings(text: str) -> list[str]:
+    """The files in the lists that a heading calls changed, and those that a part of its own is about."""
+    files: list[str] = []
+    tells_changes = _CHANGES.search(text[:BEGINNING]) is not None
+    is_list = False
+    for row in text.split("\n"):
+        item = _ROW.match(row)
+        part = _PART.match(row) if row.startswith("#") else None
+        if item is not None and is_list:
+            files.append(item[1])
+        elif part is not None and tells_changes:
+            files.append(part[1])
+        elif row.strip():
+            is_list = _FILES_HEADING.fullmatch(row.strip().rstrip(":*")) is not None
+    return files

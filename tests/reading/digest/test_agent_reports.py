@@ -1,0 +1,69 @@
+"""The files that the report of a sub-agent says it changed."""
+
+from __future__ import annotations
+
+import pytest
+
+from resume_hooks.reading.digest.agent_reports import files_changed, without_trailer
+from resume_hooks.reading.digest.entries import Kind
+from tests.builders import CWD, ConfigHome
+from tests.reading.digest.talk import Talk, messages, notes, texts
+
+WRITER = {"description": "build", "prompt": "build it", "subagent_type": "general-purpose"}
+SIMPLIFIED = (
+    "Here is a summary of all changes:\n\n## Summary of Code Simplifications\n\n"
+    "### 1. `src/hooks.go`\n- Removed dead code in `config.go`\n\n### 2. `src/utils.go`\n- Added a function\n"
+)
+REVIEWED = (
+    "## Review Complete\n\n### Files Changed\n- `a.py` - Added 4 lines\n\n"
+    "The review has been written to `review-01.md`."
+)
+
+
+@pytest.mark.parametrize(
+    ("report", "files"),
+    [
+        ("I have created the file `docs/color.md` with the following content:", ["docs/color.md"]),
+        ("I've updated src/a.py, and read src/b.py.", ["src/a.py"]),
+        (SIMPLIFIED, ["src/hooks.go", "src/utils.go"]),
+        ("Done.\n\n### Files modified:\n- `a.py` - the fix\n- **b.py**\n\n### Read\n- c.py", ["a.py", "b.py"]),
+        (REVIEWED, ["review-01.md"]),
+        ("The parser is in `src/a.py`; the bug is at src/b.py:40.", []),
+        ("# Audit\n\n## Files created in the build\n- dist/a.js", []),
+    ],
+)  # fmt: skip
+def test_the_files_that_a_report_claims(report: str, files: list[str]) -> None:
+    """By what it says of itself; of a review those that it looked at are not changed."""
+    assert list(files_changed(report)) == files
+
+
+def test_files_that_only_a_report_names(config_home: ConfigHome) -> None:
+    """They count as changed and not committed, also if the session read them before."""
+    talk = Talk().prompt("go").calls("Read", {"file_path": f"{CWD}/src/hooks.go"}, "package a")
+    talk.calls("Task", WRITER, SIMPLIFIED).runs("git log --oneline", "1234567 x", cwd=CWD)
+    digest = talk.says("All is simpler now.").digest(config_home)
+    assert notes(digest, "changed")["src/hooks.go"] == "as a sub-agent reported, not committed"
+    assert texts(digest, "read") == []
+    assert "not committed: src/utils.go, src/hooks.go" in texts(digest, "now")
+    assert any("what they reported" in row for row in texts(digest, "now"))
+
+
+def test_an_agent_that_only_reads_changed_nothing(config_home: ConfigHome) -> None:
+    """Whatever its report says."""
+    explorer = {**WRITER, "subagent_type": "Explore"}
+    digest = Talk().prompt("go").calls("Task", explorer, SIMPLIFIED).digest(config_home)
+    assert texts(digest, "changed") == []
+
+
+def test_what_the_client_adds_to_a_report_is_left_out(config_home: ConfigHome) -> None:
+    """The id of the agent, and its use of tokens; that one was started in the background is no report."""
+    added = "\nagentId: aefb647 (use SendMessage to continue this agent)\n<usage>tool_uses: 24\n</usage>"
+    assert without_trailer(f"All is well.{added}") == "All is well."
+    digest = (
+        Talk()
+        .prompt("go")
+        .calls("Task", WRITER, f"It is a long report of what was found.{added}")
+        .calls("Task", WRITER, "Spawned successfully. (This tool result is internal metadata)")
+        .digest(config_home)
+    )
+    assert messages(digest, Kind.REPORT) == ["It is a long report of what was found."]
