@@ -7,9 +7,11 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 
 from resume_hooks.system.text import (
     encodable_all,
+    escape_markdown,
     plain_line,
     plain_text,
     quoted_name,
@@ -125,3 +127,39 @@ def test_where_a_line_is_cut(line: str, limit: int, cut: str) -> None:
 def test_a_name_among_our_words_does_not_go_on(name: str, shown: str) -> None:
     """What is more than a name is in quotes, which it can't close."""
     assert quoted_name(name) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2 · look at `entire sessions lists` in `entire resum…\n6f3e15a1 · 2.4 MB",
+        "rm *.py *.txt\n- one\n+ two\n# three\n> four\n1. five\n2) six\n---\n===",
+        "a_b_c **d** ~~e~~ <b>f</b> &lt; \\ | g | [h](i)\n~~~\ncode",
+    ],
+)
+def test_a_text_stays_as_it_is_where_markdown_is_shown(text: str) -> None:
+    """Each sign stays in it, each line stays one, and no line becomes a list or a heading."""
+    assert paragraphs_of_markdown(f"name: {escape_markdown(text)}") == [f"name: {text}"]
+
+
+def test_what_markdown_shows_as_it_is_stays() -> None:
+    """An address is linked with its signs; indented lines below an empty one are code."""
+    address = "https://example.org/a_b_c?d=[e]"
+    assert escape_markdown(f"{address} *f*") == f"{address} \\*f\\*"
+    card = "set\n\n      try `a` *b*\n\n      more_of_it"
+    assert escape_markdown(f"{card}\nend_") == f"{card}\nend\\_"
+
+
+def paragraphs_of_markdown(text: str) -> list[str]:
+    """The texts of its paragraphs; AssertionError where it holds more than text."""
+    paragraphs = []
+    for token in MarkdownIt("commonmark").enable(["strikethrough", "table"]).parse(text):
+        assert token.type in {"paragraph_open", "inline", "paragraph_close"}
+        if token.type != "inline":
+            continue
+        words = []
+        for part in token.children or []:
+            assert part.type in {"text", "text_special", "softbreak"}
+            words.append("\n" if part.type == "softbreak" else part.content)
+        paragraphs.append("".join(words))
+    return paragraphs

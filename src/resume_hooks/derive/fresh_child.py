@@ -246,9 +246,9 @@ def _fresh_card(child: Draft, next_step: str, contents: Contents, carried: Diges
         subagent = f"`{without_block_markers(plain_line(child.subagent))}` of "
     else:
         subagent = ""
-    lines = [
-        f"**{verb}** {subagent}{without_block_markers(plain_line(parent.title))} (`{parent.session_id}`){place}."
-    ]
+    # The client shows Markdown: a backtick of a title that was cut would open a code span.
+    title = without_block_markers(plain_line(parent.title)).replace("`", "'")
+    lines = [f"**{verb}** {subagent}{title} (`{parent.session_id}`){place}."]
     if next_step:
         lines.append(
             f"**{'New task' if contents.new_task else 'Next step'}:** "

@@ -32,13 +32,14 @@ from resume_hooks.paths import is_session_id, read_object
 from resume_hooks.system.clipboard import copy
 from resume_hooks.system.copy_result import NOT_COPIED
 from resume_hooks.system.invocation import in_shell
-from resume_hooks.system.text import plain_text
+from resume_hooks.system.text import escape_markdown, plain_text
 
 LOCK = "requirements.lock"
 _ROOT = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 )
 _BEGUN = "now, in the background: about half a minute."
+_LATER = "Try again in half a minute."
 
 
 def main() -> None:
@@ -68,11 +69,13 @@ def main_of_module() -> int:
         text = _state_and_remedy()
     else:
         text = answer_without_engine(trigger, reply.field(event, "session_id"))
+    answer = {}
     if is_typed:
-        told = {"text": plain_text(text).removeprefix("resume-hooks: ")}
-    else:
-        told = {}
-    reply.write_reply(json.dumps(told).encode())
+        shown = plain_text(text).removeprefix("resume-hooks: ")
+        if event.get("screen") is True:
+            shown = escape_markdown(shown)
+        answer["text"] = shown
+    reply.write_reply(json.dumps(answer).encode())
     return 0
 
 
@@ -120,21 +123,25 @@ def engine_state() -> str:
 
 def _retry_text() -> str:
     if _installer_state().get("state") != "failed":
-        return "Try again in half a minute."
-    log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
-    named = f"Log: {log}\n" if os.path.isfile(log) else ""
-    return f"{named}{_install_text()}\n\nThen try again."
+        return _LATER
+    return f"{_install_text()}\n\nThen try again."
 
 
 def _state_and_remedy() -> str:
     failed = _installer_state().get("state") == "failed"
     if failed:
         return f"{engine_state()}\n{_install_text()}"
-    return engine_state()
+    return f"{engine_state()} {_LATER}"
 
 
 def _install_text() -> str:
-    return f"To install it now, in a shell:\n  {install_command()}"
+    """Where the log of a failed installation is, and the command that installs."""
+    log = os.path.join(os.environ.get("CLAUDE_PLUGIN_DATA", ""), "install.log")
+    if os.path.isfile(log):
+        named = f"Log: {log}\n"
+    else:
+        named = ""
+    return f"{named}To install it now, in a shell:\n  {install_command()}"
 
 
 def install_command() -> str:

@@ -28,7 +28,7 @@ from resume_hooks.shared_values import SLASH
 from resume_hooks.system.copy_result import NOT_COPIED, Copied
 from resume_hooks.system.invocation import in_shell
 from resume_hooks.system.processes import is_asked_by_client
-from resume_hooks.system.text import plain_line, plain_text
+from resume_hooks.system.text import escape_markdown, plain_line, plain_text
 
 PANE = "pane"  # the module's question while the pane of /search and /sessions is open
 # the commands that open the pane; it searches the words of /sessions, too
@@ -122,7 +122,11 @@ def main() -> int:
             instead = f"Type {SLASH}{verb} there."
         sys.stderr.write(f"{REFUSED} {instead if verb in VERBS else ''}".rstrip() + "\n")
         return 1
-    reply.write_reply(json.dumps(answer_module(command, event)).encode())
+    answer = answer_module(command, event)
+    is_typed = verb in ROWS and verb != UNASKED
+    if is_typed and "text" in answer and event.get("screen") is True:
+        answer["text"] = escape_markdown(answer["text"])  # the client shows Markdown
+    reply.write_reply(json.dumps(answer).encode())
     return 0
 
 

@@ -57,6 +57,46 @@ def plain_text(text: str) -> str:
     return re.sub(_SURROGATE, "\ufffd", re.sub(_CONTROL, "", lines))
 
 
+_ADDRESS = r"(https?://\S+)"  # a client links it as it stands
+_MARKDOWN_SIGN = r"[\\`*_~\[\]<&|]"  # inside a line
+_BEFORE_MARKER = r"\s*(?=[-+](?:\s|$)|#+(?:\s|$)|>|-{2,}\s*$|=+\s*$)|\s*\d{1,9}(?=[.)](?:\s|$))"
+"""What stands before the sign that makes a line one of a list, a heading, a quote or a rule."""
+
+
+def escape_markdown(text: str) -> str:
+    """``text`` for a program that shows Markdown, so that each sign and each line of it stays.
+
+    Indented lines below an empty one, which are code there, are left as they are. ``text`` stands
+    behind other words on its first line.
+    """
+    lines = []
+    is_code, is_below_empty = False, False
+    for line in text.split("\n"):
+        is_code = line.startswith(("    ", "\t")) and (is_code or is_below_empty)
+        is_below_empty = not line.strip()
+        if is_code:
+            lines.append(line)
+        else:
+            lines.append(_escape_line(line))
+    return "\n".join(lines)
+
+
+def _escape_line(line: str) -> str:
+    parts = []
+    rest = line
+    before = re.match(_BEFORE_MARKER, line)
+    if before:
+        parts.append(before[0] + "\\")
+        rest = line[before.end() :]
+    for place, part in enumerate(re.split(_ADDRESS, rest)):
+        is_address = place % 2 == 1
+        if is_address:
+            parts.append(part)
+        else:
+            parts.append(re.sub(_MARKDOWN_SIGN, r"\\\g<0>", part))
+    return "".join(parts)
+
+
 QUOTE = "\u2039"
 """The replacement for the angle bracket of a tag that must read as plain words."""
 
