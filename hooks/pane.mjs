@@ -198,7 +198,7 @@ export function drawPane($, e, next) {
   const list = () => [...shown().flatMap(([id, plain, marked]) => (id === pane.at ? marked : plain).map((line, below) =>
     h(Text, { wrap: 'truncate-end', dimColor: below > 0 && id !== pane.at, bold: id === pane.at }, line))), ...pane.preview.map(line => aside(line))]
   const page = () => [...pane.lines_read.map(line => h(Text, { wrap: 'truncate-end' }, line)),
-    h(Box, { columnGap: 2 }, ...ways.map(each => h(Text, { inverse: each === way }, each[1])))]
+    h(Box, { columnGap: 2, flexWrap: 'wrap' }, ...ways.map(each => h(Text, { inverse: each === way }, each[1])))]
   return h(Box, { flexDirection: 'column' },
     h(Box, {}, stop(UP, -1), field, stop(DOWN, 1), aside(bare ? '' : told)),
     ...bare ? [aside(told, 'wrap')] : ways ? page() : list())

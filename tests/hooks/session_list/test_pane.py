@@ -11,7 +11,7 @@ import pytest
 
 from resume_hooks.hooks.inside import answer_module
 from resume_hooks.hooks.session_list import pane
-from resume_hooks.hooks.session_list.pane import NAMES, PREVIEW, SAID
+from resume_hooks.hooks.session_list.pane import FIELD, NAMES, PREVIEW, SAID
 from tests.builders import (
     CWD,
     SESSION,
@@ -116,6 +116,16 @@ def test_a_session_without_a_hit_opens_with_its_outline(project: Path) -> None:
     assert [way[1] for way in shown["ways"]][shown["way"]] == "resume"
     assert any("prompt 2" in line for line in shown["lines_read"])
     assert "undo compaction" not in [way[1] for way in shown["ways"]]
+
+
+@pytest.mark.parametrize(("columns", "rows"), [(48, 1), (47, 2), (16, 4)])
+def test_the_ways_take_as_many_rows_as_a_narrow_pane_needs(
+    project: Path, columns: int, rows: int
+) -> None:
+    """``read on  read back  resume  hand off  fork  list``; the page has the lines that are left."""
+    write_session(project, session_id(2), conversation(40, session_id=session_id(2)))
+    shown = ask(project, step="page", at=session_id(2), page=0, columns=columns, lines=9)
+    assert len(shown["lines_read"]) == 9 - FIELD - rows
 
 
 def test_a_hit_whose_session_is_gone_says_so(project: Path) -> None:

@@ -57,6 +57,7 @@ That is enough for the newest sessions, even on a busy machine.
 """
 
 FIELD = 1  # the line of the input field
+GAP = 2  # columns between the names of two actions
 ROWS = 12  # the minimum lines of a list above a preview
 LEAST = 4  # the minimum lines of a preview, and of a page with a title
 TALL, WIDE = 40, 90  # the requested lines and columns of the pane; the client may give fewer
@@ -316,13 +317,13 @@ def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[s
     On the first page the default action is to read on from a hit, or else to resume the session.
     """
     row = _marked_session(asked.at, where)
-    room = asked.lines - FIELD - 1
-    heading = [row.title] if room > LEAST else []
-    shown = _page_of_session(asked, room - len(heading), where)
     ways = []
     for way in WAYS:
         if way[0] != UNDO or was_compacted(row.path):
             ways.append(way)
+    room = asked.lines - FIELD - _rows_of_names([name for _, name, _ in ways], asked.columns)
+    heading = [row.title] if room > LEAST else []
+    shown = _page_of_session(asked, room - len(heading), where)
     if not _is_at_home(row, event):
         ways = [(word, name, _way_elsewhere(word, what, row)) for word, name, what in ways]
     if not heading:
@@ -337,6 +338,16 @@ def _page_reply(asked: PaneEvent, event: dict[str, Any], where: Where) -> dict[s
         "page": shown.number,
         **({} if asked.page else {"way": first}),
     }
+
+
+def _rows_of_names(names: list[str], columns: int) -> int:
+    """Return the number of rows on which the module draws the names, as many in each as fit."""
+    rows, width = 1, 0
+    for name in names:
+        if width and width + GAP + len(name) > columns:
+            rows, width = rows + 1, 0
+        width += len(name) + (GAP if width else 0)
+    return rows
 
 
 def _way_of_title(word: str, what: str, row: ListedSession) -> str:
