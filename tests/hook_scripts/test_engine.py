@@ -16,7 +16,7 @@ import pytest
 from resume_hooks.cli.verb_table import REPLACED
 from tests.e2e.harness.processes import wait_until
 from tests.hook_scripts.plugin_copy import PluginCopy
-from tests.needs import every_python
+from tests.needs import REPO, every_python
 
 PYTHONS = every_python() or [Path(sys.base_prefix, "bin", "python3")]
 """Whatever this machine has, from 3.6 on, or the one that the tests run on."""
@@ -103,12 +103,17 @@ def test_the_model_may_read(plugin: PluginCopy, verb: str) -> None:
     ["handoff", "trim", "delete", "config", "install", "--install", "--json", "slash", "new"],
 )
 def test_the_model_may_not_write(plugin: PluginCopy, verb: str) -> None:
-    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1, in Codex, too."""
+    """What writes, and whatever is not known to read, is refused in one sentence with exit status 1, in Codex, too.
+
+    It names a command in Claude Code for a verb that has one.
+    """
+    shutil.copytree(REPO / "commands", plugin.root / "commands")
     for shell in ({"CLAUDECODE": "1"}, {"CODEX_THREAD_ID": "01a20583"}):
         done = plugin.engine(verb, "x", **shell)
         assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith(f"resume-hooks: '{verb}' is for the user to run")
-        assert done.stderr.count("\n") == 1
+        typed = f"type /resume-hooks:{verb} in Claude Code, or "
+        instead = f"{typed if verb in {'handoff', 'trim'} else ''}run it in a terminal."
+        assert done.stderr == f"resume-hooks: '{verb}' is for the user to run: {instead}\n"
 
 
 @pytest.mark.parametrize(("verb", "instead"), REPLACED.items())

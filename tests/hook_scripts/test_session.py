@@ -202,7 +202,11 @@ def test_the_first_start_after_the_installation_says_one_line(
 
 
 def test_the_first_start_after_a_failed_installation_says_so(plugin: PluginCopy) -> None:
-    """It may wait an hour before it is tried again, so it does not say that it is being installed."""
+    """It may wait an hour before it is tried again, so it does not say that it is being installed.
+
+    Also behind a start that said so.
+    """
+    (plugin.data / "greeted").touch()
     (plugin.data / "install.json").write_text('{"state": "failed", "error": "no network"}\n')
     stand_in_installer(plugin)
     let_go(plugin)

@@ -140,7 +140,9 @@ def test_it_is_told_where_that_is_open(asking: ConfigHome, settled: str) -> None
     start(asking)
     line = said(asking)
     assert "Copies wait; without a word of yours they are made from " in line
-    assert line.endswith("resume-hooks config vault on; never: resume-hooks config vault off")
+    assert line.endswith(
+        "resume-hooks config vault on; to have none: resume-hooks config vault off"
+    )
     assert settings.load(asking.where)["vault"].source == "default"
     os.unlink(os.path.join(asking.where.state, permission.ASKED))
     if settled == "told":

@@ -104,7 +104,8 @@ class _Watch:
 
 TOLD = (
     "Claude Code deletes sessions{age}. Archived copies of them, and of those that you handed off, trimmed or forked, "
-    "up to {room}, will be kept in a private folder. {awaited} At the next start, in a shell: {on}; never: {off}"
+    "up to {room}, will be kept in a private folder. {awaited} To have them at the next start, run: {on}; "
+    "to have none: {off}"
 )
 
 
