@@ -255,7 +255,7 @@ def test_a_placeholder_is_no_command_and_no_output(config_home: ConfigHome) -> N
         "cat > a.py <<'EOF'\nx = 1\nEOF", "git commit -m 'Fix it'", "git add -A && git commit -qm x", "pytest --help",
         "make -h", "python3 -c 'print(1)'", "mkdir -p build", "rm -rf build", "sleep 5", 'gh pr create --title "x"',
         'for f in *.py; do ruff check "$f"; done', "make a; echo '=== b'; make b", "git rebase main",
-        "git -C /w/lib add a.py", "git -c core.pager=cat commit -m x", "gh pr checkout 2",
+        "git -C /w/lib add a.py", "git -c core.pager=cat commit -m x",
         "gh pr close 12", "gh run watch 123456789 --exit-status", "gh api repos/o/r/issues -X POST -f title=x",
         "gh api graphql -f query='mutation { x }'", "perl -pi -e 's/a/b/' check.sh", "brew install gnu-tar",
         "read -r KEY; cargo publish --token $KEY", "number=$(gh pr view --json number -q .number) && echo $number",

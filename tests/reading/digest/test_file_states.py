@@ -159,6 +159,15 @@ def test_a_commit_that_went_to_a_branch_of_its_own(config_home: ConfigHome) -> N
     assert notes(talk.digest(config_home), "artefacts")["commit 1234567 x"] == "on docs/a"
 
 
+def test_the_first_commit_of_a_repository(config_home: ConfigHome) -> None:
+    """Git says so beside the branch."""
+    talk = _edited("a.py").runs(
+        "git add -A && git commit -m x", "[main (root-commit) 1234567] x\n", cwd=CWD
+    )
+    assert _state(talk, config_home) == "committed in 1234567"
+    assert notes(talk.digest(config_home), "artefacts")["commit 1234567 x"] == "on main"
+
+
 def test_a_rebased_commit_is_not_named_by_its_old_hash(config_home: ConfigHome) -> None:
     """Nobody printed the new one."""
     talk = _edited("a.py").runs("git commit -am 'add it'", "[main 1234567] add it\n", cwd=CWD)

@@ -18,7 +18,7 @@ from resume_hooks.reading.digest.git_seen import ParsedRun, branch_named
 from resume_hooks.redaction.lazy_patterns import late
 
 DETACHED = "detached HEAD"  # git's name for the branch of a commit in the middle of a rebase
-_PRINTED = late(r"\n\[([^\]\n]{1,80}) ([0-9a-f]{7,40})\] (.+)")
+_PRINTED = late(r"\n\[([^\]\n]{1,80}?)(?: \(root-commit\))? ([0-9a-f]{7,40})\] (.+)")
 _REBASED = late(r"Successfully rebased and updated (?:refs/heads/)?([^\s']{1,200}?)\.?(?=\s|\Z)")
 _BACK = late(r"(?:HEAD|@)(?:(\^+)|~(\d{0,3}))")
 _NEW_BRANCH = {
