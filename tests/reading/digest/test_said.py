@@ -470,15 +470,13 @@ def test_a_constraint_that_was_taken_back_is_gone(config_home: ConfigHome) -> No
 
 
 def test_the_rules_of_a_skill_of_an_earlier_request_are_not_quoted(config_home: ConfigHome) -> None:
-    """What it was loaded for is over; it is named."""
+    """Its work is over."""
     text = "Base directory for this skill: /skills/release\nNEVER push to main.\n" + "More. " * 80
     talk = Talk().prompt("go").prompt(text, isMeta=True).says("Done.")
+    assert texts(talk.digest(config_home), "skills") == ["release", "NEVER push to main."]
     for number in range(4):
         talk.prompt(f"next thing {number}").says("Done.")
-    found = talk.digest(config_home).entries_of("skills")
-    assert [(entry.text, entry.note) for entry in found] == [
-        ("release", "loaded for an earlier request")
-    ]
+    assert texts(talk.digest(config_home), "skills") == []
 
 
 def test_the_rules_of_a_skill_are_quoted(config_home: ConfigHome) -> None:

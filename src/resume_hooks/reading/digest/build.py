@@ -17,7 +17,7 @@ import orjson
 from resume_hooks import clock
 from resume_hooks.errors import SessionNotFound
 from resume_hooks.paths import Where
-from resume_hooks.reading.digest import shell, statements, talk, work
+from resume_hooks.reading.digest import shell, skills, statements, talk, work
 from resume_hooks.reading.digest.collector import LineageFacts, prescan_line
 from resume_hooks.reading.digest.commits import standing_commits
 from resume_hooks.reading.digest.entries import (
@@ -162,7 +162,7 @@ def _own_sections(
         "questions": statements.entries_of_questions(facts),
         "constraints": statements.entries_of_constraints(facts, requests),
         "answers": statements.entries_of_answers(facts),
-        "skills": statements.entries_of_skill_rules(facts),
+        "skills": skills.entries_of_skills(facts),
         "changed": work.changed_files(found, paths, states, git.branch or seen.branch, removed),
         "commands": commands.checks,
         "errors": work.open_errors(facts, runs, statements.turns_ago(facts, work.TURNS)),

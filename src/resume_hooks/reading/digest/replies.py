@@ -31,8 +31,8 @@ _FILLERS = frozenset({
 })  # fmt: skip
 _ASSENTS = frozenset({
     "y", "yes", "yep", "yeah", "yup", "n", "no", "nope", "nah", "ok", "okay", "sure", "go", "do", "please", "both",
-    "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "absolutely", "definitely",
-    "continue", "ja", "nein", "oui", "non", "si", "sí",
+    "all", "neither", "none", "correct", "right", "exactly", "proceed", "agreed", "approved", "absolutely",
+    "definitely", "continue", "ja", "nein", "oui", "non", "si", "sí",
 })  # fmt: skip
 """First words of replies that answer a question."""
 
@@ -60,6 +60,15 @@ def answered_words(reply: str, before: str) -> str:
     if words[0] in _ASSENTS or all(_LABEL.fullmatch(word) for word in words):
         return prose.question_at_end(before)
     return ""
+
+
+def is_assent(reply: str) -> bool:
+    """Whether a text does nothing but agree, refuse, or name an option."""
+    words = set(_WORD.findall(reply.lower()))
+    if not words or len(reply) > LONGEST:
+        return False
+    named = {word for word in words if _LABEL.fullmatch(word) or word in _ORDINALS}
+    return words <= named | _FILLERS | _ASSENTS
 
 
 def _options_named(words: Sequence[str], before: str) -> list[str]:

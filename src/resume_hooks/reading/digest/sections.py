@@ -68,7 +68,14 @@ ANSWERS = Section(
     is_knowledge=True,
 )
 SKILLS = Section(
-    "skills", "rules of skills that were loaded", _BINDING, 0.06, 4_000, 420, 6_000, is_current=True
+    "skills",
+    "skills that were loaded: steps that are left, and rules",
+    _BINDING,
+    0.06,
+    4_000,
+    420,
+    6_000,
+    is_current=True,
 )
 CHANGED = Section("changed", "files changed", _LIST, 0.25, 6_000, 160, 9_000, is_knowledge=True)
 COMMANDS = Section(

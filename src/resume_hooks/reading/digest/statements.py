@@ -97,28 +97,6 @@ BRIEF = (
 NAMED = 120  # characters of what a refused call was about
 
 REQUEST = 2_000  # characters of the last request that are searched for words
-SKILLS, RULES = 2, 24  # skills whose rules are quoted, and rules of each
-SKILL_TURNS = 3  # prompts back to which the rules of a skill that was loaded are quoted
-SKILL, RULE = 12_000, 400  # characters of a skill's text that are looked at, and of a rule
-RULE_WORDS = 4  # words that a rule has at least
-TELLING = 2  # words among them that say what it is about
-_LONG_WORD = late(r"[^\W\d_]{4,}")
-_MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
-_TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
-READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
-OLD_SKILL = "loaded for an earlier request"
-_RULES_PART = late(
-    r"^#{1,6}[ \t][^\n]*"
-    r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
-    r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
-    re.IGNORECASE | re.MULTILINE,
-)
-"""A part of a document whose heading says that it holds rules."""
-_RULE = late(
-    r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
-)
-"""Words of a rule in a text that is written as rules."""
-
 _PREFERS = late(
     r"\bprefer(?:s|red|ence)?\b|\b(?:cap|limit|budget|deadline)\b.*\d|\bwithout\s+(?:my\s+)?explicit\b"
 )
@@ -148,7 +126,7 @@ _PASSING = late(
 
 DOCUMENT = 800  # characters of a prompt from which on it may be a document that somebody else wrote
 _MARKED_UP = late(r"^[ \t]*(?:[-*+•]|\d+[.)]|#{1,6}|\||```)[ \t]", re.MULTILINE)
-_HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
+HEADING = late(r"^[ \t]*#{1,6}[ \t][^\n]*$", re.MULTILINE)
 TEMPLATE = 400  # characters of a prompt from which on it may be a template, or a review
 LOADED_AFTER = 2  # records after a command within which its text is loaded
 _ROLE = late(
@@ -191,7 +169,7 @@ def entries_of_constraints(facts: LineageFacts, requests: PullRequests) -> Itera
     for said in _latest_first(facts.prompts.said):
         if said.place in facts.strangers or said.place in templates:
             continue
-        sentences = list(prose.sentences_of(_HEADING.sub("", _words_of_prompt(said.text))))
+        sentences = list(prose.sentences_of(HEADING.sub("", _words_of_prompt(said.text))))
         binding = []
         for at, sentence in enumerate(sentences):
             if _is_binding(sentence):
@@ -330,54 +308,6 @@ def _asks_back(chosen: str) -> bool:
     """Whether the user asked something in place of choosing."""
     sentences = prose.sentences_of(chosen)
     return any(is_question(sentence) or _ASKS.match(sentence) for sentence in sentences)
-
-
-def entries_of_skill_rules(facts: LineageFacts) -> Iterator[DigestEntry]:
-    """The rules of the skills that were loaded last, in their own words, each with the place of its text first."""
-    since = turns_ago(facts, SKILL_TURNS)
-    for name, text in [*facts.skills.items()][-SKILLS:]:
-        if text.place.order < since:
-            yield make_entry(name, text.place, OLD_SKILL)
-            continue
-        yield make_entry(name, text.place, READ_SKILL)
-        body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
-        rules: set[str] = set()
-        for rule in _rules_in(body):
-            if rule in rules:
-                continue
-            rules.add(rule)
-            yield make_entry(rule, text.place, f"of {name}", RULE)
-            if len(rules) == RULES:
-                break
-
-
-def _rules_in(body: str) -> Iterator[str]:
-    """The rules in a document: the items of its lists of rules, then the sentences that forbid or demand something."""
-    for part in _RULES_PART.findall(body):
-        yield from _list_items(part)
-    yield from filter(_is_rule, prose.sentences_of(_HEADING.sub("", body)))
-
-
-def _list_items(part: str) -> Iterator[str]:
-    """The items of the lists in a part of a document."""
-    for row in part.split("\n"):
-        if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
-            sentences = list(prose.sentences_of(row))
-            whole = " ".join(sentences)
-            if len(whole) <= RULE:
-                yield whole
-            else:
-                yield from sentences[:1]
-
-
-def _is_rule(sentence: str) -> bool:
-    """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
-    telling = []
-    for word in _LONG_WORD.findall(sentence.lower()):
-        if word not in _MODAL:
-            telling.append(word)
-    is_long_enough = len(sentence.split()) >= RULE_WORDS and len(telling) >= TELLING
-    return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)
 
 
 def entries_of_refusals(facts: LineageFacts, *, with_words: bool) -> Iterator[DigestEntry]:

@@ -1,0 +1,226 @@
+"""The skills that were loaded: of the one at work the steps that are left, then its rules, in their own words.
+
+Precision before recall: a skill is at work until the user asks for something else. The step that it
+reached is the one whose command ran last, or that the assistant named last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from resume_hooks.reading.digest import prose, replies, shell
+from resume_hooks.reading.digest.collector import LineageFacts
+from resume_hooks.reading.digest.entries import DigestEntry, make_entry, redact_and_learn
+from resume_hooks.reading.digest.facts import Quote
+from resume_hooks.reading.digest.statements import HEADING, is_aside, turns_ago
+from resume_hooks.redaction.lazy_patterns import late
+
+SKILLS, RULES = 2, 24  # skills that are quoted, and rules of each
+SKILL_TURNS = 3  # prompts back to which the rules of a skill that was loaded are quoted
+SKILL, RULE = 12_000, 400  # characters of a skill's text that are looked at, and of a rule
+RULE_WORDS = 4  # words that a rule has at least
+TELLING = 2  # words among them that say what it is about
+_LONG_WORD = late(r"[^\W\d_]{4,}")
+_MODAL = frozenset({"must", "never", "always", "only", "don't", "should", "your", "this", "that"})
+_TAG = late(r"^[ \t]*</?[a-z_-]{1,40}>", re.MULTILINE)
+READ_SKILL = "its text may bind: read it"  # what is said of a skill itself
+_RULES_PART = late(
+    r"^#{1,6}[ \t][^\n]*"
+    r"\b(?:rules?|guidelines?|requirements?|conventions?|constraints?|guardrails?|never|style)\b[^\n]*\n"
+    r"((?:(?!#{1,6}[ \t])[^\n]*\n?){1,40})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A part of a document whose heading says that it holds rules."""
+_RULE = late(
+    r"\b(?:MUST(?:\s+NOT)?|NEVER|ALWAYS|DO\s+NOT)\b|\A\W*(?:[Nn]ever|[Aa]lways|[Dd]o\s+not|[Dd]on't|[Oo]nly)\s"
+)
+"""Words of a rule in a text that is written as rules."""
+
+AT_WORK = "at work: its steps"
+STEP_REACHED = "at work: it reached the first of these steps"
+STEPS = 12  # steps of a skill that are listed
+STEPS_READ = 40_000  # characters of a skill in which its steps are looked for
+_STEP_HEADING = late(
+    r"^#{1,6}[ \t]+((?:(?:step|phase|stage)[ \t]+)?(\d{1,2})"
+    r"(?:[.:)][ \t]|[ \t]*[\u2013\u2014-][ \t]|(?=[ \t]*$))[^\n]*)",
+    re.IGNORECASE | re.MULTILINE,
+)
+_STEP_IN_BOLD = late(r"^(\*\*(?:step[ \t]+)?(\d{1,2})[.:)][^\n]*)", re.IGNORECASE | re.MULTILINE)
+_STEP_IN_TABLE = late(r"^\|[ \t]*((\d{1,2})[ \t]*\|[^\n]*)", re.MULTILINE)
+_CODE = late(r"```[^\n]*\n([\s\S]*?)```|`([^`\n]{3,200})`")
+_NAMED_STEP = late(r"\b(?:step|phase|stage)[ \t]+(\d{1,2})\b", re.IGNORECASE)
+_FORGES = ("gh", "glab")
+
+
+class SkillStep(NamedTuple):
+    """A step of a skill: its number, its heading and text on one line, and the programs that it names in code."""
+
+    number: int
+    heading: str
+    text: str
+    programs: frozenset[str]
+
+
+def entries_of_skills(facts: LineageFacts) -> Iterator[DigestEntry]:
+    """The skills that were loaded last, each with the place of its text first, then steps and rules.
+
+    A skill with steps ends with the request that it was loaded for, and so does one that the user
+    called by a command; others bind for some more.
+    """
+    since = turns_ago(facts, SKILL_TURNS)
+    for name, text in [*facts.skills.items()][-SKILLS:]:
+        steps = steps_of_skill(text.text)
+        is_old = text.place.order < since and not steps
+        if is_old or _is_over(facts, name, text, steps):
+            continue
+        passed = ""
+        if steps:
+            at = _place_of_step(facts, text, steps)
+            passed = "\n".join(step.text for step in steps[: at or 0])
+            yield make_entry(name, text.place, AT_WORK if at is None else STEP_REACHED)
+            for step in steps[at or 0 :]:
+                yield make_entry(step.text, text.place, f"of {name}", RULE)
+        else:
+            yield make_entry(name, text.place, READ_SKILL)
+        yield from _entries_of_rules(name, text, passed)
+
+
+def _entries_of_rules(name: str, text: Quote, passed: str) -> Iterator[DigestEntry]:
+    """The rules of a skill, without those of steps that have ``passed``."""
+    body = _TAG.sub("", redact_and_learn(text.text[: 2 * SKILL])[:SKILL])
+    rules: set[str] = set()
+    for rule in _rules_in(body):
+        if rule in rules or " ".join(rule.split()) in passed:
+            continue
+        rules.add(rule)
+        yield make_entry(rule, text.place, f"of {name}", RULE)
+        if len(rules) == RULES:
+            break
+
+
+def _is_over(facts: LineageFacts, name: str, text: Quote, steps: Sequence[SkillStep]) -> bool:
+    """Whether the work on a skill ended: the user asked for something else, or its last step was answered."""
+    chosen = {answer.place for answer in facts.answers}
+    for said in facts.prompts.said:
+        if said.place.order <= text.place.order or said.place in chosen or said.correcting:
+            continue
+        if said.text.startswith("/") or not replies.is_assent(said.text):
+            return bool(steps) or name.startswith("/")
+    last = facts.unanswered
+    waits = any(run.background and run.status is None and not run.failed for run in facts.runs)
+    if not steps or waits or last is None or facts.called_at > last.place.order:
+        return False
+    is_at_end = _place_of_step(facts, text, steps) == len(steps) - 1
+    return is_at_end and not prose.asks_at_end(last.text)
+
+
+def steps_of_skill(text: str) -> list[SkillStep]:
+    """The numbered steps of a skill, by its headings, bold lines or rows of a table; none if they don't count on."""
+    read = text[:STEPS_READ]
+    for pattern in (_STEP_HEADING, _STEP_IN_BOLD, _STEP_IN_TABLE):
+        found = list(pattern.finditer(read))
+        numbers = [int(step[2]) for step in found]
+        if len(found) < 2 or numbers != list(range(numbers[0], numbers[0] + len(found))):
+            continue
+        if numbers[0] not in {0, 1}:
+            continue
+        ends = [step.start() for step in found[1:]]
+        ends.append(_end_of_last_step(read, found[-1], pattern))
+        steps = []
+        for step, end in list(zip(found, ends, strict=True))[:STEPS]:
+            body = read[step.end() : end]
+            heading = step[1].strip()
+            steps.append(
+                SkillStep(
+                    int(step[2]),
+                    heading,
+                    " ".join(redact_and_learn(f"{heading} {body}").split()),
+                    _programs_in(body),
+                )
+            )
+        return steps
+    return []
+
+
+def _end_of_last_step(text: str, step: re.Match[str], pattern: re.Pattern[str]) -> int:
+    """Where the last step ends: at the next heading that is not below it, or with its row of a table."""
+    if pattern is _STEP_IN_TABLE:
+        return step.end()
+    level = len(step[0]) - len(step[0].lstrip("#")) or 6
+    end = re.compile(rf"^#{{1,{level}}}[ \t]", re.MULTILINE).search(text, step.end())
+    if end is None:
+        return len(text)
+    return end.start()
+
+
+def _programs_in(body: str) -> frozenset[str]:
+    """The programs that the code in a step runs."""
+    programs: set[str] = set()
+    for block, inline in _CODE.findall(body):
+        programs |= _programs_of(block or inline)
+    return frozenset(programs)
+
+
+def _programs_of(command: str) -> set[str]:
+    """The programs that a command runs, those of a forge with what they do there."""
+    programs: set[str] = set()
+    for part in shell.simple_commands(command):
+        program = shell.program_of((part,))
+        if program and part.words[0] in _FORGES:
+            program = " ".join(part.words[:3])
+        if program:
+            programs.add(program)
+    return programs
+
+
+def _place_of_step(facts: LineageFacts, text: Quote, steps: Sequence[SkillStep]) -> int | None:
+    """The place of the step that a skill reached; None if nothing tells it."""
+    at, order = None, text.place.order
+    commands = [(run.command, run.place.order) for run in facts.runs]
+    if facts.cut_off is not None:
+        commands.append((facts.cut_off.first_text("command"), facts.cut_off.place.order))
+    for command, ran_at in commands:
+        if ran_at < order:
+            continue
+        programs = _programs_of(command)
+        for place, step in enumerate(steps):
+            if not programs.isdisjoint(step.programs):
+                at, order = place, ran_at
+                break
+    for said in facts.said:
+        if said.place.order >= order and (named := _NAMED_STEP.findall(said.text)):
+            for place, step in enumerate(steps):
+                if step.number == int(named[-1]):
+                    at, order = place, said.place.order
+    return at
+
+
+def _rules_in(body: str) -> Iterator[str]:
+    """The rules in a document: the items of its lists of rules, then the sentences that forbid or demand something."""
+    for part in _RULES_PART.findall(body):
+        yield from _list_items(part)
+    yield from filter(_is_rule, prose.sentences_of(HEADING.sub("", body)))
+
+
+def _list_items(part: str) -> Iterator[str]:
+    """The items of the lists in a part of a document."""
+    for row in part.split("\n"):
+        if prose.MARKUP.match(row) and len(row.split()) > RULE_WORDS:
+            sentences = list(prose.sentences_of(row))
+            whole = " ".join(sentences)
+            if len(whole) <= RULE:
+                yield whole
+            else:
+                yield from sentences[:1]
+
+
+def _is_rule(sentence: str) -> bool:
+    """Whether a sentence of a document forbids or demands something, by words that leave no doubt."""
+    telling = []
+    for word in _LONG_WORD.findall(sentence.lower()):
+        if word not in _MODAL:
+            telling.append(word)
+    is_long_enough = len(sentence.split()) >= RULE_WORDS and len(telling) >= TELLING
+    return is_long_enough and _RULE.search(sentence) is not None and not is_aside(sentence)

@@ -1,0 +1,100 @@
+"""The steps of a skill that was at work as the session ended."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.builders import ConfigHome
+from tests.reading.digest.talk import Talk, notes, texts
+
+SHIP = """Base directory for this skill: /skills/ship
+
+# Ship Changes
+
+Commit current changes, push to remote, and update the PR.
+
+## Step 1: Analyze changes
+
+1. Run `git diff --stat` and `git diff` to understand what changed
+2. Never look at generated files when you analyze
+
+## Step 2: Commit
+
+1. Stage only the relevant files by name (never `git add -A` or `git add .`)
+2. Commit. If hooks fail, diagnose and fix
+
+## Step 3: Push
+
+1. If not tracking, push with `git push -u origin <branch>`
+
+## Step 4: Update PR
+
+1. Find the open PR for the current branch: `gh pr view --json number,body,title`
+
+## Rules
+
+- Never commit files that look like secrets (.env, credentials, tokens)
+"""
+LOOP = (
+    "Base directory for this skill: /skills/release-loop\n## Phases\n\n| # | Phase | Invokes |\n|---|---|---|\n"
+    "| 1 | Design | `designing` |\n| 2 | Ship | `shipping` |\n| 3 | Retro | `retrospective` |\n"
+    + "More. "
+    * 80
+)
+
+
+def _shipping() -> Talk:
+    talk = Talk().prompt("ship it").calls("Skill", {"skill": "ship"}, "Launching skill: ship")
+    return talk.prompt(SHIP, isMeta=True).runs("git status && git diff --stat", "M a.py")
+
+
+def test_the_steps_that_are_left(config_home: ConfigHome) -> None:
+    """From the one whose command ran last, or waits for its answer, with the rules; passed ones are gone."""
+    talk = _shipping().runs("gh pr view --json number", "no pull requests found")
+    talk.runs("git add a.py .gitignore && git status", "On branch main").calls(
+        "Bash", {"command": "git commit -m x"}, None
+    )
+    digest = talk.digest(config_home)
+    first, *rows = texts(digest, "skills")
+    assert notes(digest, "skills")[first] == "at work: it reached the first of these steps"
+    assert [row.partition(" 1. ")[0] for row in rows[:3]] == [
+        "Step 2: Commit", "Step 3: Push", "Step 4: Update PR",
+    ]  # fmt: skip
+    assert rows[0].endswith("2. Commit. If hooks fail, diagnose and fix")
+    assert rows[3:] == ["Never commit files that look like secrets (.env, credentials, tokens)"]
+
+
+def test_all_steps_of_a_skill_that_did_nothing_yet(config_home: ConfigHome) -> None:
+    """No command tells how far it came."""
+    digest = _shipping().digest(config_home)
+    assert notes(digest, "skills")["ship"] == "at work: its steps"
+    assert sum(row.startswith("Step ") for row in texts(digest, "skills")) == 4
+
+
+def test_a_step_that_the_assistant_names(config_home: ConfigHome) -> None:
+    """A row of a table is one; replies to its questions go on with the skill, another request ends it."""
+    talk = Talk().prompt("release it").prompt(LOOP, isMeta=True).says("May I merge it?")
+    talk.prompt("approved").says("**Phase 2: Ship** is done, now **Phase 3: Retro**.").runs(
+        "ls", "a.py"
+    )
+    assert texts(talk.digest(config_home), "skills")[1] == "3 | Retro | `retrospective` |"
+    talk.prompt("yes please, update the docs").runs("ls", "a.py")
+    assert texts(talk.digest(config_home), "skills") == []
+
+
+@pytest.mark.parametrize(("more", "is_over"), [("", True), ("Shall I post it?", False)])
+def test_a_skill_whose_last_step_was_answered(
+    config_home: ConfigHome, more: str, is_over: bool
+) -> None:
+    """It is over, unless the answer asks something."""
+    talk = _shipping().runs("git push", "ok").runs("gh pr view --json number", "12")
+    talk.says(f"Pushed; the PR has the summary. {more}".rstrip())
+    assert (texts(talk.digest(config_home), "skills") == []) is is_over
+
+
+def test_a_skill_that_waits_for_a_command_in_the_background(config_home: ConfigHome) -> None:
+    """Its last step is not done yet."""
+    talk = _shipping().runs("gh pr view --json number", "12")
+    talk.runs("sleep 60 && gh pr checks", "Command running in background with ID: b1")
+    digest = talk.says("I wait for the checks.").digest(config_home)
+    assert [row.partition(" 1. ")[0] for row in texts(digest, "skills")][1] == "Step 4: Update PR"
