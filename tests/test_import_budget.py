@@ -21,6 +21,7 @@ LANES = {
     "fallback": "from resume_hooks.hooks.fallback import main; main()",
     "chooser": "import resume_hooks.cli.picker.screen; print(1)",
     "cli": "from resume_hooks.cli.main import run; run(sys.argv[1:])",
+    "search": "from resume_hooks.cli.plain_search import answer_plain_search; answer_plain_search(sys.argv[1:])",
     "helps": "from resume_hooks.cli.main import run; [run([verb, '--help']) for verb in sys.argv[1:]]",
 }
 
@@ -197,12 +198,13 @@ def test_a_listing_as_text(config_home: ConfigHome) -> None:
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["text", "json"])
 def test_a_search(config_home: ConfigHome, form: list[str]) -> None:
-    """Where nothing changed since the last one: no checker of documents, no bar, no processes."""
+    """Where nothing changed since the last one: no command line, no checker of documents, no bar, no processes."""
     write_session(config_home.project(), SESSION, conversation(2))
     for _ in range(2):
-        found = roots(loaded(config_home, "cli", None, "search", "--all", "prompt", *form))
-        assert {"click", *INDEX} <= found
+        found = roots(loaded(config_home, "search", None, "search", "--all", "prompt", *form))
+        assert found >= INDEX
         assert found.isdisjoint((HEAVY - INDEX) | {"pyperclip", "multiprocessing", "concurrent"})
+        assert found.isdisjoint({"click", "difflib", "resume_hooks.sessions.locate"})
 
 
 @pytest.mark.parametrize(

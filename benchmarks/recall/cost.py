@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from benchmarks.recall.questions import Home, Place, Question, right_places
 from resume_hooks.cli.main import cli
-from resume_hooks.cli.options import MAX_CHARACTERS
+from resume_hooks.cli.output import MAX_CHARACTERS
 from resume_hooks.paths import Where
 from resume_hooks.search.engine import search_index
 from resume_hooks.search.result_text import result_text

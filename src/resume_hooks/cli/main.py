@@ -6,7 +6,6 @@ A verb is imported when it is called, so that ``lineage`` does not load the modu
 from __future__ import annotations
 
 import gc
-import io
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from resume_hooks.cli.output import (
     failure_document,
     print_document,
     print_text,
+    replace_unencodable,
 )
 from resume_hooks.cli.verb_table import ALIASES, VERBS, command_of_verb, is_verb
 from resume_hooks.errors import (
@@ -97,11 +97,7 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit with its exit code."""
     given = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(
-                errors="replace"
-            )  # a title may have characters that the terminal's encoding lacks
+    replace_unencodable()
     code = run(given)
     gc.freeze()  # else the garbage collector scans all objects once more at exit, for 10 ms
     sys.exit(code)

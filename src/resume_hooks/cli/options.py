@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import click
 
 from resume_hooks import clock, part_table, questions
-from resume_hooks.cli.output import emit, print_text
+from resume_hooks.cli.output import MAX_CHARACTERS, emit, print_text
 from resume_hooks.errors import UsageError
 from resume_hooks.paths import Where, canonical
 from resume_hooks.seam import Function, Question, answers, is_there, with_parts
@@ -38,7 +38,6 @@ GO_ON, FORK = "go on", "fork"
 WAYS = tuple(
     with_parts((GO_ON, "trim", "handoff", "rollover", FORK), part_table.WAYS)
 )  # the ways to continue a session
-MAX_CHARACTERS = 8_000  # of a text answer: about 2,000 tokens for a model
 
 
 class Declared(NamedTuple):

@@ -5,6 +5,7 @@ Long work shows a progress bar on a terminal.
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import sys
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import click
 import orjson
 
 from resume_hooks.errors import OutputFailed
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 # the variable with which a shell asks for completions; click derives its name from ours
 COMPLETING = "_RESUME_HOOKS_COMPLETE"
+MAX_CHARACTERS = 8_000  # of a text answer: about 2,000 tokens for a model
 SCHEMA = 1
 DUMB = "dumb"  # the terminal without escape sequences
 _UNSEEN = re.compile(
@@ -70,6 +71,13 @@ def print_document(document: dict[str, Any]) -> None:
     _put_text(_UNSEEN.sub(lambda found: f"\\u{ord(found.group()):04x}", text))
 
 
+def replace_unencodable() -> None:
+    """Have characters that the terminal's encoding lacks, such as some of a title, printed as others."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
 @contextmanager
 def on_stderr() -> Iterator[None]:
     """Redirect the block's output to stderr, because a shell may capture and run stdout."""
@@ -78,8 +86,15 @@ def on_stderr() -> Iterator[None]:
 
 
 def _put_text(text: str, *, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
     try:
-        click.echo(text, err=err)
+        if stream is None or colour_wanted(os.environ) or stream.isatty():
+            from click import echo  # 10 ms, which a program that reads the answer need not wait for
+
+            echo(text, err=err)
+        else:
+            stream.write(f"{_STYLE.sub('', text)}\n")
+            stream.flush()
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -116,10 +131,11 @@ def failure_document(
 
 def facts_table(pairs: Sequence[tuple[str, object]]) -> str:
     """Return facts in two columns, one line each."""
+    from click import style  # see _put_text
+
     width = max(len(name) for name, _ in pairs)
     return "\n".join(
-        f"{click.style(name.ljust(width), dim=True)}  {plain_line(str(value))}"
-        for name, value in pairs
+        f"{style(name.ljust(width), dim=True)}  {plain_line(str(value))}" for name, value in pairs
     )
 
 
@@ -127,6 +143,8 @@ def column_table(
     heads: Sequence[str], rows: Sequence[Sequence[str]], words: int = 1, room: int = 0
 ) -> str:
     """Return a table cut to ``room`` columns (0: no limit), with ``words`` left-aligned columns and then numbers."""
+    from click import style  # see _put_text
+
     if not rows:
         return ""
     widths = []
@@ -141,7 +159,7 @@ def column_table(
             ).rstrip()
         )
     first, *others = (fit_columns(line, room) if room else line for line in lines)
-    return "\n".join([click.style(first, dim=True), *others])
+    return "\n".join([style(first, dim=True), *others])
 
 
 def pad_columns(text: str, most: int, *, right: bool = False) -> str:

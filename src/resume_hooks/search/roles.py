@@ -13,4 +13,5 @@ ALIASES = {
 }
 """What ``--role`` takes: the roles of the index, and the words that people know them by."""
 
+DEFAULT_LIMIT = 10  # hits of an answer
 MOST_LIMIT = 1_000  # hits that can be asked for

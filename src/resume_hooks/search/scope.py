@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 from tantivy import FieldType, Occur, Query
 
-from resume_hooks.paths import Where, project_key
+from resume_hooks.paths import Where, find_session, project_key
 from resume_hooks.search.index.postings import SCHEMA, Postings
 from resume_hooks.search.roles import ALIASES, ROLES
-from resume_hooks.sessions import locate
 from resume_hooks.sessions.agents.registry import name_at
-from resume_hooks.sessions.locate import resolve_transcript
 from resume_hooks.sessions.project_folder import home_folder
+from resume_hooks.sessions.session_files import unlistable_folders
 from resume_hooks.sessions.transcript_files import TranscriptFile
 from resume_hooks.system import git_worktrees
 from resume_hooks.system.git_worktrees import Project
@@ -59,6 +58,8 @@ class Scope(NamedTuple):
 
 def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """One session and its sub-agents, or one of these. Raises as ``locate.resolve``."""
+    from resume_hooks.sessions.locate import resolve_transcript  # 2 ms, which few searches need
+
     session_id, _, agent = resolve_transcript(
         locator, cwd, where, foreign=True
     ).session_id.partition("/")
@@ -67,10 +68,19 @@ def session_scope(locator: str | None, cwd: str, where: Where) -> Scope:
 
 def lineage_scope(locator: str | None, cwd: str, where: Where) -> Scope:
     """A session and its ancestors. Raises as ``locate.resolve``."""
+    from resume_hooks.sessions import locate  # as above
     from resume_hooks.sessions.lineage import Family  # 3 ms, which no other search needs
 
     rows = Family(where).lineage(locate.resolve(locator, cwd, where, foreign=True).path)
     return Scope(sessions=frozenset(row.session_id for row in rows))
+
+
+def current_scope(cwd: str, where: Where) -> Scope:
+    """The project of the session that asks, else of a folder: a model's shell may be in any."""
+    session = find_session(where.environ.get("CLAUDE_CODE_SESSION_ID", ""), where)
+    if session is not None:
+        return project_of(session, where)
+    return project_at(cwd, where)
 
 
 def project_of(path: str, where: Where) -> Scope:
@@ -228,7 +238,7 @@ def unseen(scope: Scope, where: Where) -> list[str]:
     if scope.sessions is not None:
         hidden = []
     else:
-        hidden = locate.unlistable_folders(where)
+        hidden = unlistable_folders(where)
     needed = needed_folders(scope, where) if hidden else None
     if needed is None or hidden == [where.projects]:
         return hidden

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from resume_hooks.cli.options import AGENT, MAX_CHARS, OF_PARTS, VerbOptions, argument, flag, option
-from resume_hooks.search.roles import ALIASES, MOST_LIMIT
+from resume_hooks.search.roles import ALIASES, DEFAULT_LIMIT, MOST_LIMIT
 
 
 class SearchOptions(
@@ -73,6 +73,6 @@ class SearchOptions(
     agent: str = AGENT
     of_parts: Any = OF_PARTS
     limit: int = option(
-        type=click.IntRange(1, MOST_LIMIT), default=10, show_default=True, help="Hits."
+        type=click.IntRange(1, MOST_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Hits."
     )
     max_chars: int = MAX_CHARS

@@ -1,0 +1,99 @@
+"""``search`` for a program that reads the answer, without click, whose import takes a tenth of a search.
+
+Only the commonest options are read here. Any other command line, and any failure, goes to click,
+which answers or reports it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from resume_hooks.cli.output import (
+    COMPLETING,
+    MAX_CHARACTERS,
+    colour_wanted,
+    replace_unencodable,
+    work_progress,
+)
+from resume_hooks.cli.search_answer import UPDATE_SECONDS, print_answer
+from resume_hooks.paths import Where, canonical
+from resume_hooks.search.engine import search_index
+from resume_hooks.search.roles import DEFAULT_LIMIT, MOST_LIMIT
+from resume_hooks.search.scope import Scope, current_scope
+
+VERB = "search"
+
+
+class PlainSearch(NamedTuple):
+    """What was asked: ``words``, ``also`` in further wordings, in all projects if ``everywhere``."""
+
+    words: tuple[str, ...]
+    also: tuple[str, ...]
+    everywhere: bool
+    as_json: bool
+    limit: int
+
+
+def answer_plain_search(arguments: Sequence[str]) -> bool:
+    """Print the answer to a plain search. Return False, with nothing printed, if click must answer."""
+    asked = parse_plain_search(arguments)
+    if asked is None or COMPLETING in os.environ:
+        return False
+    if sys.stdout is None or sys.stdout.isatty() or colour_wanted(os.environ):
+        return False
+    replace_unencodable()
+    try:
+        _print_hits(asked, arguments)
+    except Exception:  # noqa: BLE001 - click's run meets the same failure, and reports or logs it
+        return False
+    return True
+
+
+def parse_plain_search(arguments: Sequence[str]) -> PlainSearch | None:
+    """Return what a command line asks, or None if it is not a plain search."""
+    if arguments[:1] != [VERB]:
+        return None
+    words, also, flags, limit = list[str](), list[str](), set[str](), str(DEFAULT_LIMIT)
+    unread = iter(arguments[1:])
+    for word in unread:
+        if word == "--":
+            words += unread
+        elif word in {"--all", "--json"}:
+            flags.add(word)
+        elif word == "--or":
+            also.append(next(unread, ""))
+        elif word == "--limit":
+            limit = next(unread, "")
+        elif word.startswith("-"):
+            return None
+        else:
+            words.append(word)
+    is_option = any(word.startswith("--") for word in words)
+    is_number = limit.isascii() and limit.isdigit() and 1 <= int(limit) <= MOST_LIMIT
+    if is_option or not is_number or not all(also):
+        return None
+    return PlainSearch(tuple(words), tuple(also), "--all" in flags, "--json" in flags, int(limit))
+
+
+def _print_hits(asked: PlainSearch, arguments: Sequence[str]) -> None:
+    where = Where()
+    if asked.everywhere:
+        scope, named = Scope(), "all"
+    else:
+        named = canonical(os.getcwd())
+        scope = current_scope(named, where)
+    scope = scope._replace(asking=where.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    with work_progress("Indexing", quiet=asked.as_json) as progress:
+        found = search_index(
+            asked.words,
+            scope,
+            where,
+            also=asked.also,
+            most=asked.limit,
+            limit=UPDATE_SECONDS,
+            progress=progress,
+        )
+    print_answer(found, named, arguments, as_json=asked.as_json, max_chars=MAX_CHARACTERS)

@@ -1,0 +1,77 @@
+"""The answer of ``search``, as text or JSON."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from resume_hooks.cli.output import Complete, emit
+from resume_hooks.search.hits import Hit
+from resume_hooks.search.result import SearchResult
+from resume_hooks.search.result_text import Style, as_typed, result_text
+from resume_hooks.system.invocation import in_shell, is_model
+
+LONGEST = 120  # characters; a longer command is not repeated
+UPDATE_SECONDS = 1.5  # for updating the index; the search then uses its current state
+_IN_JSON = [name for name in Hit._fields if name not in {"short", "resume", "marks"}]
+
+
+def print_answer(
+    found: SearchResult,
+    scope: str,
+    typed: Sequence[str],
+    *,
+    as_json: bool,
+    max_chars: int,
+    mark: Style = as_typed,
+    title: Style = as_typed,
+) -> None:
+    """Print the hits; ``scope`` names where they were searched, ``typed`` is the command's words."""
+    budget = 0  # characters of the text; 0 for no limit
+    if max_chars:
+        budget = max(1, max_chars - 1)  # the last character is the line feed
+    command = _command_without_limits(typed)
+
+    def text() -> str:
+        return result_text(found, budget, mark=mark, title=title, command=command, model=is_model())
+
+    emit("search", _hits_data(found, scope), text, as_json=as_json, warnings=found.notes)
+
+
+def _command_without_limits(typed: Sequence[str]) -> str:
+    """Return the command that was typed, to be repeated with other limits, or ``""`` if it is too long."""
+    command = re.sub(r" --(limit|max-chars)[ =]\d+", "", shlex.join(typed))
+    if 0 < len(command) <= LONGEST:
+        return in_shell(command)
+    return ""
+
+
+def _hits_data(found: SearchResult, scope: str) -> Complete:
+    query, *also = found.wordings
+    return Complete(
+        {
+            "query": query,
+            "also": also,
+            "scope": scope,
+            "how": found.how,
+            "nothing_close": found.nothing_close,
+            "suggestions": found.suggestions,
+            "total": found.total,
+            "more": found.more,
+            "hits": [_fields(hit) for hit in found.hits],
+            "helpers_left_out": found.helpers,
+            "provisional": [row._asdict() for row in found.provisional],
+            "unread": found.unread,
+        }
+    )
+
+
+def _fields(hit: Hit) -> dict[str, Any]:
+    commands = {
+        "read": f"resume-hooks read {shlex.quote(hit.reference)}",
+        "resume": hit.resume,
+        "handoff": f"resume-hooks handoff {hit.session_id}",
+    }
+    return {**{name: getattr(hit, name) for name in _IN_JSON}, "commands": commands}

@@ -1,0 +1,91 @@
+"""A plain search is answered without click, as click's command line answers it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from resume_hooks.cli.plain_search import PlainSearch, parse_plain_search
+from tests.builders import ConfigHome, session_id
+from tests.cli.conftest import Cli
+from tests.search.asking import talk
+
+BY_CLICK = ("--max-chars", "8000")
+"""The default, which only click's command line reads."""
+
+
+@pytest.fixture(autouse=True)
+def talks(config_home: ConfigHome) -> None:
+    """A session of the folder that the command line runs in, and one of another."""
+    here = str(config_home.root / "here")
+    talk(
+        config_home, 1, "why did we drop redis?", "because of the \x1b[1mtimeouts\x1b[0m", cwd=here
+    )
+    talk(config_home, 2, "redis elsewhere", "yes")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["redis", "timeouts"],
+        ["--all", "redis"],
+        ["--all", "--limit", "1", "redis"],
+        ["redis", "--or", "why dropped", "--json"],
+        ["--json", "--all", "--", "redis", "-elsewhere"],
+        ["zqxjkv"],
+    ],
+    ids=" ".join,
+)
+def test_the_same_answer(cli: Cli, words: list[str]) -> None:
+    """Byte for byte, of a model's session too."""
+    for environ in ({}, {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id(2)}):
+        assert parse_plain_search(["search", *words]) is not None
+        assert parse_plain_search(["search", *BY_CLICK, *words]) is None
+        cli("search", "index")
+        plain = cli("search", *words, environ=environ)
+        by_click = cli("search", *BY_CLICK, *words, environ=environ)
+        assert (plain.returncode, plain.stdout, plain.stderr) == (
+            by_click.returncode,
+            by_click.stdout,
+            by_click.stderr,
+        )
+        assert plain.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["read", "redis"],
+        ["search", "--since", "2w", "redis"],
+        ["search", "-x", "redis"],
+        ["search", "--", "--no-such"],
+        ["search", "--limit", "0", "redis"],
+        ["search", "--limit"],
+        ["search", "redis", "--or"],
+        ["search", "--all=yes", "redis"],
+        ["search", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_what_click_reads(words: list[str]) -> None:
+    """Other options, their help and whatever is wrong."""
+    assert parse_plain_search(words) is None
+
+
+def test_the_parts_of_a_plain_search() -> None:
+    """Options stand anywhere before two hyphens."""
+    asked = parse_plain_search(
+        ["search", "why", "--all", "--or", "--json", "--limit", "3", "--", "-x"]
+    )
+    assert asked == PlainSearch(("why", "-x"), ("--json",), everywhere=True, as_json=False, limit=3)
+
+
+def test_a_failure(cli: Cli) -> None:
+    """Click's run reports it, once."""
+    done = cli("search")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.count(b"No words to search for") == 1
+    failed = cli("search", "--json")
+    assert failed.returncode == 2
+    assert json.loads(failed.stdout)["error"]["message"] == "No words to search for"
