@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
+    gc.disable()  # as in prompt.py
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     from resume_hooks.hooks.context_notice import main
+    from resume_hooks.hooks.ending import end_process
 
     main()
+    end_process()

@@ -23,4 +23,6 @@ if __name__ == "__main__":
 
         mark_venv()
     main()
-    gc.freeze()  # else the end of the process goes through all that there is once more, for 10 ms
+    from resume_hooks.hooks.ending import end_process
+
+    end_process()

@@ -11,7 +11,8 @@ HOOKS = os.path.dirname(os.path.abspath(__file__))
 if __name__ == "__main__":
     gc.disable()  # an answer makes few cycles, and ends soon
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
+    from resume_hooks.hooks.ending import end_process
     from resume_hooks.hooks.session import main
 
     main()
-    gc.freeze()  # as in prompt.py
+    end_process()

@@ -5,12 +5,14 @@ Else the fallback's.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
 HOOKS = os.path.dirname(os.path.abspath(__file__))
 
 if __name__ == "__main__":
+    gc.disable()  # as in prompt.py
     sys.path.insert(0, os.path.join(os.path.dirname(HOOKS), "src"))
     try:
         from resume_hooks.hooks.inside import main
@@ -19,4 +21,7 @@ if __name__ == "__main__":
         from resume_hooks.hooks.fallback import mark_venv
 
         mark_venv()
-    sys.exit(main())
+    status = main()
+    from resume_hooks.hooks.ending import end_process
+
+    end_process(status)
